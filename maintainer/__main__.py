@@ -1,0 +1,6 @@
+"""``python -m maintainer``."""
+
+from maintainer.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The only package that meets Spark, Delta and py4j."""

@@ -1,0 +1,147 @@
+"""The error tree: every failure a user can meet has a code, an exit code and a way out.
+
+A message says what happened, where (``file:line`` or ``table@version``), what was found, what is allowed and
+what to do. Codes are stable and documented in ``docs/codes.md``: ``Y1xx`` YAML, ``P2xx`` schema, ``P3xx``
+meaning, ``T4xx`` found by looking at a table, ``A4xx`` refused before anything was touched, ``V5xx``
+verification, ``E6xx`` the environment (Java, JARs, storage, project), ``C7xx`` the fate of a commit.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """What a process ends with; the contract with pipelines."""
+
+    OK = 0
+    FINDINGS = 1
+    USAGE = 2
+    CHANGES_PENDING = 3
+    REFUSED = 4
+    VERIFICATION_FAILED = 5
+    BUG = 70
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class MaintainerError(Exception):
+    """Base of everything we raise on purpose.
+
+    Args:
+        what: One sentence: what went wrong. No trailing full stop.
+        code: Overrides the class's stable code where one class carries several codes.
+        where: ``file:line``, ``table@version`` or a path; None where there is no place.
+        found: The offending value, as text.
+        allowed: What would have been right, as text.
+        help: What to do next; a command where there is one.
+    """
+
+    default_code: ClassVar[str] = "E600"
+    exit_code: ClassVar[ExitCode] = ExitCode.FINDINGS
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        code: str | None = None,
+        where: str | None = None,
+        found: str | None = None,
+        allowed: str | None = None,
+        help: str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.code = code or self.default_code
+        self.where = where
+        self.found = found
+        self.allowed = allowed
+        self.help = help
+
+    def __str__(self) -> str:
+        """One line, for logs; ``render`` is for people."""
+        place = f"{self.where}: " if self.where else ""
+        return f"{self.code}: {place}{self.what}"
+
+    def render(self) -> str:
+        """Several lines, for a terminal: the message, then every field that is set."""
+        lines = [f"error[{self.code}]: {self.what}"]
+        if self.where:
+            lines.append(f"  --> {self.where}")
+        for label, value in (("found", self.found), ("allowed", self.allowed), ("help", self.help)):
+            if value:
+                first, *rest = value.splitlines()
+                lines.append(f"   = {label}: {first}")
+                lines.extend(f"     {line}" for line in rest)
+        return "\n".join(lines)
+
+
+class ProjectError(MaintainerError):
+    """The project or the call is wrong: nothing ran."""
+
+    default_code = "E610"
+    exit_code = ExitCode.USAGE
+
+
+class EnvironmentUnfit(MaintainerError):
+    """Java, Spark, Delta, storage or permissions are not as they must be: nothing ran."""
+
+    default_code = "E601"
+    exit_code = ExitCode.USAGE
+
+
+class NotSupportedYet(MaintainerError):
+    """Something that the contract names and this version does not do; refused, never ignored."""
+
+    default_code = "E620"
+    exit_code = ExitCode.USAGE
+
+
+class Refused(MaintainerError):
+    """Refused before anything was touched: a stale or edited plan, a limit, a lease."""
+
+    default_code = "A400"
+    exit_code = ExitCode.REFUSED
+
+
+class TableError(MaintainerError):
+    """One table cannot be planned or maintained; other tables go on."""
+
+    default_code = "T400"
+    exit_code = ExitCode.FINDINGS
+
+
+class CommitConflict(MaintainerError):
+    """Another writer won; nothing of ours was committed and what we wrote was removed."""
+
+    default_code = "C701"
+    exit_code = ExitCode.FINDINGS
+
+
+class CommitNotLanded(MaintainerError):
+    """The commit certainly did not happen; what we wrote was removed."""
+
+    default_code = "C702"
+    exit_code = ExitCode.FINDINGS
+
+
+class CommitUnknown(MaintainerError):
+    """Whether the commit happened could not be learned; nothing is removed, nothing is retried."""
+
+    default_code = "C703"
+    exit_code = ExitCode.FINDINGS
+
+
+class VerificationFailed(MaintainerError):
+    """A proof failed: what was written does not equal what was read. The loudest error there is."""
+
+    default_code = "V501"
+    exit_code = ExitCode.VERIFICATION_FAILED
+
+
+class Interrupted(MaintainerError):
+    """The run was asked to stop (Ctrl-C, SIGTERM, a timeout); what ran was awaited or cancelled."""
+
+    default_code = "C710"
+    exit_code = ExitCode.INTERRUPTED

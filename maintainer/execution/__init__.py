@@ -1,0 +1,1 @@
+"""Carries out plans: one table's steps, and many tables at once."""

@@ -1,0 +1,1 @@
+"""Run folders and ledger: what was intended, what came of it."""

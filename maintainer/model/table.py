@@ -1,0 +1,149 @@
+"""A table as planning sees it: plain frozen values, read from the log at one version.
+
+Names are Delta's. Sizes are bytes as recorded in the log (compressed, on storage); times are milliseconds
+since 1970 UTC, as in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+PartitionValues = tuple[tuple[str, "str | None"], ...]
+"""``(column, value)`` in the table's partition column order, logical names, values as the log serializes them."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableRef:
+    """A table as a policy names it: a catalog name, or a path or URI.
+
+    ``identifier`` is what messages show. A path is anything with a slash or a URI scheme.
+    """
+
+    identifier: str
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the identifier is a path or URI and not a catalog name."""
+        return "/" in self.identifier or "\\" in self.identifier
+
+    def __str__(self) -> str:
+        return self.identifier
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """Soft-deleted rows of one data file. ``unique_id`` is Delta's: storage type, path or inline data, offset."""
+
+    unique_id: str
+    cardinality: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One live file: an AddFile of the snapshot. Its identity is ``key``, never the path alone.
+
+    ``path`` is exactly the string in the log (relative, URL-encoded). ``physical_records`` counts rows in the
+    Parquet file, None where the log has no statistics.
+    """
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+    partition_values: PartitionValues = ()
+    physical_records: int | None = None
+    deletion_vector: DeletionVector | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Path and deletion vector id (empty without one): what Delta reconciles actions by."""
+        return (self.path, self.deletion_vector.unique_id if self.deletion_vector else "")
+
+    @property
+    def deleted_records(self) -> int:
+        """Rows that the deletion vector hides."""
+        return self.deletion_vector.cardinality if self.deletion_vector else 0
+
+    @property
+    def live_records(self) -> int | None:
+        """Rows that a reader sees, None where the log cannot say."""
+        return None if self.physical_records is None else self.physical_records - self.deleted_records
+
+    @property
+    def deleted_rows_ratio(self) -> float | None:
+        """Share of soft-deleted rows (0 to 1); None with a deletion vector but no statistics."""
+        if self.deletion_vector is None:
+            return 0.0
+        if not self.physical_records:
+            return None
+        return self.deleted_records / self.physical_records
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A file that the log removed and that was still on storage when we looked: what vacuum may delete.
+
+    ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for deletion
+    vector files (``kind`` is ``data`` or ``deletion_vector``).
+    """
+
+    path: str
+    size_bytes: int
+    removed_at_ms: int
+    kind: str = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Reader and writer versions and the features they name (both tuples sorted)."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Everything planning may know about one table at one version.
+
+    ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
+    the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
+    statistics. ``removed_files`` is None when nobody asked for them (no vacuum is due).
+    """
+
+    ref: TableRef
+    location: str
+    table_id: str
+    version: int
+    committed_at_ms: int
+    schema_json: str
+    columns: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    properties: tuple[tuple[str, str], ...]
+    protocol: Protocol
+    files: tuple[DataFile, ...]
+    clustering_columns: tuple[str, ...] = ()
+    columns_with_stats: tuple[str, ...] = ()
+    removed_files: tuple[RemovedFile, ...] | None = None
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Bytes of all live files."""
+        return sum(file.size_bytes for file in self.files)
+
+    @cached_property
+    def property_map(self) -> dict[str, str]:
+        """Table properties as a dict, for look-ups."""
+        return dict(self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC."""
+
+    last_optimize_at_ms: int | None = None
+    last_vacuum_at_ms: int | None = None
+    unproven_versions: tuple[int, ...] = ()
+    quarantined: str | None = None

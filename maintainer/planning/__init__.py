@@ -1,0 +1,1 @@
+"""Pure decisions: (policy, facts, now) -> Plan. No clock, no environment, no Spark."""

@@ -1,0 +1,1 @@
+"""Proofs: what must be equal, and who asserts it."""
