@@ -1,0 +1,133 @@
+"""The boundary to the engine: what planning, execution and verification may ask of it.
+
+``TableReader`` cannot change a table. ``TableWriter`` changes one table by one commit (or one deletion) at a
+time; it proves before it commits and reports one of three fates: it returns a receipt (landed), raises
+``CommitConflict`` or ``CommitNotLanded`` (did not land, what was written is removed), or raises
+``CommitUnknown``. ``VersionReader`` serves checks after the fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, VacuumReceipt
+from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.table import RemovedFile, TableFacts, TableRef
+
+BeforeCommit = Callable[[int, "Proof | None"], None]
+"""Called with (read version, proof) after the proof holds and before the commit is tried: writes INTENT durably.
+
+An exception from it aborts the commit; what was written is removed.
+"""
+
+
+class TableReader(Protocol):
+    """Reads what planning needs. Holding one gives no way to change a table."""
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """Read the table's newest version.
+
+        Raises:
+            TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read,
+                T404 a feature this version of Delta does not know, T405 permission denied.
+        """
+        ...
+
+    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
+        """Files that the log removed before the time given and that still lie on storage, oldest first.
+
+        Never includes a file or deletion vector that the version in ``facts`` or any version that was
+        current at or after ``removed_before_ms`` refers to.
+        """
+        ...
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """Return the version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
+        ...
+
+
+class TableWriter(Protocol):
+    """Carries out one commit (or one deletion) on one table. ``facts`` pin the table's id and location."""
+
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        """Set the step's properties in one commit."""
+        ...
+
+    def rewrite(
+        self,
+        facts: TableFacts,
+        step: RewriteStep,
+        batch: Batch,
+        stamp: CommitStamp,
+        before_commit: BeforeCommit,
+    ) -> CommitReceipt:
+        """Rewrite the batch's files, prove, and commit with ``dataChange=false``.
+
+        Raises:
+            CommitConflict: A file of the batch is no longer live, or another writer won.
+            CommitNotLanded: Writing or committing failed for good.
+            CommitUnknown: The answer was lost and the log could not settle it.
+            VerificationFailed: The proof failed; nothing was committed.
+        """
+        ...
+
+    def vacuum(
+        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+    ) -> VacuumReceipt:
+        """Delete exactly the step's files, after a last look at the head of the log."""
+        ...
+
+
+class VersionReader(Protocol):
+    """Reads a table at a version, for checks after the fact; counts by scanning, never from the log."""
+
+    def dataframe(self, facts: TableFacts, version: int) -> object:
+        """The table at the version, as a Spark DataFrame of a session whose counts scan the files."""
+        ...
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        """Rows at the version: by reading the files, or (``scan=False``) as the log says."""
+        ...
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage with the logged size."""
+        ...
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Number of rows in one version and not in the other, as multisets (``content: exact``)."""
+        ...
+
+
+class TableEngine(Protocol):
+    """One worker's access to the engine: its own session, used from one thread."""
+
+    @property
+    def reader(self) -> TableReader:
+        """Reads for planning and re-checks."""
+        ...
+
+    @property
+    def writer(self) -> TableWriter:
+        """Writes."""
+        ...
+
+    @property
+    def versions(self) -> VersionReader:
+        """Reads old versions for verification."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes workers. Each is entered on the thread that uses it."""
+
+    def worker(self, name: str) -> AbstractContextManager[TableEngine]:
+        """A worker with a session, scheduler pool and job group of its own named ``name``."""
+        ...
+
+    def cancel(self, name: str) -> None:
+        """Cancel the running Spark jobs of the worker's job group (for timeouts and Ctrl-C)."""
+        ...

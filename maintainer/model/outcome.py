@@ -1,0 +1,206 @@
+"""What came of a plan: proofs, receipts and outcomes. Frozen values, no I/O."""
+
+from __future__ import annotations
+
+import enum
+import json
+from dataclasses import dataclass
+
+from maintainer.model.plan import Problem
+from maintainer.model.table import TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStamp:
+    """Goes into the commit's ``userMetadata``, so that a commit can be traced and a lost answer settled.
+
+    ``batch`` counts from 0 within the step; (run_id, step_id, batch) is unique.
+    """
+
+    run_id: str
+    step_id: str
+    batch: int
+    policy_digest: str
+
+    def to_json(self) -> str:
+        """The exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
+        return json.dumps(
+            {
+                "maintainer": {
+                    "batch": self.batch,
+                    "policy": self.policy_digest,
+                    "run": self.run_id,
+                    "step": self.step_id,
+                }
+            },
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+
+    @staticmethod
+    def from_json(text: str | None) -> CommitStamp | None:
+        """Read a stamp back; None for anything that is not ours."""
+        try:
+            inner = json.loads(text or "")["maintainer"]
+            return CommitStamp(inner["run"], inner["step"], int(inner["batch"]), inner["policy"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """An order-free digest of rows: their number and sums of hashes (plain integers, added over bins)."""
+
+    rows: int
+    sums: tuple[int, ...]
+
+    def __add__(self, other: Fingerprint) -> Fingerprint:
+        if len(self.sums) != len(other.sums):
+            raise ValueError("fingerprints of different kinds")
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return Fingerprint(self.rows + other.rows, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was read against what was written, measured before the commit.
+
+    ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
+    not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report).
+    """
+
+    read: Fingerprint
+    written: Fingerprint
+    rows_in_log: int | None
+    uncovered_columns: tuple[str, ...] = ()
+    duration_seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether every measured figure is equal."""
+        return self.read == self.written and self.rows_in_log in (None, self.read.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReceipt:
+    """A commit that landed. Figures are counted from its actions; sizes in bytes."""
+
+    version: int
+    read_version: int
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    num_deletion_vectors_removed: int = 0
+    proof: Proof | None = None
+    attempts: int = 1
+    duration_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumReceipt:
+    """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete."""
+
+    num_files_deleted: int
+    bytes_deleted: int
+    remaining: tuple[str, ...] = ()
+    version_before: int | None = None
+    version_after: int | None = None
+    duration_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One Great Expectations result. ``outcome`` is ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check)."""
+
+    expectation: str
+    outcome: str
+    version: int | None = None
+    expected: str | None = None
+    observed: str | None = None
+    error: str | None = None
+    column: str | None = None
+
+
+class StepStatus(str, enum.Enum):
+    """How a step ended. Every planned step ends with exactly one."""
+
+    SUCCEEDED = "succeeded"
+    NOTHING_LEFT = "nothing_left"  # its files were gone or done when it came to run
+    YIELDED = "yielded"  # another writer won; nothing of ours was committed (or only earlier batches)
+    INCOMPLETE = "incomplete"  # vacuum: some planned files would not go
+    FAILED = "failed"
+    VERIFY_FAILED = "verify_failed"
+    UNKNOWN = "unknown"  # whether the commit landed could not be learned
+    SKIPPED = "skipped"  # an earlier step of this table did not succeed
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """One step's end. ``commits`` are the batches that landed, also when a later one failed."""
+
+    step_id: str
+    kind: str
+    status: StepStatus
+    started_at_ms: int
+    duration_seconds: float
+    commits: tuple[CommitReceipt, ...] = ()
+    vacuum: VacuumReceipt | None = None
+    assertions: tuple[Assertion, ...] = ()
+    error: Problem | None = None
+    note: str | None = None
+
+    @property
+    def version_before(self) -> int | None:
+        """The version just before our first commit, None without one."""
+        if self.commits:
+            return self.commits[0].version - 1
+        return self.vacuum.version_before if self.vacuum else None
+
+    @property
+    def version_after(self) -> int | None:
+        """The version of our last commit, None without one."""
+        if self.commits:
+            return self.commits[-1].version
+        return self.vacuum.version_after if self.vacuum else None
+
+
+class TableStatus(str, enum.Enum):
+    """How a table ended. Every selected table ends with exactly one, and the counts add up."""
+
+    DONE = "done"
+    UP_TO_DATE = "up_to_date"
+    YIELDED = "yielded"
+    FAILED = "failed"
+    VERIFY_FAILED = "verify_failed"
+    BLOCKED = "blocked"
+    NOT_REACHED = "not_reached"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """One table's end: its steps in order, or why there were none."""
+
+    ref: TableRef
+    status: TableStatus
+    steps: tuple[StepOutcome, ...] = ()
+    problem: Problem | None = None
+    policy_file: str = ""
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """One run's end."""
+
+    run_id: str
+    started_at_ms: int
+    duration_seconds: float
+    tables: tuple[TableOutcome, ...]
+    interrupted_by: str | None = None
+
+    def count(self, status: TableStatus) -> int:
+        """Tables that ended so."""
+        return sum(table.status is status for table in self.tables)
