@@ -152,9 +152,7 @@ class ZOrderStep:
     @property
     def num_files_added(self) -> int:
         """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does."""
-        return sum(
-            max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins
-        )
+        return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
 
 
 @dataclass(frozen=True, slots=True)
