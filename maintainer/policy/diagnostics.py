@@ -1,0 +1,74 @@
+"""A finding in a policy file: what is wrong, exactly where, and how to write it right."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Severity(str, enum.Enum):
+    """An error makes a file invalid; a warning does so only with ``--strict``."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of text. Lines and columns count from 1, columns in characters; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+START_OF_FILE = Span(1, 1, 1, 1)
+"""Where a finding about the file as a whole points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding in one file; sorts by file, line, column and code.
+
+    ``file`` is a posix path relative to the project. ``message`` is one line without a full stop. ``help`` is
+    the way out, None where the message says it all. The codes are in ``maintainer.policy.codes``.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    file: str
+    span: Span
+    help: str | None = None
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        """Order of a report: by place, then by code; the message makes the order total."""
+        return (self.file, self.span.line, self.span.column, self.code, self.message)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding alone makes the file invalid."""
+        return self.severity is Severity.ERROR
+
+    def __lt__(self, other: Diagnostic) -> bool:
+        return self.sort_key < other.sort_key
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.span.line}:{self.span.column}: {self.severity.value}[{self.code}] {self.message}"
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that ``word`` was most likely meant to be, or None if none is near.
+
+    Case does not matter. Words over 100 characters have no near name: comparing costs time that grows with
+    their length, and nobody mistypes that much.
+    """
+    if len(word) > 100:
+        return None
+    by_folded = {candidate.casefold(): candidate for candidate in sorted(candidates)}
+    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None

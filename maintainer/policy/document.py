@@ -1,0 +1,87 @@
+"""A YAML file after reading: plain data, and the place of every key and value in it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from maintainer.policy.diagnostics import START_OF_FILE, Span
+
+Path: TypeAlias = "tuple[str | int, ...]"
+"""Where a value is in ``Document.data``: keys and list positions from the top; ``()`` is the whole document."""
+
+
+@dataclass(frozen=True)
+class Document:
+    r"""One file: text, data, and the spans of its keys and values.
+
+    ``data`` holds only dict, list, str, int, float, bool and None; its dicts are in the order of the file.
+    ``file`` is a posix path relative to the project root. ``text`` has no byte order mark and ``\n`` ends its
+    lines. ``unreadable`` names values that were refused while reading (a duplicate key, an alias, `010`): each
+    has a diagnostic and is left out of ``data``, so that later checks neither see it nor call it missing.
+
+    ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value
+    in the order of the file. Paths are derived from it on first use, because most files are never asked and a
+    project may have ten thousand.
+    """
+
+    file: str
+    text: str = field(repr=False)
+    data: dict[str, Any]
+    marks: array[int] = field(repr=False, compare=False)
+    unreadable: frozenset[Path] = frozenset()
+
+    @cached_property
+    def _spans(self) -> tuple[dict[Path, Span], dict[Path, Span]]:
+        keys: dict[Path, Span] = {}
+        values: dict[Path, Span] = {}
+        marks = iter(self.marks)
+        _place((), self.data, marks, keys, values)
+        return keys, values
+
+    @property
+    def key_spans(self) -> Mapping[Path, Span]:
+        """Spans of keys, by the path of the value that the key names."""
+        return self._spans[0]
+
+    @property
+    def value_spans(self) -> Mapping[Path, Span]:
+        """Spans of values; of a block map or list the first line from its first key or dash."""
+        return self._spans[1]
+
+    def span_of(self, path: Path) -> Span:
+        """Return the span of the value at ``path``, or of the nearest value above it.
+
+        A value that takes no room (``retention:`` with nothing behind it) is shown by its key.
+        """
+        while path:
+            span = self.value_spans.get(path)
+            if span is not None:
+                empty = (span.line, span.column) == (span.end_line, span.end_column)
+                return self.key_spans.get(path, span) if empty else span
+            path = path[:-1]
+        return START_OF_FILE if not self.data else self.value_spans.get((), START_OF_FILE)
+
+    def key_span_of(self, path: Path) -> Span:
+        """Return the span of the key that names ``path``; for a list item or the whole, that of the value."""
+        return self.key_spans.get(path) or self.span_of(path)
+
+
+def _place(path: Path, value: object, marks: Iterator[int], keys: dict[Path, Span], values: dict[Path, Span]) -> None:
+    """Hand out ``marks`` to ``value`` and everything in it; depth is bounded by the reader."""
+    values[path] = _next_span(marks)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            inner_path = (*path, key)
+            keys[inner_path] = _next_span(marks)
+            _place(inner_path, inner, marks, keys, values)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            _place((*path, position), inner, marks, keys, values)
+
+
+def _next_span(marks: Iterator[int]) -> Span:
+    return Span(next(marks) + 1, next(marks) + 1, next(marks) + 1, next(marks) + 1)

@@ -1,0 +1,203 @@
+"""Sizes and durations: the only parser and the only printer of units.
+
+Sizes are binary. ``128MB`` and ``128m`` are read as Spark reads them, as MiB; `spelled_size` says how to write
+them without doubt. A duration always names its units; months and years do not exist, their length varies.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_SIZE_BYTES = 2**63 - 1
+"""Delta and Spark keep sizes in signed 64 bits."""
+
+MAX_DURATION_SECONDS = 100 * 366 * 86_400
+"""A hundred years: any clock time plus or minus this much is still a date that Python and Java can hold."""
+
+_BINARY = {"": 0, "B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
+_SPARK = {"k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40, "p": 50, "pb": 50, "b": 0}
+_UNIT_OF_SHIFT = {10: "KiB", 20: "MiB", 30: "GiB", 40: "TiB", 50: "PiB"}
+_SIZE = re.compile(r"([0-9]+)(\.[0-9]+)? ?([A-Za-z]*)")
+
+_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_WORDS = {"week": "w", "day": "d", "hour": "h", "minute": "m", "second": "s"}
+_SHORT = re.compile(r"(?:[0-9]+[wdhms] ?)+")
+_PART = re.compile(r"([0-9]+)([wdhms])")
+_ISO = re.compile(r"P(?:([0-9]+)W|(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?)")
+_INTERVAL_PART = re.compile(r" +([0-9]+) +(week|day|hour|minute|second)s?", re.IGNORECASE)
+_INTERVAL = re.compile(rf"interval(?:{_INTERVAL_PART.pattern})+", re.IGNORECASE)
+
+_SIZE_HELP = "write a whole number and a unit, like `128MiB` or `1GiB`; a plain integer is bytes"
+_DURATION_HELP = "write a duration like `7d`, `36h`, `1d 12h` or ISO 8601 `P7D`"
+
+
+class UnitError(ValueError):
+    """A size or duration that cannot be read; ``help`` says how to write it."""
+
+    def __init__(self, message: str, help: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+
+
+def parse_size(text: str | int) -> int:
+    """Read a size as bytes, 0 to 2^63 - 1.
+
+    An integer, and a number without a unit, is bytes. Decimal units are read as Spark's
+    ``JavaUtils.byteStringAs`` reads them: ``mb`` is MiB.
+
+    Raises:
+        UnitError: Not a size, a fraction, negative, or too large.
+    """
+    if isinstance(text, bool) or not isinstance(text, (int, str)):
+        raise UnitError(f"{_shown(text)} is not a size", _SIZE_HELP)
+    if isinstance(text, int):
+        return _checked_size(text, str(text) if abs(text) < 10**30 else "this number")
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        negative = re.fullmatch(r"-[0-9.]+ ?[A-Za-z]*", text)
+        raise UnitError("a size cannot be negative" if negative else f"{_shown(text)} is not a size", _SIZE_HELP)
+    digits, fraction, unit = match.groups()
+    shift = _BINARY.get(unit, _SPARK.get(unit.lower()))
+    if shift is None:
+        raise UnitError(f"unknown unit `{unit[:20]}` of a size", _unit_help(digits, unit))
+    if fraction:
+        raise UnitError("a size has no fraction", _whole_size_help(digits, fraction, shift))
+    # The length is checked first: Python refuses to read thousands of digits at all.
+    number = int(digits) if len(digits) <= 20 else 2**63
+    return _checked_size(number << shift, _shown(text))
+
+
+def spelled_size(text: str | int) -> str | None:
+    """Return how to write a size that has a decimal or one-letter unit (``128MB``: ``128MiB``), else None.
+
+    None also for what is not a size: `parse_size` says what is wrong with that.
+    """
+    match = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[3] in _BINARY or match[3] == "b":
+        return None
+    shift = _SPARK.get(match[3].lower())
+    return None if not shift else f"{match[1]}{_UNIT_OF_SHIFT[shift]}"
+
+
+def format_size(size_bytes: int) -> str:
+    """Print a size for people, rounded to one decimal: ``64 MiB``, ``1.2 GiB``, ``812 B``."""
+    if abs(size_bytes) < 1024:
+        return f"{size_bytes} B"
+    for shift, unit in _UNIT_OF_SHIFT.items():
+        printed = f"{size_bytes / (1 << shift):.1f}".removesuffix(".0") + f" {unit}"
+        # 1023.97 KiB would print as 1024 KiB: take the next unit.
+        if abs(size_bytes) < (1024 << shift) - (1 << shift) // 20:
+            break
+    return printed
+
+
+def exact_size(size_bytes: int) -> str:
+    """Print a size as a policy file may hold it, so that `parse_size` gives the same number back."""
+    for shift, unit in reversed(_UNIT_OF_SHIFT.items()):
+        if size_bytes and size_bytes % (1 << shift) == 0:
+            return f"{size_bytes >> shift}{unit}"
+    return str(size_bytes)
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration as whole seconds, 0 to a hundred years.
+
+    Accepts ``7d``, ``36h``, ``90m``, ``2w``, ``45s``, ``1d 12h``, ISO 8601 ``P7D`` and ``PT36H``, and Delta's
+    ``interval 7 days``. ``m`` is minutes.
+
+    Raises:
+        UnitError: No unit, a fraction, months or years, units that repeat or grow, negative, or too long.
+    """
+    if not isinstance(text, str):
+        raise UnitError(*_bare_number(text))
+    if _SHORT.fullmatch(text) and not text.endswith(" "):
+        parts = [(int(n) if len(n) < 13 else 10**13, unit) for n, unit in _PART.findall(text)]
+    elif (iso := _ISO.fullmatch(text)) and any(iso.groups()) and not text.endswith("T"):
+        parts = [
+            (int(n) if len(n) < 13 else 10**13, unit)
+            for n, unit in zip(iso.groups(), "wdhms", strict=True)
+            if n is not None
+        ]
+    elif _INTERVAL.fullmatch(text):
+        parts = [(int(n) if len(n) < 13 else 10**13, _WORDS[word.lower()]) for n, word in _INTERVAL_PART.findall(text)]
+    else:
+        raise UnitError(*_not_a_duration(text))
+    order = ["wdhms".index(unit) for _, unit in parts]
+    if order != sorted(set(order)):
+        raise UnitError("the units of a duration go from long to short, each once", "write it like `1d 12h 30m`")
+    seconds = sum(number * _SECONDS[unit] for number, unit in parts)
+    if seconds > MAX_DURATION_SECONDS:
+        raise UnitError(f"{_shown(text)} is longer than a hundred years", "use a shorter duration")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Print a duration: whole seconds exactly (``7d``, ``1h 30m``, ``0s``), run times rounded (``3.2s``, ``40ms``).
+
+    For an int that is not negative, `parse_duration` gives the same number back.
+    """
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    if isinstance(seconds, float):
+        if seconds < 0.0995:
+            return f"{seconds * 1000:.0f}ms"
+        if seconds < 59.95:
+            return f"{seconds:.1f}s"
+    rest = round(seconds)
+    parts = []
+    for unit in "dhms":
+        count, rest = divmod(rest, _SECONDS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts) or "0s"
+
+
+def _checked_size(size_bytes: int, shown: str) -> int:
+    if size_bytes < 0:
+        raise UnitError("a size cannot be negative", _SIZE_HELP)
+    if size_bytes > MAX_SIZE_BYTES:
+        raise UnitError(f"{shown} is more than 2^63 - 1 bytes", "use a smaller size, like `1TiB`")
+    return size_bytes
+
+
+def _unit_help(digits: str, unit: str) -> str:
+    """Propose the right spelling where only the case is wrong (``mib``), else the general form."""
+    for known in _UNIT_OF_SHIFT.values():
+        if known.lower() == unit.lower():
+            return f"write `{digits[:20]}{known}`"
+    return _SIZE_HELP
+
+
+def _whole_size_help(digits: str, fraction: str, shift: int) -> str:
+    """Propose a whole number of a smaller unit (``1.5GiB``: ``1536MiB``)."""
+    if len(digits) > 12 or len(fraction) > 12:
+        return _SIZE_HELP
+    smaller_bytes = 1 << max(shift - 10, 0)
+    size_bytes = (int(digits + fraction[1:]) << shift) / 10 ** (len(fraction) - 1)
+    return f"write `{exact_size(round(size_bytes / smaller_bytes) * smaller_bytes)}`"
+
+
+def _bare_number(value: object) -> tuple[str, str]:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**6:
+        return f"the duration {value} has no unit", f"write `{value}d` for days or `{value}h` for hours"
+    return f"{_shown(value)} is not a duration", _DURATION_HELP
+
+
+def _not_a_duration(text: str) -> tuple[str, str]:
+    if text.isascii() and text.isdigit() and len(text) < 7:
+        return _bare_number(int(text))
+    if text.startswith("-"):
+        return "a duration cannot be negative", _DURATION_HELP
+    if re.fullmatch(r"[0-9]+\.[0-9]+ ?[a-z]+", text):
+        return "a duration has no fraction", "write it in a smaller unit, like `90m` or `1h 30m`"
+    if re.search(r"month|year|[0-9] ?(?:M|mo|y)\b|^P[0-9YM]*[0-9][YM]", text):
+        return "months and years have no fixed length", "write days, like `30d`"
+    return f"{_shown(text)} is not a duration", _DURATION_HELP
+
+
+def _shown(value: object) -> str:
+    """The value in backticks, cut so that a message stays one short line."""
+    text = str(value) if not isinstance(value, int) or abs(value) < 10**30 else "a very long number"
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return f"`{text[:40]}...`" if len(text) > 43 else f"`{text}`"
