@@ -1,0 +1,176 @@
+"""The command line's entry: a group that loads each command's module only when that command runs.
+
+Start-up must stay cheap: ``--help``, ``validate`` and ``explain`` import neither Spark nor Great Expectations.
+Errors become exit codes here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from maintainer import __version__
+from maintainer.cli.context import CliContext, find_project_root
+from maintainer.errors import ExitCode, MaintainerError, NotSupportedYet, ProjectError
+from maintainer.report.style import color_wanted
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("maintainer.cli.init", "Make a new project."),
+    "schema": ("maintainer.cli.schema", "Print the JSON Schema, or explain one key."),
+    "validate": ("maintainer.cli.validate", "Check policy files. No Spark, no network."),
+    "explain": ("maintainer.cli.explain", "Show a table's effective policy and where each value comes from."),
+    "list": ("maintainer.cli.list", "Show what a selection means."),
+    "plan": ("maintainer.cli.plan", "Show what would be done, why, and what it costs."),
+    "why": ("maintainer.cli.why", "Show every decision about one table."),
+    "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
+    "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
+    "status": ("maintainer.cli.status", "Show the state of each table."),
+    "history": ("maintainer.cli.history", "Show runs and steps."),
+    "doctor": ("maintainer.cli.doctor", "Check Java, versions, JARs, storage and permissions."),
+    "demo": ("maintainer.cli.demo", "Build a small lake of real data and walk through everything."),
+    "completion": ("maintainer.cli.completion", "Print a completion script for your shell."),
+    "version": ("maintainer.cli.version", "Print the versions of everything that matters."),
+}
+"""Command name to module and one-line help, in the order of ``--help``."""
+
+NOT_YET: dict[str, str] = {
+    "inventory": "write policies by hand for now; `maintainer init` makes an example",
+    "retry": "run `maintainer apply` again: what is already done is not done twice",
+    "watch": "schedule `maintainer apply`",
+    "verify": "`apply` verifies each of its own commits",
+    "report": "`maintainer history` and the run folder hold the same facts",
+}
+"""Commands that the contract names and this version does not have, with what to do instead."""
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table, not of the alphabet: it is the order in which they are used."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module and return its ``command``."""
+        if cmd_name in NOT_YET:
+            raise NotSupportedYet(f"`maintainer {cmd_name}` is not supported yet", help=NOT_YET[cmd_name])
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command = module.command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module.__name__}.command is not a click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands from the table, so that ``--help`` imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Documentation of a policy key: maintainer schema optimize.maxFileSize",
+)
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Project folder. Default: the nearest folder upwards that holds maintainer.yml.",
+)
+@click.option("--env", metavar="NAME", help="Environment of maintainer.yml whose overrides apply.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+@click.option("-q", "--quiet", is_flag=True, help="Say only results and errors.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="NO_COLOR and FORCE_COLOR are honoured.",
+)
+@click.version_option(__version__, prog_name="maintainer")
+@click.pass_context
+def cli(ctx: click.Context, project: Path | None, env: str | None, verbose: bool, quiet: bool, color: str) -> None:
+    """Policies in Git that keep Delta Lake tables healthy: planned, applied, proven."""
+    if verbose and quiet:
+        raise click.UsageError("--verbose and --quiet exclude each other")
+    on_stdout = color_wanted(color, sys.stdout, os.environ)
+    ctx.color = on_stdout
+    ctx.obj = CliContext(
+        project_root=project.resolve() if project else find_project_root(Path.cwd()),
+        env=env,
+        verbosity=1 if verbose else -1 if quiet else 0,
+        color=on_stdout,
+        color_stderr=color_wanted(color, sys.stderr, os.environ),
+    )
+
+
+def run(args: list[str]) -> int:
+    """Run one command line and return its exit code. Never raises, never exits the process.
+
+    Click's own usage errors end in 2, as ours do. An exception that is not ours is a bug: its traceback goes
+    to a file, the terminal gets one message, the code is 70.
+    """
+    try:
+        result: Any = cli.main(args=args, prog_name="maintainer", standalone_mode=False)
+        return int(result) if isinstance(result, int) else ExitCode.OK
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except MaintainerError as error:
+        click.echo(error.render(), err=True)
+        return error.exit_code
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe went away (`maintainer plan | head`): not an error of anybody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        click.echo(_report_bug(error, args), err=True)
+        return ExitCode.BUG
+
+
+def _report_bug(error: Exception, args: list[str]) -> str:
+    """Keep the traceback in a file and return the one message for the terminal."""
+    folder = Path.cwd() / ".maintainer"
+    name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
+    text = f"maintainer {__version__}\narguments: {args!r}\n\n{''.join(traceback.format_exception(error))}"
+    try:
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        place = str(path)
+    except OSError:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="maintainer-", suffix=f"-{name}", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+            place = file.name
+    bug = ProjectError(
+        f"a bug in maintainer: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+        code="E699",
+        where=place,
+        help="nothing half-done is hidden: tables are only changed by whole commits. Report it with this file.",
+    )
+    return bug.render()
+
+
+def main() -> NoReturn:
+    """Console script: run the command line of this process and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
