@@ -1,0 +1,125 @@
+"""The words of a partition predicate, with their places; and what is said of characters that form none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_LENGTH = 8_192
+"""Characters of one predicate: far above what a person writes, far below what hurts."""
+
+ALLOWED = "comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT, parentheses, literals and current_date() +/- days"
+"""What messages offer instead of what they refuse."""
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+)
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>`(?:[^`]|``)+`)
+      | (?P<number>\d+(?:\.\d+)?(?![\w.]))
+      | (?P<word>[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_]|[^\x00-\x7f]))
+      | (?P<operator><=>|<=|>=|<>|!=|==|=|<|>)
+      | (?P<mark>[(),+-])
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+class PredicateError(ValueError):
+    """A predicate that is not in the grammar.
+
+    Args:
+        message: What is wrong, one line.
+        offset: Where it begins in the text, in characters from 0.
+        length: How many characters it spans, at least 1.
+        help: What to write instead.
+    """
+
+    def __init__(self, message: str, offset: int, length: int, help: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.length = max(length, 1)
+        self.help = help
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word, sign or literal; ``kind`` is the name of the group of the pattern that it matched."""
+
+    kind: str
+    text: str
+    offset: int
+
+    @property
+    def upper(self) -> str:
+        """The word without regard to case; empty for anything that is not a plain word."""
+        return self.text.upper() if self.kind == "word" else ""
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text, ended by one of kind ``end``.
+
+    Raises:
+        PredicateError: The text is too long, or a character begins no token.
+    """
+    if len(text) > MAX_LENGTH:
+        raise PredicateError(
+            f"the predicate has {len(text)} characters", 0, len(text), f"at most {MAX_LENGTH} are read"
+        )
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or text.startswith("--", position):
+            raise _unreadable(text, position)
+        if match.lastgroup != "space":
+            yield Token(match.lastgroup or "", match.group(), position)
+        position = match.end()
+    yield Token("end", "", len(text))
+
+
+def _unreadable(text: str, position: int) -> PredicateError:
+    rest = text[position:]
+    if rest[0] == "'":
+        return PredicateError(
+            "this quoted text has no end", position, len(rest), "close it with '; inside, write '' for one '"
+        )
+    if rest[0] == "`":
+        return PredicateError("this back-ticked name has no end", position, len(rest), "close it with `")
+    if rest[0] == '"':
+        return PredicateError("text stands in single quotes", position, 1, "write 'text'")
+    if rest[0] == ";":
+        return PredicateError("a predicate is one condition, without semicolons", position, 1, f"allowed: {ALLOWED}")
+    if rest.startswith(("/*", "#", "--")):
+        return PredicateError("comments are not part of the grammar", position, 2, "write YAML comments")
+    number = re.match(r"[0-9][\w.]*", rest)
+    if number:
+        return PredicateError(
+            f"`{number.group()}` is not a number",
+            position,
+            number.end(),
+            "write digits, as in 42 or 1.5; text in '...'",
+        )
+    word = re.match(r"\w+", rest)
+    if word:
+        return PredicateError(
+            f"`{word.group()}` must be quoted", position, word.end(), "a column in `back-ticks`, text in '...'"
+        )
+    return PredicateError(f"`{rest[0]}` is not part of the grammar", position, 1, f"allowed: {ALLOWED}")
+
+
+def unquoted(token: Token) -> str:
+    """Return what stands between the quotes of a text.
+
+    Raises:
+        PredicateError: It holds a backslash.
+    """
+    inner = token.text[1:-1].replace("''", "'")
+    if "\\" in inner:
+        raise PredicateError(
+            "a backslash in a text means different things to different engines",
+            token.offset,
+            len(token.text),
+            "choose the partitions by another column or by a range",
+        )
+    return inner
