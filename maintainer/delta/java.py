@@ -1,0 +1,191 @@
+"""Finding the Java that Spark will use, and saying in time what is wrong with it.
+
+Spark's launcher takes ``$JAVA_HOME/bin/java``, or else the first ``java`` on ``PATH``. We look in the same
+order, so that what is checked here is what runs later. Spark 4.1 runs on Java 17 and 21 and starts its JVM
+with ``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module cannot carry it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.errors import EnvironmentUnfit
+
+SUPPORTED_MAJORS = (17, 21)
+VECTOR_MODULE = "jdk.incubator.vector"
+PROBE_TIMEOUT_SECONDS = 20.0
+
+_VERSION = re.compile(r'version "(?P<version>[^"]+)"')
+_LEGACY_PREFIX = "1."
+_NO_MODULE_EXIT = "FindException"
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """One Java runtime, as it described itself."""
+
+    executable: Path
+    version: str
+    major: int
+    runtime: str
+
+    def describe(self) -> str:
+        """One line for people: version, runtime and where it is."""
+        return f"Java {self.version} ({self.runtime}) at {self.executable}"
+
+
+def install_hint() -> str:
+    """Return the commands that install a fitting Java on this kind of machine."""
+    if sys.platform == "darwin":
+        return (
+            'brew install openjdk@17\nexport JAVA_HOME="$(brew --prefix openjdk@17)/libexec/openjdk.jdk/Contents/Home"'
+        )
+    if sys.platform == "win32":
+        return "winget install EclipseAdoptium.Temurin.17.JDK, then set JAVA_HOME to its folder"
+    managers = (
+        ("apt-get", "sudo apt-get install -y openjdk-17-jre-headless"),
+        ("dnf", "sudo dnf install -y java-17-openjdk-headless"),
+        ("apk", "apk add openjdk17-jre-headless"),
+        ("zypper", "sudo zypper install -y java-17-openjdk-headless"),
+    )
+    for tool, command in managers:
+        if shutil.which(tool):
+            return f"{command}\nif an older Java comes first: set JAVA_HOME to the folder of Java 17"
+    return "install Java 17 or 21 and set JAVA_HOME to its folder"
+
+
+def locate_java(env: Mapping[str, str] | None = None) -> Path:
+    """Return the ``java`` that Spark would start.
+
+    Args:
+        env: The environment to look in; the process's own by default.
+
+    Raises:
+        EnvironmentUnfit: E601 when there is none, or ``JAVA_HOME`` names a folder without one.
+    """
+    env = os.environ if env is None else env
+    home = env.get("JAVA_HOME")
+    if home:
+        binary = Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+        if not os.access(binary, os.X_OK) or binary.is_dir():
+            raise EnvironmentUnfit(
+                "JAVA_HOME names a folder without a Java",
+                code="E601",
+                found=f"JAVA_HOME={home}, and {binary} cannot be run",
+                allowed="the folder of Java 17 or 21, or JAVA_HOME unset to use the java on PATH",
+                help=f"unset JAVA_HOME, or:\n{install_hint()}",
+            )
+        return binary
+    found = shutil.which("java", path=env.get("PATH", os.defpath))
+    if found is None:
+        raise EnvironmentUnfit(
+            "no Java was found, and Spark needs one",
+            code="E601",
+            found="no JAVA_HOME, and no java on PATH",
+            allowed="Java 17 or 21",
+            help=install_hint(),
+        )
+    return Path(found)
+
+
+def parse_version(output: str) -> tuple[str, int] | None:
+    """Return version and major version from what ``java -version`` prints, or None if it says neither.
+
+    ``"1.8.0_402"`` is Java 8; from 9 on the major version comes first (JEP 223); ``"22-ea"`` is 22.
+    """
+    match = _VERSION.search(output)
+    if match is None:
+        return None
+    version = match["version"]
+    number = re.match(r"\d+", version.removeprefix(_LEGACY_PREFIX))
+    return (version, int(number.group())) if number else None
+
+
+def inspect_java(env: Mapping[str, str] | None = None) -> Java:
+    """Find the Java that Spark would start and check that it can carry Spark.
+
+    Costs two short JVM starts, about 0.2 s together.
+
+    Raises:
+        EnvironmentUnfit: E601 no Java or one that does not answer, E602 an unsupported version,
+            E603 a runtime without the module ``jdk.incubator.vector``.
+    """
+    executable = locate_java(env)
+    exit_code, output = _run(executable, ["-version"], env)
+    parsed = parse_version(output)
+    if exit_code != 0 or parsed is None:
+        raise EnvironmentUnfit(
+            "the Java that was found does not run",
+            code="E601",
+            where=str(executable),
+            found=_first_line(output) or f"exit code {exit_code} and no output",
+            allowed="Java 17 or 21",
+            help=install_hint(),
+        )
+    version, major = parsed
+    if major not in SUPPORTED_MAJORS:
+        raise EnvironmentUnfit(
+            f"Spark 4.1 does not run on Java {major}",
+            code="E602",
+            where=str(executable),
+            found=f"Java {version}",
+            allowed="Java 17 or 21",
+            help=install_hint(),
+        )
+    _require_vector_module(executable, env)
+    return Java(executable, version, major, _runtime_name(output))
+
+
+def _require_vector_module(executable: Path, env: Mapping[str, str] | None) -> None:
+    """Start Java the way Spark will, and refuse it if the module cannot be found."""
+    exit_code, output = _run(executable, [f"--add-modules={VECTOR_MODULE}", "-version"], env)
+    if exit_code == 0:
+        return
+    missing = _NO_MODULE_EXIT in output or "not found" in output
+    raise EnvironmentUnfit(
+        f"this Java has no module {VECTOR_MODULE}, which Spark asks for at its start",
+        code="E603",
+        where=str(executable),
+        found="a trimmed runtime" if missing else _first_line(output),
+        allowed="a complete Java 17 or 21",
+        help=install_hint(),
+    )
+
+
+def _run(executable: Path, arguments: list[str], env: Mapping[str, str] | None) -> tuple[int, str]:
+    """Run Java and return its exit code and all it printed; a hang or a broken file is exit code 1."""
+    try:
+        done = subprocess.run(
+            [str(executable), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=PROBE_TIMEOUT_SECONDS,
+            env=None if env is None else dict(env),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"no answer within {PROBE_TIMEOUT_SECONDS:.0f} s"
+    except OSError as error:
+        return 1, error.strerror or str(error)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def _runtime_name(output: str) -> str:
+    """Return the runtime's name from the second line: ``OpenJDK Runtime Environment (build ...)``."""
+    for line in output.splitlines():
+        if "Runtime Environment" in line:
+            return line.partition("(build")[0].strip()
+    return "unknown runtime"
+
+
+def _first_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[0][:200] if lines else ""
