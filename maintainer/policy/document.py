@@ -49,7 +49,7 @@ class Document:
 
     @property
     def value_spans(self) -> Mapping[Path, Span]:
-        """Spans of values; of a block map or list the first line from its first key or dash."""
+        """Spans of values; of a block map its first key, of a block list its first dash."""
         return self._spans[1]
 
     def span_of(self, path: Path) -> Span:
