@@ -8,6 +8,7 @@ writes one output file (or, for Z-order, one partition), a *batch* is one commit
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -41,6 +42,15 @@ class ReasonCode(str, enum.Enum):
     UNSUPPORTED = "unsupported"
     OVER_LIMIT = "over_limit"
     NO_LONGER_LIVE = "no_longer_live"
+    LIVE_AGAIN = "live_again"
+
+
+PACKED_TAG = "maintainer.packed"
+"""Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
+among themselves, however small they came out, so that a second run with nothing new commits nothing."""
+
+ZORDER_TAG = "maintainer.zorder"
+"""Tag of every file that a Z-order wrote: its columns as a JSON list, in order of weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,11 @@ class CompactStep:
         """Files the step is expected to write: one a bin."""
         return sum(len(batch.bins) for batch in self.batches)
 
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry."""
+        return ((PACKED_TAG, str(self.max_file_size_bytes)),)
+
 
 @dataclass(frozen=True, slots=True)
 class ZOrderStep:
@@ -153,6 +168,16 @@ class ZOrderStep:
     def num_files_added(self) -> int:
         """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does."""
         return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
+
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry: how a later plan sees that it is in order."""
+        return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))
+
+
+def zorder_tag_value(columns: tuple[str, ...]) -> str:
+    """Spell Z-order columns as the value of ``ZORDER_TAG``."""
+    return json.dumps(list(columns), ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +204,10 @@ Step = SetPropertiesStep | CompactStep | ZOrderStep | VacuumStep
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the plan was made from; re-checked before anything runs."""
+    """What the plan was made from; re-checked before anything runs.
+
+    ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
+    """
 
     location: str
     table_id: str
@@ -189,6 +217,7 @@ class Observed:
     protocol: Protocol
     num_files: int
     size_bytes: int
+    managed_properties: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class DataFile:
     """One live file: an AddFile of the snapshot. Its identity is ``key``, never the path alone.
 
     ``path`` is exactly the string in the log (relative, URL-encoded). ``physical_records`` counts rows in the
-    Parquet file, None where the log has no statistics.
+    Parquet file, None where the log has no statistics. ``tags`` are the AddFile's, sorted by name.
     """
 
     path: str
@@ -54,11 +54,16 @@ class DataFile:
     partition_values: PartitionValues = ()
     physical_records: int | None = None
     deletion_vector: DeletionVector | None = None
+    tags: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
         """Path and deletion vector id (empty without one): what Delta reconciles actions by."""
         return (self.path, self.deletion_vector.unique_id if self.deletion_vector else "")
+
+    def tag(self, name: str) -> str | None:
+        """Return the value of a tag, None where the file does not carry it."""
+        return next((value for key, value in self.tags if key == name), None)
 
     @property
     def deleted_records(self) -> int:
@@ -85,13 +90,15 @@ class RemovedFile:
     """A file that the log removed and that was still on storage when we looked: what vacuum may delete.
 
     ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for deletion
-    vector files (``kind`` is ``data`` or ``deletion_vector``).
+    vector files (``kind`` is ``data`` or ``deletion_vector``). ``removed_in_version`` is the commit that removed
+    it, None where the log no longer says (a tombstone in a checkpoint).
     """
 
     path: str
     size_bytes: int
     removed_at_ms: int
     kind: str = "data"
+    removed_in_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,11 @@ class TableFacts:
     def size_bytes(self) -> int:
         """Bytes of all live files."""
         return sum(file.size_bytes for file in self.files)
+
+    @cached_property
+    def file_keys(self) -> frozenset[tuple[str, str]]:
+        """Identities of all live files, for asking whether a file is still live."""
+        return frozenset(file.key for file in self.files)
 
     @cached_property
     def property_map(self) -> dict[str, str]:
