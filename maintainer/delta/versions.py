@@ -1,0 +1,112 @@
+"""Which Spark and Delta are installed, learned without importing either of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from maintainer.errors import EnvironmentUnfit
+
+DELTA_VERSION = "4.4.0"
+SPARK_LINE = "4.1"
+INSTALL_COMMAND = f'pip install "pyspark>={SPARK_LINE},<4.2" "delta-spark=={DELTA_VERSION}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The installed Spark and Delta, and the folder Spark starts from."""
+
+    pyspark: str
+    delta: str
+    spark_home: Path
+
+
+def installed(distribution: str) -> str | None:
+    """Return the version of an installed Python package, or None. Half-removed packages count as absent."""
+    try:
+        version: str | None = metadata.version(distribution)
+    except (metadata.PackageNotFoundError, ValueError, KeyError, OSError):
+        return None
+    return version or None
+
+
+def package_folder(module: str) -> Path | None:
+    """Return where a top-level module lies, without importing it."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
+
+
+def pyspark_version() -> str | None:
+    """Return the version of pyspark, also of one that came with a Spark folder on ``PYTHONPATH``."""
+    known = installed("pyspark")
+    folder = package_folder("pyspark")
+    if known is not None or folder is None:
+        return known if folder is not None else None
+    try:
+        text = (folder / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r'__version__\s*(?::\s*\w+\s*)?=\s*"([^"]+)"', text)
+    return match.group(1) if match else None
+
+
+def check_versions(env: Mapping[str, str] | None = None) -> Versions:
+    """Check that Spark and Delta are installed and belong together.
+
+    delta-spark is pinned exactly: each release is built for one Spark line, and the transaction layer that we
+    drive is not a public interface.
+
+    Raises:
+        EnvironmentUnfit: E604, with the pip command that puts it right.
+    """
+    env = os.environ if env is None else env
+    spark, delta = pyspark_version(), installed("delta-spark")
+    if spark is None or delta is None or package_folder("delta") is None:
+        raise _mismatch("Spark or Delta is not installed in this Python", spark, delta)
+    if not spark.startswith(f"{SPARK_LINE}.") or delta != DELTA_VERSION:
+        raise _mismatch("the installed Spark and Delta do not belong together", spark, delta)
+    home = _spark_home(env)
+    core = sorted((home / "jars").glob("spark-core_*.jar"))
+    if not core:
+        raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, where=str(home))
+    found = core[-1].stem.rpartition("-")[2]
+    if not found.startswith(f"{SPARK_LINE}."):
+        raise EnvironmentUnfit(
+            "SPARK_HOME names a Spark that does not fit the installed pyspark",
+            code="E604",
+            where=str(home),
+            found=f"Spark {found} there, pyspark {spark} in this Python",
+            allowed=f"Spark {SPARK_LINE}",
+            help="unset SPARK_HOME",
+        )
+    return Versions(spark, delta, home)
+
+
+def _spark_home(env: Mapping[str, str]) -> Path:
+    """Return the folder that pyspark starts from: ``SPARK_HOME``, or else its own."""
+    named = env.get("SPARK_HOME")
+    if named:
+        return Path(named)
+    folder = package_folder("pyspark")
+    return folder if folder is not None else Path()
+
+
+def _mismatch(what: str, spark: str | None, delta: str | None, where: str | None = None) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        what,
+        code="E604",
+        where=where,
+        found=f"pyspark {spark or 'none'}, delta-spark {delta or 'none'}",
+        allowed=f"pyspark {SPARK_LINE}.x with delta-spark {DELTA_VERSION}",
+        help=INSTALL_COMMAND if where is None else f"{INSTALL_COMMAND} --force-reinstall",
+    )
