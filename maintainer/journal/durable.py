@@ -1,0 +1,114 @@
+"""Files that survive a power cut: whole or not at all, and on the disk when the call returns.
+
+Writing a temporary file, syncing it and renaming it over the old one is the only way a reader never meets half a
+document. A rename is durable once the folder is synced as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from maintainer.errors import EnvironmentUnfit
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: runs there cannot see whether another one is alive
+    fcntl = None  # type: ignore[assignment] # the module is absent, which every use below asks for
+
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+
+
+class FolderUnwritable(EnvironmentUnfit):
+    """A file of the run folder or the state could not be written: full disk, permission, read-only storage.
+
+    ``E650`` before anything was touched, ``E651`` in the middle of a run (no further commit is tried).
+    """
+
+    default_code = "E650"
+
+    @staticmethod
+    def at(path: Path, error: OSError, *, code: str = "E650") -> FolderUnwritable:
+        """Say which path could not be written and why, in words of the operating system."""
+        what = "the run folder cannot be written" if code == "E650" else "the run folder can no longer be written"
+        return FolderUnwritable(
+            what,
+            code=code,
+            where=str(path),
+            found=error.strerror or str(error),
+            help="make the folder writable and give it space; nothing is committed without a record of it",
+        )
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new names in the folder durable. Storage that cannot sync a folder is left alone."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put ``data`` at ``path`` so that a reader sees the old content or the new one, never a part.
+
+    Raises:
+        OSError: It could not be written; the old content still stands.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def try_lock(handle: int) -> bool:
+    """Take an advisory lock that ends with the process; False when another one holds it.
+
+    Storage without locks counts as lockable: then a run that is still alive looks dead, which costs a second look
+    at the table's log and nothing else.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock file while a shared file is read and rewritten. Waits; holders keep it for milliseconds.
+
+    Raises:
+        OSError: The lock file cannot be made.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

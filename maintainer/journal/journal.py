@@ -1,0 +1,244 @@
+"""One run's record while it is being made: what is about to happen, what happened, what was proven.
+
+Used from several threads. A method that returns has written; INTENT, RESULT and whatever gates a deletion are also
+on the disk. A method that raises ``FolderUnwritable`` means: do not commit anything more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from maintainer.journal.durable import FolderUnwritable
+from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.intents import Fate, Intent, record_settlement
+from maintainer.journal.run_folder import RunFolder
+from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.plan import Problem
+from maintainer.model.table import TableFacts
+
+NowMs = Callable[[], int]
+
+
+class Journal:
+    """Writes one run's folder. Open it before anything is touched, close it when the run is over."""
+
+    def __init__(self, folder: RunFolder, log: EventLog, now_ms: NowMs) -> None:
+        self.folder = folder
+        self._log = log
+        self._now_ms = now_ms
+
+    @staticmethod
+    def open(runs_dir: Path, run_id: str, now_ms: NowMs, **about: object) -> Journal:
+        """Make the run's folder and write its first event.
+
+        Args:
+            runs_dir: The folder of all runs, ``.maintainer/runs``.
+            run_id: A new run id.
+            now_ms: The clock, milliseconds since 1970 UTC.
+            about: Whatever identifies the run for people: version, git commit, host.
+
+        Raises:
+            FolderUnwritable: E650; nothing was touched.
+        """
+        folder = RunFolder.create(runs_dir, run_id)
+        journal = Journal(folder, EventLog(folder.path / EVENTS_FILE), now_ms)
+        try:
+            journal._write("run_started", {"run": run_id, "pid": os.getpid(), **about}, durable=True)
+        except FolderUnwritable as error:
+            error.code = "E650"
+            raise
+        return journal
+
+    @property
+    def run_id(self) -> str:
+        """The run that is recorded."""
+        return self.folder.run_id
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of all runs."""
+        return self.folder.path.parent
+
+    @property
+    def failed(self) -> bool:
+        """Whether a record could not be written: nothing may be committed any more."""
+        return self._log.failed
+
+    def intent(
+        self,
+        stamp: CommitStamp,
+        facts: TableFacts,
+        kind: str,
+        *,
+        read_version: int,
+        num_files: int,
+        size_bytes: int,
+        proof: Proof | None,
+    ) -> None:
+        """Durably record that a commit (or a deletion) is about to be tried. Call it right before.
+
+        Raises:
+            FolderUnwritable: E651. The commit must not be tried.
+        """
+        self._write(
+            "intent",
+            {
+                **_of_stamp(stamp),
+                **_of_table(facts),
+                "kind": kind,
+                "read_version": read_version,
+                "num_files": num_files,
+                "size_bytes": size_bytes,
+                "proven": proof is not None and proof.holds,
+                "proof": _of_proof(proof),
+            },
+            durable=True,
+        )
+
+    def result(
+        self,
+        stamp: CommitStamp,
+        facts: TableFacts,
+        kind: str,
+        fate: Fate,
+        *,
+        receipt: CommitReceipt | VacuumReceipt | None = None,
+        problem: Problem | None = None,
+    ) -> None:
+        """Durably record how it ended.
+
+        Raises:
+            FolderUnwritable: E651. What landed has landed; nothing more may be committed.
+        """
+        figures = {**_of_stamp(stamp), **_of_table(facts), "kind": kind, "fate": fate.value, **_of_receipt(receipt)}
+        self._write("result", {**figures, **_of_problem(problem)}, durable=True)
+
+    def verified(self, facts: TableFacts, step_id: str, version: int | None, result: str, detail: str | None) -> None:
+        """Durably record a check after a commit: ``pass``, ``fail`` or ``error`` (could not check).
+
+        Raises:
+            FolderUnwritable: E651. The version counts as unproven.
+        """
+        fields = {"step": step_id, "version": version, "result": result, "detail": detail}
+        self._write("verified", {**_of_table(facts), **fields}, durable=True)
+
+    def quarantine(self, facts: TableFacts, reason: str) -> None:
+        """Durably record that the table must not be rewritten or vacuumed until a person has looked.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("quarantined", {**_of_table(facts), "reason": reason}, durable=True)
+
+    def lift_quarantine(self, facts: TableFacts, reason: str) -> None:
+        """Durably record that a person has looked and takes the table out of quarantine.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("quarantine_lifted", {**_of_table(facts), "reason": reason}, durable=True)
+
+    def settled(self, intent: Intent, fate: Fate, version: int | None) -> None:
+        """Record in the old run and in this one how an open intent of an earlier run ended.
+
+        Raises:
+            FolderUnwritable: The record could not be written; the table must not be touched.
+        """
+        now = self._now_ms()
+        record_settlement(self.runs_dir, intent, fate, version=version, by=self.run_id, at_ms=now)
+        fields = {"of_run": intent.stamp.run_id, "of_step": intent.stamp.step_id, "of_batch": intent.stamp.batch}
+        key = {"table": intent.table, "table_id": intent.table_id, "location": intent.location}
+        self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": version})
+
+    def step_finished(self, facts: TableFacts | None, table: str, outcome: StepOutcome) -> None:
+        """Record a step's end.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        key = _of_table(facts) if facts is not None else {"table": table}
+        fields = {"step": outcome.step_id, "kind": outcome.kind, "status": outcome.status.value, "note": outcome.note}
+        duration = {"duration_seconds": round(outcome.duration_seconds, 3)}
+        self._write("step_finished", {**key, **fields, **duration, **_of_problem(outcome.error)})
+
+    def table_finished(self, outcome: TableOutcome) -> None:
+        """Record a table's end.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        fields = {"table": outcome.ref.identifier, "status": outcome.status.value}
+        self._write("table_finished", {**fields, **_of_problem(outcome.problem)})
+
+    def note(self, about: str, **fields: object) -> None:
+        """Record something that nothing else depends on.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("note", {"about": about, **fields})
+
+    def finished(self, interrupted_by: str | None) -> None:
+        """Record the run's end, durably.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("run_finished", {"run": self.run_id, "interrupted_by": interrupted_by}, durable=True)
+
+    def close(self) -> None:
+        """Close the record and release its lock. Safe to call twice."""
+        self._log.close()
+
+    def _write(self, kind: str, fields: Mapping[str, Any], *, durable: bool = False) -> None:
+        self._log.append({"type": kind, "at_ms": self._now_ms(), **fields}, durable=durable)
+
+
+def _of_stamp(stamp: CommitStamp) -> dict[str, Any]:
+    return {"run": stamp.run_id, "step": stamp.step_id, "batch": stamp.batch, "policy": stamp.policy_digest}
+
+
+def _of_table(facts: TableFacts) -> dict[str, Any]:
+    return {"table": facts.ref.identifier, "table_id": facts.table_id, "location": facts.location}
+
+
+def _of_proof(proof: Proof | None) -> dict[str, Any] | None:
+    """Sums as text: they exceed what JSON readers keep exactly."""
+    if proof is None:
+        return None
+    return {
+        "rows_read": proof.read.rows,
+        "rows_written": proof.written.rows,
+        "rows_in_log": proof.rows_in_log,
+        "sums_read": [str(value) for value in proof.read.sums],
+        "sums_written": [str(value) for value in proof.written.sums],
+        "uncovered_columns": list(proof.uncovered_columns),
+    }
+
+
+def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]:
+    if receipt is None:
+        return {}
+    if isinstance(receipt, CommitReceipt):
+        return {
+            "version": receipt.version,
+            "read_version": receipt.read_version,
+            "num_files_removed": receipt.num_files_removed,
+            "num_files_added": receipt.num_files_added,
+            "bytes_removed": receipt.bytes_removed,
+            "bytes_added": receipt.bytes_added,
+            "attempts": receipt.attempts,
+        }
+    return {
+        "version": receipt.version_after,
+        "num_files_deleted": receipt.num_files_deleted,
+        "bytes_deleted": receipt.bytes_deleted,
+        "num_files_remaining": len(receipt.remaining),
+    }
+
+
+def _of_problem(problem: Problem | None) -> dict[str, Any]:
+    return {} if problem is None else {"error": {"code": problem.code, "what": problem.what, "where": problem.where}}

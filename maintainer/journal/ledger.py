@@ -1,0 +1,274 @@
+"""The ledger: one row a step, for people and for any engine that reads Delta.
+
+Rows are made here by a pure function from a plan and its outcome. The Delta table itself is written by whoever
+implements ``LedgerSink`` (``maintainer.delta.ledger_table``), once a run: an append a step would cost more than the
+step. Until the append has landed, the rows lie in the run folder as ``ledger_pending.jsonl``; a run takes along what
+earlier ones could not append. An append that fails never fails a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Protocol
+
+from maintainer.errors import MaintainerError
+from maintainer.journal.durable import write_atomically
+from maintainer.journal.events import EVENTS_FILE, is_alive
+from maintainer.journal.run_folder import RunFolder, run_folders
+from maintainer.model.closed import assert_never
+from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
+from maintainer.model.plan import (
+    CompactStep,
+    Plan,
+    Problem,
+    SetPropertiesStep,
+    Step,
+    TablePlan,
+    VacuumStep,
+    ZOrderStep,
+)
+
+PENDING_FILE = "ledger_pending.jsonl"
+MAX_PENDING_RUNS = 20
+"""Earlier runs whose rows one run takes along; the rest waits for the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One step of one run. The columns of the ledger, in their order.
+
+    Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
+    how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
+    ``error`` (could not be checked) or ``none``.
+    """
+
+    run_id: str
+    table: str
+    table_id: str | None
+    location: str | None
+    step_id: str
+    kind: str
+    status: str
+    reason: str
+    version_before: int | None
+    version_after: int | None
+    num_files_removed: int
+    num_files_added: int
+    bytes_removed: int
+    bytes_added: int
+    predicted_files_removed: int
+    predicted_files_added: int
+    predicted_bytes_removed: int
+    predicted_bytes_added: int
+    started_at_ms: int
+    duration_seconds: float
+    proof_level: str
+    proof_result: str
+    policy_file: str
+    policy_digest: str
+    git_commit: str | None
+    environment: str | None
+    owner: str | None
+    error_code: str | None
+    error: str | None
+
+    def to_json(self) -> str:
+        """The row as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> LedgerRow:
+        """Read a row back; unknown keys of a newer version are left out.
+
+        Raises:
+            ValueError: Not a row.
+        """
+        try:
+            value = json.loads(text)
+            return LedgerRow(**{field.name: value.get(field.name) for field in fields(LedgerRow)})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not a ledger row: {text[:200]}") from error
+
+
+class LedgerSink(Protocol):
+    """The place where ledger rows end up."""
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        """Append the rows of a run, once: doing it again for the same run changes nothing.
+
+        Raises:
+            MaintainerError: They could not be appended.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a step was expected to do."""
+
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+
+def predicted(step: Step) -> Predicted:
+    """The plan's figures of a step. A rewrite is expected to write the bytes it reads."""
+    match step:
+        case CompactStep() | ZOrderStep():
+            size = sum(batch.size_bytes for batch in step.batches)
+            return Predicted(sum(len(batch.files) for batch in step.batches), step.num_files_added, size, size)
+        case VacuumStep():
+            return Predicted(num_files_removed=len(step.files), bytes_removed=step.size_bytes)
+        case SetPropertiesStep():
+            return Predicted()
+        case _:
+            assert_never(step)
+
+
+def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
+    """The ledger rows of a run: one for each planned step that ended, in order."""
+    plans = {table.ref: table for table in plan.tables}
+    return tuple(
+        _row(plan, plans[table.ref], outcome, table, step)
+        for table in outcome.tables
+        if table.ref in plans
+        for step in table.steps
+    )
+
+
+def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:
+    planned = next((one for one in table_plan.steps if table_plan.step_id(one) == step.step_id), None)
+    figures = predicted(planned) if planned is not None else Predicted()
+    observed = table_plan.observed
+    level, result = proof_of(step)
+    vacuum = step.vacuum
+    return LedgerRow(
+        run_id=run.run_id,
+        table=table.ref.identifier,
+        table_id=observed.table_id if observed else None,
+        location=observed.location if observed else None,
+        step_id=step.step_id,
+        kind=step.kind,
+        status=step.status.value,
+        reason="; ".join(reason.text for reason in planned.reasons) if planned is not None else "",
+        version_before=step.version_before,
+        version_after=step.version_after,
+        num_files_removed=_total(step, "num_files_removed") + (vacuum.num_files_deleted if vacuum else 0),
+        num_files_added=_total(step, "num_files_added"),
+        bytes_removed=_total(step, "bytes_removed") + (vacuum.bytes_deleted if vacuum else 0),
+        bytes_added=_total(step, "bytes_added"),
+        predicted_files_removed=figures.num_files_removed,
+        predicted_files_added=figures.num_files_added,
+        predicted_bytes_removed=figures.bytes_removed,
+        predicted_bytes_added=figures.bytes_added,
+        started_at_ms=step.started_at_ms,
+        duration_seconds=step.duration_seconds,
+        proof_level=level,
+        proof_result=result,
+        policy_file=table_plan.policy_file,
+        policy_digest=table_plan.policy_digest,
+        git_commit=plan.git_commit,
+        environment=plan.environment,
+        owner=table_plan.owner,
+        error_code=step.error.code if step.error else None,
+        error=step.error.what if step.error else None,
+    )
+
+
+def _total(step: StepOutcome, figure: str) -> int:
+    return sum(getattr(commit, figure) for commit in step.commits)
+
+
+def proof_of(step: StepOutcome) -> tuple[str, str]:
+    """How far a step was proven: (level, result)."""
+    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    level = "none"
+    if proofs:
+        level = "fingerprint" if all(proof.read.sums for proof in proofs) else "rows"
+    if step.status is StepStatus.VERIFY_FAILED or any(not proof.holds for proof in proofs):
+        return level, "fail"
+    if step.error is not None and step.error.code.startswith("V"):
+        return level, "error"
+    return level, "pass" if proofs or step.assertions else "none"
+
+
+def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
+    """Put a run's rows into its folder, durably, until they are in the ledger.
+
+    Raises:
+        OSError: They could not be written.
+    """
+    data = "".join(row.to_json() + "\n" for row in rows)
+    write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
+
+
+def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | None) -> Problem | None:
+    """Append a run's rows to the ledger, and those of earlier runs that are still waiting.
+
+    Without a sink, or when the append fails, the rows stay in the run folder.
+
+    Returns:
+        What went wrong, for the report; the run itself does not fail by it.
+    """
+    problem: Problem | None = None
+    try:
+        if rows:
+            keep_pending(folder, rows)
+        if sink is None:
+            return None
+        for waiting in _waiting(folder):
+            problem = _append_pending(waiting, sink) or problem
+    except MaintainerError as error:
+        return Problem(error.code, f"the ledger could not be written: {error.what}", error.where, error.help or _LATER)
+    except OSError as error:
+        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), _LATER)
+    return problem
+
+
+_LATER = "the rows are kept in the run folder; the next apply appends them"
+
+
+def _waiting(own: RunFolder) -> list[RunFolder]:
+    """Run folders with rows not yet appended, oldest first, our own last and always."""
+    earlier = [
+        folder
+        for folder in run_folders(own.path.parent)
+        if folder.run_id != own.run_id
+        and (folder.path / PENDING_FILE).is_file()
+        and not is_alive(folder.path / EVENTS_FILE)
+    ]
+    mine = [own] if (own.path / PENDING_FILE).is_file() else []
+    return earlier[:MAX_PENDING_RUNS] + mine
+
+
+def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
+    path = folder.path / PENDING_FILE
+    try:
+        rows = read_pending(path)
+    except ValueError as error:
+        # One damaged file must not hold up the rows of every later run.
+        help_text = "move the file away; the events beside it hold the same facts"
+        return Problem("E652", f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
+    if rows:
+        sink.append(folder.run_id, rows)
+    with contextlib.suppress(FileNotFoundError):  # a run beside us may have taken them along
+        path.unlink()
+    return None
+
+
+def read_pending(path: Path) -> tuple[LedgerRow, ...]:
+    """Rows that wait in a run folder; none when the file is gone.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds something else.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8", "surrogatepass")
+    except FileNotFoundError:
+        return ()
+    return tuple(LedgerRow.from_json(line) for line in text.split("\n") if line)
