@@ -19,7 +19,7 @@ WIDEST_PADDED_NAME = 48
 
 
 def printable(text: str) -> str:
-    """Return the text with everything that is not a visible character or a blank as an escape, like ``\\x1b``."""
+    r"""Return the text with everything that is not a visible character or a blank as an escape, like ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escape(character) for character in text)
@@ -122,7 +122,7 @@ def iso_utc(at_ms: int) -> str:
 
 
 def partition(values: PartitionValues) -> str:
-    """Print a partition: ``order_day=2026-11-20/region=EU``; null is ``null``, a text that could be misread is quoted."""
+    """Print a partition: ``order_day=2026-11-20/region=EU``; quoted where the value could be misread (``null``)."""
     if not values:
         return "(whole table)"
     return "/".join(f"{printable(column)}={_partition_value(value)}" for column, value in values)

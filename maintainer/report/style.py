@@ -81,9 +81,8 @@ def color_wanted(choice: str, stream: TextIO, environ: Mapping[str, str]) -> boo
         return choice == "always"
     if environ.get("NO_COLOR"):
         return False
-    force = environ.get("FORCE_COLOR", "")
-    if force:
-        return force != "0"
+    if environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
     if environ.get("TERM") == "dumb":
         return False
     return is_terminal(stream)

@@ -1,0 +1,66 @@
+"""What a process ends with, worked out from what happened. Pure, so that every front end says the same.
+
+Order: a failed verification outranks everything, an interruption outranks failures (the rest was never tried), a
+failure outranks a refusal. A table that yielded to another writer is no failure: nothing is wrong, and the next run
+takes it up again.
+"""
+
+from __future__ import annotations
+
+from maintainer.errors import ExitCode
+from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
+from maintainer.model.plan import Plan
+
+_FAILED_TABLES = frozenset({TableStatus.FAILED})
+_FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
+
+
+def exit_code(outcome: RunOutcome) -> ExitCode:
+    """Return the exit code of a run.
+
+    5 if a verification failed; 143 if the run was ended by SIGTERM, 130 by anything else (Ctrl-C, a timeout); 1 if a
+    step or a table failed, or the fate of a commit is unknown, or a vacuum left files behind; 4 if a table was
+    blocked; else 0.
+    """
+    tables = {table.status for table in outcome.tables}
+    steps = {step.status for table in outcome.tables for step in table.steps}
+    if TableStatus.VERIFY_FAILED in tables or StepStatus.VERIFY_FAILED in steps:
+        return ExitCode.VERIFICATION_FAILED
+    if outcome.interrupted_by is not None:
+        return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
+    if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:
+        return ExitCode.INTERRUPTED
+    if tables & _FAILED_TABLES or steps & _FAILED_STEPS:
+        return ExitCode.FINDINGS
+    if TableStatus.BLOCKED in tables:
+        return ExitCode.REFUSED
+    return ExitCode.OK
+
+
+def plan_exit_code(plan: Plan, *, detailed: bool = False) -> ExitCode:
+    """Return the exit code of ``plan``.
+
+    1 if a table could not be planned, 4 if one is blocked, 3 if there are changes and the detailed code was asked
+    for, else 0.
+    """
+    states = {table.state for table in plan.tables}
+    if "problem" in states:
+        return ExitCode.FINDINGS
+    if "blocked" in states:
+        return ExitCode.REFUSED
+    return ExitCode.CHANGES_PENDING if detailed and plan.has_changes else ExitCode.OK
+
+
+def exit_reason(code: ExitCode) -> str:
+    """Say in words why a run ended with a code, for the last line on the terminal."""
+    return {
+        ExitCode.OK: "nothing failed",
+        ExitCode.FINDINGS: "a step or a table failed",
+        ExitCode.USAGE: "nothing ran: the call, the project or the environment is wrong",
+        ExitCode.CHANGES_PENDING: "there are changes to apply",
+        ExitCode.REFUSED: "a table is blocked: it was not touched",
+        ExitCode.VERIFICATION_FAILED: "a verification failed",
+        ExitCode.BUG: "a bug of ours",
+        ExitCode.INTERRUPTED: "interrupted before everything was done",
+        ExitCode.TERMINATED: "terminated before everything was done",
+    }[code]

@@ -1,0 +1,119 @@
+"""Figures of finished steps in words: shared by progress lines, the summary, JUnit and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from maintainer.model.outcome import Assertion, StepOutcome, StepStatus
+from maintainer.model.progress import Verified
+from maintainer.report.layout import count, printable
+from maintainer.report.style import Role
+from maintainer.units import format_size
+
+STATUS_WORD: Mapping[StepStatus, tuple[str, Role]] = {
+    StepStatus.SUCCEEDED: ("OK", Role.GOOD),
+    StepStatus.NOTHING_LEFT: ("NOOP", Role.DIM),
+    StepStatus.YIELDED: ("YIELD", Role.WARN),
+    StepStatus.INCOMPLETE: ("PARTIAL", Role.WARN),
+    StepStatus.FAILED: ("FAIL", Role.BAD),
+    StepStatus.VERIFY_FAILED: ("FAIL", Role.BAD),
+    StepStatus.UNKNOWN: ("UNKNOWN", Role.BAD),
+    StepStatus.SKIPPED: ("SKIP", Role.WARN),
+    StepStatus.INTERRUPTED: ("STOP", Role.WARN),
+}
+"""The word on a progress line for how a step ended, and its colour."""
+
+_WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
+    StepStatus.SUCCEEDED: "",
+    StepStatus.NOTHING_LEFT: "nothing left to do",
+    StepStatus.YIELDED: "another writer was first; nothing more was committed",
+    StepStatus.INCOMPLETE: "not all planned files are gone",
+    StepStatus.FAILED: "failed",
+    StepStatus.VERIFY_FAILED: "verification failed",
+    StepStatus.UNKNOWN: "whether the commit landed could not be learned",
+    StepStatus.SKIPPED: "an earlier step of this table did not succeed",
+    StepStatus.INTERRUPTED: "interrupted",
+}
+
+
+def figures(step: StepOutcome) -> str:
+    """Say what a step did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
+    parts = []
+    removed = sum(receipt.num_files_removed for receipt in step.commits)
+    added = sum(receipt.num_files_added for receipt in step.commits)
+    if removed or added:
+        size = format_size(sum(receipt.bytes_removed for receipt in step.commits))
+        parts.append(f"{removed:,} -> {count(added, 'file')}, {size}")
+    proven = [receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds]
+    # Where a check after the commit failed, nobody should read on this line that all is proven.
+    if proven and step.status is not StepStatus.VERIFY_FAILED:
+        parts.append(f"{count(sum(proven), 'row')} proven")
+    if step.vacuum:
+        parts.append(
+            f"{count(step.vacuum.num_files_deleted, 'file')}, {format_size(step.vacuum.bytes_deleted)} deleted"
+        )
+        if step.vacuum.remaining:
+            parts.append(f"{count(len(step.vacuum.remaining), 'file')} still there")
+    text = ", ".join(parts)
+    versions = version_span(step)
+    return "   ".join(part for part in (text, versions) if part)
+
+
+def version_span(step: StepOutcome) -> str:
+    """The versions a step committed: ``v1847``, ``v1843..v1845`` for several, empty for none."""
+    if not step.commits:
+        after = step.version_after
+        return "" if after is None else f"v{after}"
+    first, last = step.commits[0].version, step.commits[-1].version
+    return f"v{last}" if first == last else f"v{first}..v{last}"
+
+
+def message(step: StepOutcome) -> str:
+    """Say why a step did not simply succeed: its error, its note, or the words for its status."""
+    if step.error:
+        return f"{printable(step.error.code)}: {printable(step.error.what)}"
+    return printable(step.note) if step.note else _WITHOUT_MESSAGE[step.status]
+
+
+def verified_detail(event: Verified) -> str:
+    """Say what a check compared: ``rows 41,220,917 (v77 = v78), content equal``."""
+    parts = []
+    before, after = event.rows_before, event.rows_after
+    old, new = _version(event.version_before, "before"), _version(event.version_after, "after")
+    if before is not None and after is not None:
+        if before == after:
+            parts.append(f"rows {after:,} ({old} = {new})")
+        else:
+            parts.append(f"rows {before:,} ({old}) but {after:,} ({new})")
+    elif after is not None:
+        parts.append(f"rows {after:,} ({new})")
+    if event.content_equal is not None:
+        parts.append("content equal" if event.content_equal else "content DIFFERS")
+    if event.num_files_checked is not None and event.result == "pass":
+        parts.append(f"all {count(event.num_files_checked, 'file')} of {new} exist")
+    parts.extend(assertion_text(one) for one in event.assertions if one.outcome != "pass")
+    passed = sum(one.outcome == "pass" for one in event.assertions)
+    if passed:
+        parts.append(f"{count(passed, 'expectation')} met")
+    if event.detail:
+        parts.append(printable(event.detail))
+    return ", ".join(parts)
+
+
+def _version(version: int | None, otherwise: str) -> str:
+    return otherwise if version is None else f"v{version}"
+
+
+def assertion_text(assertion: Assertion) -> str:
+    """An assertion in one line: ``expect_x(column): expected 3, observed 4``, or why it could not be checked."""
+    name = printable(assertion.expectation) + (f"({printable(assertion.column)})" if assertion.column else "")
+    if assertion.outcome == "error":
+        return f"{name}: could not check: {printable(assertion.error or 'no reason given')}"
+    facts = []
+    if assertion.expected is not None:
+        facts.append(f"expected {printable(assertion.expected)}")
+    if assertion.observed is not None:
+        facts.append(f"observed {printable(assertion.observed)}")
+    if assertion.outcome == "fail" and assertion.error:
+        facts.append(printable(assertion.error))
+    return f"{name}: {', '.join(facts) or assertion.outcome}"

@@ -1,0 +1,237 @@
+"""The end of a run for a terminal: what failed, why and what to do about it, and the totals. Goes to stdout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from maintainer.errors import ExitCode
+from maintainer.model.exit_codes import exit_code, exit_reason
+from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.plan import Problem
+from maintainer.report.layout import count, printable
+from maintainer.report.outcome_text import assertion_text, message
+from maintainer.report.steps import step_word
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.units import format_duration, format_size
+
+MAX_BLOCKS = 50
+"""Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
+
+_TABLE_WORDS: tuple[tuple[TableStatus, str, Role | None], ...] = (
+    (TableStatus.DONE, "done", Role.GOOD),
+    (TableStatus.UP_TO_DATE, "up to date", None),
+    (TableStatus.YIELDED, "yielded to another writer", Role.WARN),
+    (TableStatus.BLOCKED, "blocked", Role.WARN),
+    (TableStatus.NOT_REACHED, "not reached", Role.WARN),
+    (TableStatus.INTERRUPTED, "interrupted", Role.WARN),
+    (TableStatus.FAILED, "failed", Role.BAD),
+    (TableStatus.VERIFY_FAILED, "VERIFICATION FAILED", Role.BAD),
+)
+_WARNING_STATUS = frozenset({StepStatus.YIELDED, StepStatus.INTERRUPTED})
+_BAD_STATUS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
+_CODE_OF_STATUS = {
+    StepStatus.VERIFY_FAILED: "V501",
+    StepStatus.UNKNOWN: "C703",
+    StepStatus.YIELDED: "C701",
+    StepStatus.INTERRUPTED: "C710",
+    StepStatus.INCOMPLETE: "C702",
+    StepStatus.FAILED: "E600",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a run that a person has to know. ``rank`` orders: 0 is a failed verification."""
+
+    rank: int
+    severity: str
+    table: str
+    problem: Problem
+    policy_file: str = ""
+    notes: tuple[str, ...] = ()
+    step: str = ""
+
+
+def findings(outcome: RunOutcome) -> list[Finding]:
+    """Collect what failed, yielded, was blocked or was interrupted: the worst first, else in the run's order."""
+    found = [finding for table in outcome.tables for finding in _of_table(table)]
+    return sorted(found, key=lambda finding: finding.rank)
+
+
+def _of_table(table: TableOutcome) -> Iterator[Finding]:
+    name = table.ref.identifier
+    reported = False
+    for step in table.steps:
+        if step.status in _BAD_STATUS or step.status in _WARNING_STATUS:
+            reported = reported or step.error == table.problem
+            yield _of_step(table, step)
+    if table.problem and not reported:
+        rank, severity = {
+            TableStatus.VERIFY_FAILED: (0, "error"),
+            TableStatus.BLOCKED: (2, "error"),
+            TableStatus.YIELDED: (3, "warning"),
+            TableStatus.NOT_REACHED: (3, "warning"),
+            TableStatus.INTERRUPTED: (3, "warning"),
+        }.get(table.status, (1, "error"))
+        yield Finding(rank, severity, name, table.problem, table.policy_file)
+
+
+def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
+    problem = step.error or Problem(_CODE_OF_STATUS[step.status], step.note or message(step))
+    wrong = [assertion for assertion in step.assertions if assertion.outcome != "pass"]
+    notes = [assertion_text(assertion) for assertion in wrong]
+    if step.commits and step.status is not StepStatus.SUCCEEDED:
+        versions = ", ".join(f"v{receipt.version}" for receipt in step.commits)
+        notes.append(f"committed before that: {versions}")
+    if step.vacuum and step.vacuum.remaining:
+        remaining = step.vacuum.remaining
+        shown = ", ".join(printable(path) for path in remaining[:3])
+        more = f" and {len(remaining) - 3:,} more" if len(remaining) > 3 else ""
+        notes.append(f"{count(len(remaining), 'file')} still there: {shown}{more}")
+    rank = 0 if step.status is StepStatus.VERIFY_FAILED else 1 if step.status in _BAD_STATUS else 3
+    severity = "error" if step.status in _BAD_STATUS else "warning"
+    name = table.ref.identifier
+    return Finding(rank, severity, name, problem, table.policy_file, tuple(notes), step_word(step.kind))
+
+
+def render_run(
+    outcome: RunOutcome,
+    style: Style = PLAIN,
+    *,
+    run_folder: str | None = None,
+    next_command: str | None = "maintainer apply",
+) -> str:
+    """Return the end of a run as text, ending in a newline: error blocks, totals, what to do next, the exit code.
+
+    Args:
+        outcome: What came of the run.
+        style: Colour or none.
+        run_folder: Where plan, results and events lie; None leaves the line out.
+        next_command: What takes up the unfinished rest; shown only if there is one, None leaves it out.
+    """
+    lines: list[str] = []
+    found = findings(outcome)
+    for finding in found[:MAX_BLOCKS]:
+        lines += _block(finding, style)
+    lines += _counted(found[MAX_BLOCKS:])
+    if found:
+        lines.append("")
+    lines.append(_steps_line(outcome, style))
+    lines.append(_tables_line(outcome, style))
+    work = _work_line(outcome)
+    if work:
+        lines.append(work)
+    code = exit_code(outcome)
+    if code is not ExitCode.OK:
+        lines.append(style.paint(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD))
+    if next_command and _has_rest(outcome):
+        lines.append(f"To go on with what is left:   {printable(next_command)}")
+    if run_folder:
+        lines.append(f"Everything about this run:    {printable(run_folder)}")
+    return "\n".join(lines) + "\n"
+
+
+def _block(finding: Finding, style: Style) -> list[str]:
+    """One finding in the form of `MaintainerError.render`, with the table in front of the sentence."""
+    problem = finding.problem
+    head = style.paint(f"{finding.severity}[{printable(problem.code)}]", _role(finding))
+    subject = printable(finding.table) + (f", {finding.step}" if finding.step else "")
+    lines = [f"{head}: {subject}: {printable(problem.what)}"]
+    where = problem.where or finding.policy_file
+    if where:
+        lines.append(f"  --> {printable(where)}")
+    lines += [f"   = {note}" for note in finding.notes]
+    first, *rest = (problem.help or "").split("\n")
+    if first:
+        lines.append(f"   = help: {printable(first)}")
+        lines += [f"           {printable(line)}" for line in rest]
+    return lines
+
+
+def _role(finding: Finding) -> Role:
+    return Role.BAD if finding.severity == "error" else Role.WARN
+
+
+def _counted(rest: Sequence[Finding]) -> list[str]:
+    codes: dict[str, int] = {}
+    for finding in rest:
+        codes[finding.problem.code] = codes.get(finding.problem.code, 0) + 1
+    by_code = ", ".join(f"{printable(code)} {number:,}" for code, number in codes.items())
+    return [f"... and {len(rest):,} more ({by_code}): all in results.json of the run folder"] if rest else []
+
+
+def _steps_line(outcome: RunOutcome, style: Style) -> str:
+    steps = [step for table in outcome.tables for step in table.steps]
+    done = sum(step.status is StepStatus.SUCCEEDED for step in steps)
+    parts = [f"{count(done, 'step')} succeeded"]
+    checks = [assertion for step in steps for assertion in step.assertions]
+    passed = sum(assertion.outcome == "pass" for assertion in checks)
+    proofs = sum(bool(receipt.proof and receipt.proof.holds) for step in steps for receipt in step.commits)
+    if proofs:
+        parts.append(f"{count(proofs, 'commit')} proven")
+    if checks:
+        parts.append(f"{passed:,} of {count(len(checks), 'check')} passed")
+    for status, word in (
+        (StepStatus.NOTHING_LEFT, "had nothing left to do"),
+        (StepStatus.YIELDED, "yielded"),
+        (StepStatus.INCOMPLETE, "incomplete"),
+        (StepStatus.UNKNOWN, "of unknown fate"),
+        (StepStatus.SKIPPED, "skipped"),
+        (StepStatus.INTERRUPTED, "interrupted"),
+    ):
+        number = sum(step.status is status for step in steps)
+        if number:
+            parts.append(f"{number:,} {word}")
+    failed = sum(step.status in (StepStatus.FAILED, StepStatus.VERIFY_FAILED) for step in steps)
+    parts.append(style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed")
+    verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
+    return f"{verb} {format_duration(outcome.duration_seconds)}: {', '.join(parts)}."
+
+
+def _tables_line(outcome: RunOutcome, style: Style) -> str:
+    parts = []
+    for status, word, role in _TABLE_WORDS:
+        number = outcome.count(status)
+        if number:
+            text = f"{number:,} {word}"
+            parts.append(style.paint(text, role) if role else text)
+    return f"{count(len(outcome.tables), 'table')}: {', '.join(parts) or 'none selected'}."
+
+
+def _work_line(outcome: RunOutcome) -> str | None:
+    commits = [receipt for table in outcome.tables for step in table.steps for receipt in step.commits]
+    vacuums = [step.vacuum for table in outcome.tables for step in table.steps if step.vacuum]
+    parts = []
+    removed = sum(receipt.num_files_removed for receipt in commits)
+    if removed:
+        added = sum(receipt.num_files_added for receipt in commits)
+        size = format_size(sum(receipt.bytes_removed for receipt in commits))
+        parts.append(f"rewrote {removed:,} -> {count(added, 'file')}, {size}")
+    deleted = sum(vacuum.num_files_deleted for vacuum in vacuums)
+    if deleted:
+        size = format_size(sum(vacuum.bytes_deleted for vacuum in vacuums))
+        parts.append(f"deleted {count(deleted, 'file')}, {size}")
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "." if text else None
+
+
+def _has_rest(outcome: RunOutcome) -> bool:
+    """Whether another run would find something that this one left; a failed verification is not for a retry."""
+    return any(
+        table.status in (TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED)
+        for table in outcome.tables
+    )
+
+
+_PLACE = re.compile(r"(.+?):([1-9][0-9]*)(?::[0-9]+)?\Z", re.DOTALL)
+
+
+def place(finding: Finding) -> tuple[str, int | None]:
+    """Return the file and line a finding points to: where its problem says, else its policy file."""
+    where = finding.problem.where or ""
+    match = _PLACE.match(where)
+    if match and match[1].endswith((".yml", ".yaml")):
+        return match[1], int(match[2])
+    return (where, None) if where.endswith((".yml", ".yaml")) else (finding.policy_file, None)

@@ -1,0 +1,230 @@
+"""Steps and left-alone files in words: what the text, Markdown and `why` renderings share.
+
+The dry run walks the same closed union as apply: a kind of step that is not described here does not type-check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from maintainer.model.closed import assert_never
+from maintainer.model.plan import (
+    Batch,
+    CompactStep,
+    LeftAlone,
+    Reason,
+    ReasonCode,
+    SetPropertiesStep,
+    Step,
+    TablePlan,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.report.layout import count, printable, when
+from maintainer.report.style import Symbol
+from maintainer.units import format_duration, format_size
+
+LOUD_REASONS = frozenset(
+    {ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNSUPPORTED, ReasonCode.UNPROVEN_REWRITE}
+)
+"""Why a table is left alone though someone may have to act: such tables are always named."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """One step in words. ``facts`` has one line, or for properties one line each; ``reasons`` go with each line."""
+
+    symbol: str
+    word: str
+    facts: tuple[str, ...]
+    reasons: tuple[tuple[Reason, ...], ...]
+
+
+def step_word(kind: str) -> str:
+    """Return the word for a kind of step: its own name, but ``properties`` for ``set_properties``."""
+    return "properties" if kind == "set_properties" else printable(kind)
+
+
+def describe(step: Step, tz: tzinfo | None) -> StepText:
+    """Say what a step does, to how much, and why.
+
+    ``tz`` is for the time before which vacuum deletes; None leaves that time out.
+    """
+    match step:
+        case SetPropertiesStep():
+            return _describe_properties(step)
+        case CompactStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
+            return StepText(Symbol.WRITE, "compact", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ZOrderStep():
+            by = ", ".join(printable(column) for column in step.columns)
+            size = format_size(step.max_file_size_bytes)
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, by {by}"
+            return StepText(Symbol.WRITE, "zorder", (facts + _in_commits(step.batches),), (step.reasons,))
+        case VacuumStep():
+            before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
+            facts = (
+                f"{count(len(step.files), 'file')}, {format_size(step.size_bytes)}{before}; keeps "
+                f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
+            )
+            return StepText(Symbol.DELETE, "vacuum", (facts,), (step.reasons,))
+        case _:
+            assert_never(step)
+
+
+def _describe_properties(step: SetPropertiesStep) -> StepText:
+    """Put each reason on the line of the property that it names; the rest on the last line."""
+    before = dict(step.before)
+    facts = []
+    reasons: list[tuple[Reason, ...]] = []
+    left = list(step.reasons)
+    for key, value in step.after:
+        old = before.get(key)
+        facts.append(f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {printable(value)}")
+        mine = [reason for reason in left if key in reason.text]
+        left = [reason for reason in left if reason not in mine]
+        reasons.append(tuple(mine))
+    reasons[-1:] = [(*reasons[-1], *left)] if reasons else []
+    return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
+
+
+def _rewritten(batches: Sequence[Batch], num_files_added: int) -> str:
+    num_files = sum(len(batch.files) for batch in batches)
+    size_bytes = sum(batch.size_bytes for batch in batches)
+    return f"{count(num_files, 'file')}, {format_size(size_bytes)} -> about {count(num_files_added, 'file')}"
+
+
+def _in_commits(batches: Sequence[Batch]) -> str:
+    return "" if len(batches) == 1 else f", in {count(len(batches), 'commit')}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftGroup:
+    """Everything of one table that is left alone for one reason code."""
+
+    code: ReasonCode
+    text: str
+    num_entries: int
+    num_files: int
+    size_bytes: int
+    num_partitions: int
+    origins: tuple[str, ...]
+
+
+def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
+    """Add up what is left alone by reason code, in the order in which the codes come.
+
+    The text is the first entry's; where others differ, it says how many more there are.
+    """
+    by_code: dict[ReasonCode, list[LeftAlone]] = {}
+    for entry in entries:
+        by_code.setdefault(entry.reason.code, []).append(entry)
+    groups = []
+    for code, members in by_code.items():
+        texts = list(dict.fromkeys(member.reason.text for member in members))
+        more = f" (and {len(texts) - 1:,} more like it)" if len(texts) > 1 else ""
+        partitions = {member.partition_values for member in members if member.partition_values}
+        groups.append(
+            LeftGroup(
+                code=code,
+                text=texts[0] + more,
+                num_entries=len(members),
+                num_files=sum(member.num_files for member in members),
+                size_bytes=sum(member.size_bytes for member in members),
+                num_partitions=len(partitions),
+                origins=tuple(dict.fromkeys(member.reason.origin for member in members if member.reason.origin)),
+            )
+        )
+    return groups
+
+
+def how_much(num_files: int, size_bytes: int, num_partitions: int = 0) -> str:
+    """Print a quantity of files: ``8,426 files, 1.1 TiB in 12 partitions``; empty for none."""
+    if not num_files:
+        return f"in {count(num_partitions, 'partition')}" if num_partitions else ""
+    where = f" in {count(num_partitions, 'partition')}" if num_partitions else ""
+    return f"{count(num_files, 'file')}, {format_size(size_bytes)}{where}"
+
+
+def is_named(table: TablePlan) -> bool:
+    """Whether a table is named in a plan that is not verbose: it changes, or someone may have to look at it."""
+    return table.state != "up_to_date" or any(entry.reason.code in LOUD_REASONS for entry in table.left_alone)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a whole plan adds up to; counted here, stored nowhere."""
+
+    num_changed: int
+    num_up_to_date: int
+    num_blocked: int
+    num_problems: int
+    num_steps: dict[str, int]
+    files_rewritten: int
+    bytes_rewritten: int
+    files_added: int
+    files_deleted: int
+    bytes_deleted: int
+
+
+def total(tables: Iterable[TablePlan]) -> Totals:
+    """Add up tables and steps."""
+    tables = tuple(tables)
+    kinds: dict[str, int] = {}
+    files_rewritten = bytes_rewritten = files_added = files_deleted = bytes_deleted = 0
+    for step in (step for table in tables for step in table.steps):
+        kinds[step.kind] = kinds.get(step.kind, 0) + 1
+        match step:
+            case SetPropertiesStep():
+                pass
+            case CompactStep() | ZOrderStep():
+                files_rewritten += sum(len(batch.files) for batch in step.batches)
+                bytes_rewritten += sum(batch.size_bytes for batch in step.batches)
+                files_added += step.num_files_added
+            case VacuumStep():
+                files_deleted += len(step.files)
+                bytes_deleted += step.size_bytes
+            case _:
+                assert_never(step)
+    states = [table.state for table in tables]
+    return Totals(
+        num_changed=states.count("changes"),
+        num_up_to_date=states.count("up_to_date"),
+        num_blocked=states.count("blocked"),
+        num_problems=states.count("problem"),
+        num_steps=kinds,
+        files_rewritten=files_rewritten,
+        bytes_rewritten=bytes_rewritten,
+        files_added=files_added,
+        files_deleted=files_deleted,
+        bytes_deleted=bytes_deleted,
+    )
+
+
+def tables_line(totals: Totals) -> str:
+    """``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
+    kinds = ", ".join(f"{step_word(kind)} {number:,}" for kind, number in sorted(totals.num_steps.items()))
+    num_steps = sum(totals.num_steps.values())
+    text = f"{count(totals.num_changed, 'table')} to change, {count(num_steps, 'step')}"
+    text += f" ({kinds})" if kinds else ""
+    rest = [f"{totals.num_up_to_date:,} up to date"]
+    if totals.num_blocked:
+        rest.append(f"{totals.num_blocked:,} blocked")
+    if totals.num_problems:
+        rest.append(f"{totals.num_problems:,} not plannable")
+    return f"{text}; {', '.join(rest)}"
+
+
+def cost_line(totals: Totals) -> str | None:
+    """``rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB``, or None for neither."""
+    parts = []
+    if totals.files_rewritten:
+        parts.append(
+            f"rewrites {format_size(totals.bytes_rewritten)} in {count(totals.files_rewritten, 'file')} "
+            f"into about {count(totals.files_added, 'file')}"
+        )
+    if totals.files_deleted:
+        parts.append(f"deletes {count(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
+    return "; ".join(parts) or None

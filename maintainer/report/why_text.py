@@ -1,0 +1,139 @@
+"""Every decision about one table, taken and not taken, each with the policy line behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from maintainer.model.plan import Checks, TablePlan
+from maintainer.policy.resolved import ResolvedPolicy, Window
+from maintainer.report.layout import columns, count, printable
+from maintainer.report.plan_text import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
+from maintainer.report.steps import describe
+from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.units import format_duration, format_size
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def render_why(
+    table: TablePlan,
+    policy: ResolvedPolicy | None = None,
+    options: PlanOptions | None = None,
+    style: Style = PLAIN,
+) -> str:
+    """Return the decisions about one table as text, ending in a newline.
+
+    Args:
+        table: What planning decided.
+        policy: The table's effective policy, for the thresholds and where they were written; None leaves them out.
+        options: ``verbose`` names each partition that is left alone; ``tz`` and ``width`` as for a plan.
+        style: Colour or none.
+    """
+    options = options or PlanOptions()
+    lines = [_heading(table, style)]
+    if table.problem:
+        lines += ["", style.paint("Cannot be planned", Role.BOLD), *problem_lines(table.problem, style)]
+    if table.blocked:
+        lines += ["", style.paint("Blocked: nothing is done until this changes", Role.BOLD)]
+        for reason in table.blocked:
+            tail = (f"{reason.code.value}: {printable(reason.text)}", printable(reason.origin or ""))
+            lines += fact_lines(Symbol.BLOCKED, "blocked", "", (tail,), options, style)
+    if not table.problem:
+        lines += ["", style.paint(f"Will do ({count(len(table.steps), 'step')})", Role.BOLD)]
+        for step in table.steps:
+            lines += step_lines(describe(step, options.tz), options, style)
+        if not table.steps:
+            lines.append("      = nothing")
+        lines += ["", style.paint("Leaves alone", Role.BOLD)]
+        lines += left_alone_lines(table.left_alone, options, style)
+        if not table.left_alone:
+            lines.append("      = nothing")
+    if any(step.kind in ("compact", "zorder") for step in table.steps):
+        lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
+    if policy is not None:
+        lines += ["", style.paint("Decided by", Role.BOLD), *_settings(policy)]
+    return "\n".join(lines) + "\n"
+
+
+def _heading(table: TablePlan, style: Style) -> str:
+    parts = [style.paint(printable(table.ref.identifier), Role.BOLD)]
+    if table.observed:
+        files = count(table.observed.num_files, "file")
+        parts += [f"v{table.observed.version}", f"{format_size(table.observed.size_bytes)} in {files}"]
+    parts.append(printable(table.policy_file))
+    if table.owner:
+        parts.append(f"owner {printable(table.owner)}")
+    return "   ".join(parts)
+
+
+def _checks(checks: Checks) -> Iterator[str]:
+    yield f"      rowCount    {printable(checks.row_count)}"
+    yield f"      content     {printable(checks.content)}"
+    yield f"      files       {'each live file is looked for' if checks.files else 'off'}"
+    for expectation in checks.expectations:
+        yield f"      expects     {printable(expectation.type)} {printable(expectation.arguments_json)}"
+
+
+def _settings(policy: ResolvedPolicy) -> list[str]:
+    """Key, value and origin of everything that takes part in the decisions, one line each."""
+    rows = [
+        (f"      {key}", printable(value), printable(str(policy.origin(key))))
+        for key, value in (*_optimize_settings(policy), *_other_settings(policy))
+    ]
+    return columns(rows, gap=3)
+
+
+def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
+    optimize = policy.optimize
+    yield "optimize.minFileSize", format_size(optimize.min_file_size_bytes)
+    yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
+    yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
+    yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
+    if optimize.zorder:
+        yield "optimize.zorder.columns", ", ".join(optimize.zorder.columns)
+        yield "optimize.zorder.mode", optimize.zorder.mode.value
+    if optimize.where:
+        yield "optimize.where", optimize.where.text
+    if optimize.skip_newest_partitions:
+        yield "optimize.skipNewestPartitions", f"{optimize.skip_newest_partitions:,}"
+    if optimize.quiet_for_seconds:
+        yield "optimize.quietFor", format_duration(optimize.quiet_for_seconds)
+    if optimize.every_seconds:
+        yield "optimize.every", format_duration(optimize.every_seconds)
+    if optimize.when.min_small_files is not None:
+        yield "optimize.when.minSmallFiles", f"{optimize.when.min_small_files:,}"
+    if optimize.when.min_small_bytes is not None:
+        yield "optimize.when.minSmallBytes", format_size(optimize.when.min_small_bytes)
+
+
+def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
+    if policy.vacuum is None:
+        yield "vacuum", "not set: nothing is ever deleted"
+    else:
+        yield "vacuum.retention", format_duration(policy.vacuum.retention_seconds)
+        if policy.vacuum.every_seconds:
+            yield "vacuum.every", format_duration(policy.vacuum.every_seconds)
+        yield "vacuum.mode", policy.vacuum.mode.value
+    for consumer in policy.consumers:
+        lag = "" if consumer.max_lag_seconds is None else f" up to {format_duration(consumer.max_lag_seconds)} behind"
+        checkpoint = "" if consumer.checkpoint is None else f" checkpoint {consumer.checkpoint}"
+        yield "consumers", f"{consumer.name}{lag}{checkpoint}"
+    if policy.auto_compact is not None:
+        yield "autoCompact", "true" if policy.auto_compact.enabled else "false"
+    for key, value in policy.properties:
+        yield f"properties.{key}", value
+    for window in policy.windows:
+        yield "window", _window(window)
+    if policy.limits.max_bytes is not None:
+        yield "limits.maxBytes", format_size(policy.limits.max_bytes)
+    if policy.limits.max_files is not None:
+        yield "limits.maxFiles", f"{policy.limits.max_files:,}"
+    yield "limits.timeout", format_duration(policy.limits.timeout_seconds)
+    if policy.suspend:
+        until = "until further notice" if policy.suspend.until is None else f"until {policy.suspend.until.isoformat()}"
+        yield "suspend", f"{until}: {policy.suspend.reason}"
+
+
+def _window(window: Window) -> str:
+    days = ", ".join(_DAYS[day - 1] for day in window.days)
+    return f"{days} {window.start:%H:%M}-{window.end:%H:%M} {window.timezone}".lstrip()
