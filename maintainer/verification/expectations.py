@@ -1,0 +1,240 @@
+"""Great Expectations, met here and nowhere else, and imported only when something is verified (3 s, 215 MB).
+
+How it is used, and why:
+
+* ``persist=False``: by default it caches the whole table, never lets go of it, and later checks read the cache.
+* One ephemeral context and one asset name for each validation, under one lock: shared batch definitions answered
+  with another table's figures, and its project manager belongs to the process.
+* Nothing is raised by a metric that throws: it is a result without success whose ``exception_info`` has one of two
+  shapes. We tell *checked, wrong* (``fail``) from *could not check* (``error``).
+* Pairs are compared with ``ignore_row_if="neither"`` and must not be null: by default ``None == None`` passes.
+* Usage statistics off before the import, progress bars off, no Data Docs, no files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.model.outcome import Assertion
+from maintainer.model.plan import CheckedExpectation
+from maintainer.verification.evidence import Pair, as_row
+
+LOCK_TIMEOUT_SECONDS = 3600.0
+"""Longest wait for another table's validation; then this one could not be checked."""
+
+MAX_TEXT = 300
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+
+_SQL_TYPES = frozenset({"unexpected_rows_expectation", "expect_query_results_to_match_comparison"})
+_SQL_ARGUMENTS = frozenset({"row_condition", "condition_parser", "unexpected_rows_query", "template_dict"})
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """Results of one validation: assertions in the order they were asked for, and the result document."""
+
+    assertions: tuple[Assertion, ...]
+    document: dict[str, Any]
+
+
+def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
+    """Import Great Expectations and build every expectation, before anything is changed.
+
+    Raises:
+        EnvironmentUnfit: E653, Great Expectations cannot be imported or does not work.
+        ProjectError: P311, an expectation that it does not know, or arguments that it does not take.
+    """
+    pair = Pair("one", "1", "the same", "1")
+    probe = validate_pairs((pair,), "preflight")
+    if any(assertion.outcome != "pass" for assertion in probe.assertions):
+        raise EnvironmentUnfit(
+            "Great Expectations does not work here",
+            code="E653",
+            found=next(one.error or one.outcome for one in probe.assertions if one.outcome != "pass"),
+            help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
+        )
+    for expectation in expectations:
+        build(expectation)
+
+
+def build(expectation: CheckedExpectation) -> object:
+    """Make the expectation of the user's that a name and arguments stand for.
+
+    Raises:
+        ProjectError: P311, it is not known, its arguments do not fit, or it carries SQL text (a plan runs none).
+    """
+    arguments = json.loads(expectation.arguments_json)
+    sql = sorted(_SQL_ARGUMENTS.intersection(arguments))
+    if expectation.type in _SQL_TYPES or sql:
+        raise ProjectError(
+            "an expectation that carries a query or a condition is not taken",
+            code="P311",
+            found=f"{expectation.type}({', '.join(sql)})",
+            help="a plan holds no SQL text; state the expectation by columns and values",
+        )
+    _, registry = _import()
+    try:
+        return registry.get_expectation_impl(expectation.type)(**arguments)
+    except Exception as error:  # its own error classes, pydantic's, TypeError: all mean the same to a user
+        raise ProjectError(
+            f"Great Expectations does not take the expectation {expectation.type}",
+            code="P311",
+            found=_short(error),
+            help="names and arguments are those of its gallery; see `maintainer schema verify.expectations`",
+        ) from error
+
+
+def validate_frame(frame: object, name: str, expectations: Sequence[object], *, version: int) -> Validated:
+    """Run expectations on a Spark data frame of a table at one version."""
+    return _validate(
+        lambda sources, unique: sources.add_spark(unique, persist=False), frame, name, expectations, version
+    )
+
+
+def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = None) -> Validated:
+    """Assert that the figures of each pair are equal and not null: one row in pandas, no Spark job."""
+    module, _ = _import()
+    import pandas as pd
+
+    expected = module.expectations
+    wanted: list[object] = [
+        expected.ExpectColumnPairValuesToBeEqual(
+            column_A=pair.name_before, column_B=pair.name_after, ignore_row_if="neither"
+        )
+        for pair in pairs
+    ]
+    row = as_row(pairs)
+    wanted += [expected.ExpectColumnValuesToNotBeNull(column=column) for column in row]
+    # dtype=object keeps text text; a column of None alone would else become floats.
+    frame = pd.DataFrame([row], dtype=object)
+    validated = _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version)
+    shown = {(pair.name_before, pair.name_after): pair for pair in pairs}
+    named = tuple(_with_figures(assertion, shown, row) for assertion in validated.assertions)
+    return Validated(named, {**validated.document, "figures": row})
+
+
+def row_count_is(rows: int) -> object:
+    """The table has exactly ``rows`` rows."""
+    module, _ = _import()
+    return module.expectations.ExpectTableRowCountToEqual(value=rows)
+
+
+def columns_are(columns: Sequence[str]) -> object:
+    """The table has exactly these columns, in this order."""
+    module, _ = _import()
+    return module.expectations.ExpectTableColumnsToMatchOrderedList(column_list=list(columns))
+
+
+def _import() -> tuple[Any, Any]:
+    """Import Great Expectations and its registry.
+
+    Raises:
+        EnvironmentUnfit: E653.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; matters for 1.0 to 1.2
+    try:
+        import great_expectations as gx
+        import great_expectations.expectations
+        from great_expectations.expectations import registry
+    except Exception as error:  # a broken install fails in any way there is
+        raise EnvironmentUnfit(
+            "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
+            code="E653",
+            found=f"{type(error).__name__}: {_short(error)}",
+            help="pip install 'great-expectations>=1.24,<2'",
+        ) from error
+    return gx, registry
+
+
+def _validate(
+    add_source: Callable[[Any, str], Any],
+    frame: object,
+    name: str,
+    expectations: Sequence[object],
+    version: int | None,
+) -> Validated:
+    gx, _ = _import()
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    if not _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS):
+        error = f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation"
+        return Validated((Assertion(name, "error", version, error=error),), {"success": False, "error": error})
+    try:
+        unique = f"{name}#{next(_numbers)}"
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        asset = add_source(context.data_sources, unique).add_dataframe_asset(unique)
+        batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
+        result = batch.validate(gx.ExpectationSuite(name="maintenance", expectations=list(expectations)))
+        document: dict[str, Any] = result.to_json_dict()
+    except Exception as error:  # whatever it raises means: could not be checked
+        text = f"{type(error).__name__}: {_short(error)}"
+        return Validated((Assertion(name, "error", version, error=text),), {"success": False, "error": text})
+    finally:
+        _lock.release()
+    if len(result.results) != len(expectations):
+        text = f"{len(expectations)} expectations were asked for and {len(result.results)} answered"
+        return Validated((Assertion(name, "error", version, error=text),), document)
+    return Validated(tuple(_assertion(one, version) for one in result.results), document)
+
+
+def _assertion(result: Any, version: int | None) -> Assertion:  # noqa: ANN401 - a class without types
+    config = result.expectation_config
+    arguments = {key: value for key, value in config.kwargs.items() if key != "batch_id"}
+    error = _error_of(result)
+    detail = result.result or {}
+    observed = detail.get("observed_value", detail.get("unexpected_count"))
+    column = arguments.pop("column", None)
+    return Assertion(
+        expectation=str(config.type),
+        outcome="error" if error else ("pass" if result.success else "fail"),
+        version=version,
+        expected=_text(arguments),
+        observed=None if observed is None else _text(observed),
+        error=error,
+        column=None if column is None else str(column),
+    )
+
+
+def _error_of(result: Any) -> str | None:  # noqa: ANN401 - a class without types
+    """Why a metric could not be computed: ``exception_info`` is flat, or keyed by metric id."""
+    info = result.exception_info or {}
+    if "raised_exception" in info:
+        return str(info["exception_message"])[:MAX_TEXT] if info["raised_exception"] else None
+    messages = [str(one.get("exception_message") if isinstance(one, dict) else one)[:MAX_TEXT] for one in info.values()]
+    return "; ".join(messages[:3]) or None
+
+
+def _with_figures(assertion: Assertion, pairs: dict[tuple[str, str], Pair], row: dict[str, str | None]) -> Assertion:
+    """Name the figures of a pair in its assertion, for people."""
+    if assertion.column is not None:
+        return Assertion(
+            assertion.expectation, assertion.outcome, assertion.version, "a figure", row.get(assertion.column),
+            assertion.error, assertion.column,
+        )  # fmt: skip
+    wanted = json.loads(assertion.expected or "{}")
+    pair = pairs.get((wanted.get("column_A"), wanted.get("column_B")))
+    if pair is None:
+        return assertion
+    return Assertion(
+        f"{assertion.expectation}: {pair.name_before} = {pair.name_after}", assertion.outcome, assertion.version,
+        pair.before, pair.after, assertion.error,
+    )  # fmt: skip
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
+    # The arguments of a pair are read back by `_with_figures`; they are our own and short.
+    return text if len(text) <= 10 * MAX_TEXT else text[: 10 * MAX_TEXT] + "..."
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:MAX_TEXT]
