@@ -61,7 +61,7 @@ MEANING: dict[str, str] = {
     "P315": "a table property that another key manages",
     "P316": "an expectation that cannot be run",
     "P317": "a consumer that says nothing",
-    "P318": "a suspension that is over",
+    "P318": "a value that Delta would refuse",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

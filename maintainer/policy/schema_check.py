@@ -28,7 +28,7 @@ from maintainer.policy.schema_rules import Rule, compiled
 MAX_FINDINGS = 100
 """Per file."""
 
-PROJECT_FILE = "maintainer.yml"
+PROJECT_FILES = ("maintainer.yml", "maintainer.yaml")
 PROFILE_FOLDER = "_profiles"
 
 
@@ -60,7 +60,7 @@ _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
 def kind_of(document: Document) -> DocumentKind:
     """Tell what a file is for: by its name, by its folder, and by whether it has `match` and no `table`."""
     folders = document.file.split("/")
-    if folders[-1] == PROJECT_FILE:
+    if folders[-1] in PROJECT_FILES:
         return DocumentKind.PROJECT
     if PROFILE_FOLDER in folders[:-1]:
         return DocumentKind.PROFILE

@@ -160,7 +160,7 @@ def _refused_characters(text: str, file: str) -> list[Diagnostic]:
         )
         if len(findings) == 20:
             break
-    tab = _TAB.search(text)
+    tab = _TAB.search(text) if "\t" in text else None
     if tab:
         findings.append(
             Diagnostic(

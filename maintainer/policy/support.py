@@ -1,0 +1,68 @@
+"""What the policy language has and this version does not do: refused by name, never ignored.
+
+Whoever builds an operation deletes its lines here, and the tests that name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from maintainer.policy.document import Path
+
+NOT_SUPPORTED_YET: dict[str | tuple[str, object], str] = {
+    ("optimize.zorder.mode", "incremental"): "write `mode: full`",
+    ("vacuum.mode", "full"): "write `mode: auto`",
+    ("vacuum.mode", "lite"): "write `mode: auto`",
+    ("vacuum.deleteUntracked", True): "remove it; only files that the log removed are deleted",
+    "vacuum.untrackedAge": "remove it; only files that the log removed are deleted",
+    "consumers[].checkpoint": "write `maxLag:` with the longest time that the reader may be behind",
+    "match.minSize": "name the tables in `match.tables`",
+    "autoCompact.minNumFiles": "write `autoCompact: true` and set it in the writers' session",
+    "autoCompact.minFileSize": "write `autoCompact: true` and set it in the writers' session",
+    "autoCompact.maxFileSize": "write `autoCompact: true` and set it in the writers' session",
+    "autoCompact.modifiedPartitionsOnly": "write `autoCompact: true` and set it in the writers' session",
+}
+"""Settings of policies: a dotted key, or a key with the one value that is meant; and what to write instead.
+
+``[]`` stands for every item of a list. In maintainer.yml the same holds under ``defaults`` and in the
+``overrides`` of environments.
+"""
+
+NOT_SUPPORTED_YET_IN_PROJECT: dict[str | tuple[str, object], str] = {
+    "batches": "remove it; `--fail-fast` stops a run at its first failure",
+    "environments.*.catalog": "write the catalog into the tables' names",
+}
+"""The same for keys of maintainer.yml itself; ``*`` stands for every key of a map."""
+
+ZORDER_WITHOUT_MODE = "the default mode, incremental, is not supported yet"
+"""Said where ``optimize.zorder`` has columns and no mode: leaving it out asks for what is not there."""
+
+
+def unsupported(
+    data: object, base: Path, table: dict[str | tuple[str, object], str]
+) -> Iterator[tuple[Path, str, str]]:
+    """Yield the path of every value below ``data`` that the table refuses, what is refused, and what to write."""
+    for entry, help in table.items():
+        key, wanted = entry if isinstance(entry, tuple) else (entry, _ANY)
+        for path, value in _find(data, base, key.replace("[]", ".[]").split(".")):
+            if value is not None and (wanted is _ANY or value == wanted):
+                subject = "" if wanted is _ANY else f"`{str(value).lower()}` is "
+                yield path, f"{subject}not supported yet", help
+
+
+_ANY = object()
+
+
+def _find(value: object, path: Path, parts: list[str]) -> Iterator[tuple[Path, object]]:
+    """Yield the values that a dotted key names; the depth is that of the key."""
+    if not parts:
+        yield path, value
+        return
+    first, rest = parts[0], parts[1:]
+    if first == "[]":
+        for position, inner in enumerate(value if isinstance(value, list) else ()):
+            yield from _find(inner, (*path, position), rest)
+    elif isinstance(value, dict):
+        for key in list(value) if first == "*" else [first]:
+            if key in value:
+                yield from _find(value[key], (*path, key), rest)
