@@ -11,17 +11,13 @@ import re
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import NoReturn
+
+from maintainer.model.closed import assert_never
 
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE"})
 """Words that are a column name only in back-ticks."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
-
-def assert_never(value: NoReturn) -> NoReturn:
-    """Make the type checker prove that a ``match`` is complete (in ``typing`` only since Python 3.11)."""
-    raise AssertionError(f"not handled: {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from maintainer.errors import TableError
+from maintainer.model.closed import assert_never
 from maintainer.policy.predicate_ast import (
     BooleanValue,
     Column,
@@ -33,7 +34,6 @@ from maintainer.policy.predicate_ast import (
     TextValue,
     TimestampValue,
     Value,
-    assert_never,
     format_value,
 )
 from maintainer.policy.predicate_time import read_date, read_timestamp

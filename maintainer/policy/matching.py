@@ -1,0 +1,74 @@
+"""Which tables a rule applies to: globs on names and paths, exclusions, and tags."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from maintainer.model.table import TableRef
+from maintainer.policy.identity import absolute_path, plain_name
+
+_GLOB_CHARACTERS = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class TableMatch:
+    """The ``match`` of a rule: every criterion that is set must hold, of each list one item is enough.
+
+    Globs are case-sensitive; ``*`` matches any characters, dots and slashes too. ``tags`` compares with the
+    tags of the table's own file, its profiles and the project's defaults, never with those that a rule gives:
+    otherwise a rule could decide about itself.
+    """
+
+    tables: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = None
+
+    def applies_to(self, ref: TableRef, tags: Iterable[str]) -> bool:
+        """Tell whether the rule reaches a table that carries these tags."""
+        if self.tables is not None and not matches_any(ref, self.tables):
+            return False
+        if matches_any(ref, self.exclude):
+            return False
+        return self.tags is None or not set(self.tags).isdisjoint(tags)
+
+
+def table_match(match: Mapping[str, object], root: Path) -> TableMatch:
+    """Build the criteria from a rule's ``match`` map; relative path globs start at the project's root."""
+    tables, tags = match.get("tables"), match.get("tags")
+    return TableMatch(
+        tables=None if tables is None else tuple(absolute_glob(glob, root) for glob in _texts(tables)),
+        exclude=tuple(absolute_glob(glob, root) for glob in _texts(match.get("exclude"))),
+        tags=None if tags is None else _texts(tags),
+    )
+
+
+def absolute_glob(glob: str, root: Path) -> str:
+    """Return a glob that can be compared with `plain_name`: paths absolute, names without session catalog."""
+    if "/" in glob:
+        return glob if glob.startswith("*") else absolute_path(glob, root)
+    return glob.removeprefix("spark_catalog.").replace("`", "")
+
+
+def is_glob(text: str) -> bool:
+    """Tell whether a text has characters that match more than themselves."""
+    return _GLOB_CHARACTERS.search(text) is not None
+
+
+def matches_any(ref: TableRef, globs: Sequence[str]) -> bool:
+    """Tell whether one of the globs (as `absolute_glob` returns them) matches a table."""
+    name = plain_name(ref)
+    return any(_compiled(glob).match(name) is not None for glob in globs)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(glob: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(glob))
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

@@ -1,0 +1,97 @@
+"""What the files of a project are to resolution: tables, rules, profiles and defaults, each as one level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from maintainer.model.table import TableRef
+from maintainer.policy.document import Document
+from maintainer.policy.identity import identity, table_ref
+from maintainer.policy.layers import Layer, Level, document_layer
+from maintainer.policy.matching import TableMatch, table_match
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A file with ``table:``. ``written`` is the name as the file has it."""
+
+    document: Document
+    ref: TableRef
+    written: str
+
+    @cached_property
+    def key(self) -> str:
+        """What is equal for two spellings of one table."""
+        return identity(self.ref)
+
+    @cached_property
+    def layer(self) -> Layer:
+        """The file's settings."""
+        return document_layer(self.document, Level.TABLE)
+
+    @property
+    def extends(self) -> tuple[str, ...]:
+        """Names of profiles, lowest first."""
+        return tuple(self.document.data.get("extends") or ())
+
+
+@dataclass(frozen=True)
+class RuleSource:
+    """A file with ``match:``."""
+
+    document: Document
+    match: TableMatch
+    priority: int
+
+    @cached_property
+    def layer(self) -> Layer:
+        """The rule's settings."""
+        return document_layer(self.document, Level.RULE)
+
+    @property
+    def sort_key(self) -> tuple[int, str]:
+        """Low to high; rules of one priority never disagree, so their order is only that of messages."""
+        return (self.priority, self.document.file)
+
+
+@dataclass(frozen=True)
+class ProfileSource:
+    """A file in ``_profiles/``; its name is the file's, without folder and ending."""
+
+    document: Document
+
+    @property
+    def name(self) -> str:
+        """What ``extends`` calls it."""
+        return Path(self.document.file).stem
+
+    @cached_property
+    def layer(self) -> Layer:
+        """The profile's settings."""
+        return document_layer(self.document, Level.PROFILE)
+
+
+def table_source(document: Document, root: Path) -> TableSource:
+    """Read a file that has ``table:``."""
+    written = str(document.data["table"])
+    return TableSource(document, table_ref(written, root), written)
+
+
+def rule_source(document: Document, root: Path) -> RuleSource:
+    """Read a file that has ``match:``."""
+    match: Mapping[str, Any] = document.data["match"]
+    return RuleSource(document, table_match(match, root), int(document.data.get("priority") or 0))
+
+
+def own_tags(layers: Iterable[Layer]) -> frozenset[str]:
+    """Return the tags that the last of some levels sets; what ``match.tags`` compares with."""
+    tags: frozenset[str] = frozenset()
+    for layer in layers:
+        setting = layer.leaves.get(("tags",))
+        if setting is not None and isinstance(setting.value, list):
+            tags = frozenset(str(tag) for tag in setting.value)
+    return tags
