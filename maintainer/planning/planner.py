@@ -1,0 +1,268 @@
+"""The planner: ``plan(policy, facts, record, now)`` is a pure function, and its result is a value.
+
+Order within a table: properties, compaction or Z-order, vacuum. What is left alone is as much a part of the
+plan as what is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from maintainer.errors import MaintainerError, TableError
+from maintainer.model.plan import (
+    Batch,
+    CheckedExpectation,
+    Checks,
+    CompactStep,
+    LeftAlone,
+    Observed,
+    Plan,
+    Problem,
+    Reason,
+    ReasonCode,
+    Step,
+    TablePlan,
+    ZOrderStep,
+)
+from maintainer.model.table import TableFacts, TableRecord
+from maintainer.planning.columns import schema_digest
+from maintainer.planning.compaction import plan_compaction
+from maintainer.planning.decision import Decision, count_of, leave_files
+from maintainer.planning.properties import managed_properties, plan_properties
+from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
+from maintainer.planning.support import check_supported
+from maintainer.planning.vacuum import Horizon, plan_vacuum, vacuum_horizon
+from maintainer.planning.zorder import plan_zorder
+from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.units import format_size
+
+MAX_PLAN_AGE_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open."""
+
+    ignore_windows: bool = False
+    ignore_every: bool = False
+
+
+def plan_table(
+    policy: ResolvedPolicy,
+    facts: TableFacts,
+    record: TableRecord,
+    now_ms: int,
+    today: date,
+    options: PlanOptions = PlanOptions(),
+) -> TablePlan:
+    """Plan one table.
+
+    Args:
+        policy: Its effective policy.
+        facts: The table at one version; with ``removed_files`` where ``schedule.vacuum_wanted`` says so.
+        record: What the ledger remembers of it.
+        now_ms: The time of planning.
+        today: The day of planning in the project's zone, for ``current_date()`` and ``suspend``.
+        options: What is set aside for this run.
+
+    Returns:
+        A plan in one of four states. A table that cannot be planned gives a plan with a ``problem``: one bad
+        table never stops the others.
+    """
+    try:
+        return _plan(policy, facts, record, now_ms, today, options)
+    except MaintainerError as error:
+        return problem_plan(policy, error)
+
+
+def horizon_to_read(
+    policy: ResolvedPolicy,
+    facts: TableFacts,
+    record: TableRecord,
+    now_ms: int,
+    today: date,
+    options: PlanOptions = PlanOptions(),
+) -> Horizon | None:
+    """Return the horizon up to which removed files must be read before planning, None where none are needed.
+
+    None also where planning will end in a problem: then nothing has to be looked for on storage.
+    """
+    if not vacuum_wanted(policy, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every):
+        return None
+    try:
+        check_supported(facts)
+        return vacuum_horizon(policy, facts, now_ms)
+    except MaintainerError:
+        return None
+
+
+def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
+    """Make the plan of a table that could not be read or planned: the error as data."""
+    details = [f"{label}: {value}" for label, value in (("found", error.found), ("allowed", error.allowed)) if value]
+    what = error.what + (f" ({'; '.join(details)})" if details else "")
+    return TablePlan(
+        ref=policy.table,
+        policy_file=policy.file,
+        policy_digest=policy.digest,
+        problem=Problem(error.code, what, error.where, error.help),
+        owner=policy.owner,
+    )
+
+
+def assemble(
+    tables: Iterable[TablePlan],
+    *,
+    created_at_ms: int,
+    max_age_seconds: int = MAX_PLAN_AGE_SECONDS,
+    environment: str | None = None,
+    selection: tuple[str, ...] = (),
+    git_commit: str | None = None,
+    maintainer_version: str = "",
+) -> Plan:
+    """Join plans of tables into one, in the order of their identifiers.
+
+    Raises:
+        ValueError: A table is planned twice.
+    """
+    ordered = tuple(sorted(tables, key=lambda table: table.ref))
+    if len({table.ref for table in ordered}) < len(ordered):
+        raise ValueError("a table is planned twice")
+    return Plan(
+        created_at_ms=created_at_ms,
+        expires_at_ms=created_at_ms + max_age_seconds * 1000,
+        tables=ordered,
+        environment=environment,
+        selection=selection,
+        git_commit=git_commit,
+        maintainer_version=maintainer_version,
+    )
+
+
+def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
+    """Record what the plan was made from; ``staleness.recheck`` compares it with the table as it is then."""
+    return Observed(
+        location=facts.location,
+        table_id=facts.table_id,
+        version=facts.version,
+        schema_digest=schema_digest(facts),
+        partition_columns=facts.partition_columns,
+        protocol=facts.protocol,
+        num_files=len(facts.files),
+        size_bytes=facts.size_bytes,
+        managed_properties=managed_properties(policy, facts),
+    )
+
+
+def _plan(
+    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, today: date, options: PlanOptions
+) -> TablePlan:
+    check_supported(facts)
+    if record.quarantined is not None:
+        reason = Reason(ReasonCode.QUARANTINED, f"quarantined: {record.quarantined}")
+        return _table_plan(policy, facts, left=_all_files(facts, reason), blocked=(reason,))
+    held = held_back(policy, now_ms=now_ms, today=today, ignore_windows=options.ignore_windows)
+    if held is not None:
+        return _table_plan(policy, facts, left=_all_files(facts, held))
+    properties = plan_properties(policy, facts)
+    rewrite = _rewrite(policy, facts, record, now_ms, today, options)
+    deletion = _vacuum(policy, facts, record, now_ms, options)
+    left = (*rewrite.left_alone, *deletion.left_alone)
+    if isinstance(rewrite.step, (CompactStep, ZOrderStep)):
+        blocked = check_limits(policy, rewrite.step.batches)
+        if blocked:
+            files = [file for batch in rewrite.step.batches for file in batch.files]
+            over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
+            return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
+    steps = tuple(step for step in (properties, rewrite.step, deletion.step) if step is not None)
+    return _table_plan(policy, facts, steps=steps, left=left)
+
+
+def _rewrite(
+    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, today: date, options: PlanOptions
+) -> Decision:
+    if not facts.files:
+        return Decision()
+    optimize, last = policy.optimize, record.last_optimize_at_ms
+    plan, name = (plan_zorder, "Z-order") if optimize.zorder is not None else (plan_compaction, "compaction")
+    decision = plan(policy, facts, now_ms=now_ms, today=today)
+    # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
+    if decision.step is None or options.ignore_every or is_due(optimize.every_seconds, last, now_ms):
+        return decision
+    assert last is not None
+    reason = not_due(name, "optimize.every", policy, optimize.every_seconds, last, now_ms)
+    assert isinstance(decision.step, (CompactStep, ZOrderStep))
+    files = [file for batch in decision.step.batches for file in batch.files]
+    later = leave_files(reason.code, reason.text, files, reason.origin)
+    return Decision(None, (*decision.left_alone, later))
+
+
+def _vacuum(
+    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, options: PlanOptions
+) -> Decision:
+    vacuum, last = policy.vacuum, record.last_vacuum_at_ms
+    if vacuum is None:
+        return Decision()
+    if last is not None and not options.ignore_every and not is_due(vacuum.every_seconds, last, now_ms):
+        return Decision(
+            None, (LeftAlone(not_due("vacuum", "vacuum.every", policy, vacuum.every_seconds, last, now_ms)),)
+        )
+    return plan_vacuum(policy, facts, record, now_ms)
+
+
+def check_limits(policy: ResolvedPolicy, batches: tuple[Batch, ...]) -> tuple[Reason, ...]:
+    """Return every limit that rewriting the batches would break; the table is then blocked whole, never trimmed."""
+    size_bytes, num_files = sum(batch.size_bytes for batch in batches), sum(len(batch.files) for batch in batches)
+    limits, broken = policy.limits, []
+    if limits.max_bytes is not None and size_bytes > limits.max_bytes:
+        text = f"would rewrite {format_size(size_bytes)}, limits.maxBytes is {format_size(limits.max_bytes)}"
+        broken.append(Reason(ReasonCode.OVER_LIMIT, text, str(policy.origin("limits.maxBytes"))))
+    if limits.max_files is not None and num_files > limits.max_files:
+        text = f"would rewrite {count_of(num_files, 'file')}, limits.maxFiles is {limits.max_files:,}"
+        broken.append(Reason(ReasonCode.OVER_LIMIT, text, str(policy.origin("limits.maxFiles"))))
+    return tuple(broken)
+
+
+def _all_files(facts: TableFacts, reason: Reason) -> tuple[LeftAlone, ...]:
+    return (leave_files(reason.code, reason.text, facts.files, reason.origin),)
+
+
+def _table_plan(
+    policy: ResolvedPolicy,
+    facts: TableFacts,
+    *,
+    steps: tuple[Step, ...] = (),
+    left: tuple[LeftAlone, ...] = (),
+    blocked: tuple[Reason, ...] = (),
+) -> TablePlan:
+    return TablePlan(
+        ref=policy.table,
+        policy_file=policy.file,
+        policy_digest=policy.digest,
+        observed=observe(policy, facts),
+        steps=steps,
+        left_alone=left,
+        blocked=blocked,
+        checks=_checks(policy),
+        timeout_seconds=policy.limits.timeout_seconds,
+        owner=policy.owner,
+    )
+
+
+def _checks(policy: ResolvedPolicy) -> Checks:
+    verify = policy.verify
+    try:
+        expectations = tuple(
+            CheckedExpectation(one.type, json.dumps(dict(one.arguments), sort_keys=True, separators=(",", ":")))
+            for one in verify.expectations
+        )
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            "an expectation has an argument that JSON cannot hold",
+            code="T419",
+            where=str(policy.origin("verify.expectations")),
+            found=str(error),
+        ) from error
+    return Checks(verify.row_count.value, verify.content.value, verify.files, expectations)

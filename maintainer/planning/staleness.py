@@ -1,0 +1,207 @@
+"""Does a plan still hold? Asked for every table right before anything of it runs; pure, like planning.
+
+What a person approved is refused when the ground has moved (another table, schema, protocol, policy), and
+reduced when only files have: bins whose files are all still live run exactly as planned, others are dropped.
+It is never patched with anything new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from maintainer.errors import Refused
+from maintainer.model.closed import assert_never
+from maintainer.model.plan import (
+    Batch,
+    Bin,
+    CompactStep,
+    LeftAlone,
+    Observed,
+    Plan,
+    Reason,
+    ReasonCode,
+    SetPropertiesStep,
+    Step,
+    TablePlan,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.table import TableFacts, TableRef
+from maintainer.planning.columns import schema_digest
+from maintainer.planning.decision import count_of
+from maintainer.planning.properties import property_of, same_value
+from maintainer.units import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class StaleReason:
+    """One thing that is not as planned."""
+
+    what: str
+    planned: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaleReasons:
+    """Why a table's plan must not be applied; never empty."""
+
+    ref: TableRef
+    reasons: tuple[StaleReason, ...]
+
+
+def check_age(plan: Plan, now_ms: int) -> None:
+    """Refuse a plan that is too old, or that was made in the future by a clock that disagrees with ours.
+
+    Raises:
+        Refused: A404.
+    """
+    if plan.created_at_ms <= now_ms <= plan.expires_at_ms:
+        return
+    late = now_ms > plan.expires_at_ms
+    away = format_duration(abs(now_ms - (plan.expires_at_ms if late else plan.created_at_ms)) // 1000)
+    raise Refused(
+        "the plan is too old" if late else "the plan was made in the future",
+        code="A404",
+        found=f"it expired {away} ago" if late else f"by {away}: the clocks of two machines differ",
+        help="make the plan again: `maintainer plan --out FILE`",
+    )
+
+
+def refusal(stale: Iterable[StaleReasons]) -> Refused:
+    """Make one refusal (A403) that says everything that is stale, table by table."""
+    lines = [
+        f"{table.ref}: {reason.what}: planned {reason.planned}, now {reason.found}"
+        for table in stale
+        for reason in table.reasons
+    ]
+    return Refused(
+        "the plan is stale",
+        code="A403",
+        found="\n".join(lines),
+        help="make the plan again: `maintainer plan --out FILE`",
+    )
+
+
+def still_live(batch: Batch, facts: TableFacts) -> bool:
+    """Whether every file of the batch is live, with the deletion vector it had when it was planned."""
+    return all(file.key in facts.file_keys for file in batch.files)
+
+
+def recheck(
+    plan: TablePlan, facts: TableFacts, policy_digest_now: str | None, *, exact: bool = False
+) -> StaleReasons | TablePlan:
+    """Check a table's plan against the table as it is now.
+
+    Args:
+        plan: The plan of one table.
+        facts: The table now.
+        policy_digest_now: Digest of the table's effective policy now; None where no policy matches it any more.
+        exact: Demand the very version that was planned (``apply --exact``).
+
+    Returns:
+        The reasons for which it is refused, all at once; or the plan, reduced to what is still there: dropped
+        bins and files are in ``left_alone``. A property that already has its planned value is no difference,
+        so a plan of which a part was applied can be applied again.
+    """
+    if plan.observed is None:
+        return plan
+    reasons = tuple(_differences(plan, plan.observed, facts, policy_digest_now, exact))
+    if reasons:
+        return StaleReasons(plan.ref, reasons)
+    steps: list[Step] = []
+    left = list(plan.left_alone)
+    for step in plan.steps:
+        reduced, dropped = _reduce(step, facts)
+        if reduced is not None:
+            steps.append(reduced)
+        left += dropped
+    return replace(plan, steps=tuple(steps), left_alone=tuple(left))
+
+
+def _differences(
+    plan: TablePlan, observed: Observed, facts: TableFacts, policy_digest_now: str | None, exact: bool
+) -> list[StaleReason]:
+    pairs = [
+        ("policy", plan.policy_digest, policy_digest_now or "none: no policy matches the table"),
+        ("table id (dropped and made again?)", observed.table_id, facts.table_id),
+        ("location", observed.location, facts.location),
+        ("schema", observed.schema_digest, schema_digest(facts)),
+        ("partition columns", _listed(observed.partition_columns), _listed(facts.partition_columns)),
+        ("protocol", str(observed.protocol), str(facts.protocol)),
+    ]
+    if exact or facts.version < observed.version:
+        pairs.append(("version", str(observed.version), str(facts.version)))
+    reasons = [StaleReason(what, planned, found) for what, planned, found in pairs if planned != found]
+    targets = {name: value for step in plan.steps if isinstance(step, SetPropertiesStep) for name, value in step.after}
+    for name, before in observed.managed_properties:
+        now = property_of(facts, name)
+        done = name in targets and same_value(name, now, targets[name])
+        if not done and not same_value(name, before, now):
+            reasons.append(StaleReason(f"property {name}", before or "not set", now or "not set"))
+    return reasons
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(columns) or "none"
+
+
+def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]]:
+    match step:
+        case SetPropertiesStep():
+            return _reduce_properties(step, facts), []
+        case CompactStep() | ZOrderStep():
+            batches, dropped = _live_batches(step.batches, facts)
+            return (replace(step, batches=batches) if batches else None), dropped
+        case VacuumStep():
+            return _reduce_vacuum(step, facts)
+        case _:
+            assert_never(step)
+
+
+def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropertiesStep | None:
+    kept = [
+        (before, after, reason)
+        for before, after, reason in zip(step.before, step.after, step.reasons, strict=True)
+        if not same_value(after[0], property_of(facts, after[0]), after[1])
+    ]
+    if not kept:
+        return None
+    return replace(
+        step,
+        before=tuple(b for b, _, _ in kept),
+        after=tuple(a for _, a, _ in kept),
+        reasons=tuple(r for _, _, r in kept),
+    )
+
+
+def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[Batch, ...], list[LeftAlone]]:
+    kept: list[Batch] = []
+    dropped: list[LeftAlone] = []
+    for batch in batches:
+        live = tuple(one for one in batch.bins if all(file.key in facts.file_keys for file in one.files))
+        dropped += [_dropped(one, facts) for one in batch.bins if one not in live]
+        if live:
+            kept.append(Batch(live))
+    return tuple(kept), dropped
+
+
+def _dropped(one: Bin, facts: TableFacts) -> LeftAlone:
+    gone = sum(file.key not in facts.file_keys for file in one.files)
+    text = f"a bin of {count_of(len(one.files), 'file')}, of which {gone:,} changed since the plan was made"
+    return LeftAlone(
+        Reason(ReasonCode.NO_LONGER_LIVE, text), len(one.files), one.size_bytes, one.partition_values or None
+    )
+
+
+def _reduce_vacuum(step: VacuumStep, facts: TableFacts) -> tuple[VacuumStep | None, list[LeftAlone]]:
+    live = {file.path for file in facts.files}
+    known = None if facts.removed_files is None else {file.path for file in facts.removed_files}
+    revived = [file for file in step.files if file.path in live]
+    files = tuple(file for file in step.files if file.path not in live and (known is None or file.path in known))
+    dropped: list[LeftAlone] = []
+    if revived:
+        text = f"{count_of(len(revived), 'file')} removed once and live again"
+        dropped.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, text)))
+    return (replace(step, files=files) if files else None), dropped

@@ -1,0 +1,60 @@
+"""Which tables may be touched at all. A table with anything that is not understood is named and left as it is."""
+
+from __future__ import annotations
+
+from maintainer.errors import TableError
+from maintainer.model.features import unsupported_features
+from maintainer.model.table import TableFacts
+from maintainer.planning.columns import at_version
+
+MAX_READER_VERSION = 3
+MAX_WRITER_VERSION = 7
+
+_CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+_CLUSTERING = "clustering"
+
+
+def check_supported(facts: TableFacts) -> None:
+    """Refuse a table that cannot be maintained safely.
+
+    ``delta.appendOnly`` is no hindrance: it forbids commits that take rows away, and a rewrite with
+    ``dataChange=false`` and a deletion of files the log already removed do not.
+
+    Raises:
+        TableError: T404 a feature or version outside what is tested, T406 liquid clustering, T407 catalog-managed.
+    """
+    protocol = facts.protocol
+    unsupported = unsupported_features(protocol)
+    managed = [feature for feature in unsupported if feature in _CATALOG_MANAGED]
+    if managed:
+        raise TableError(
+            "the table is managed by its catalog: Delta refuses maintenance from outside",
+            code="T407",
+            where=at_version(facts),
+            found=f"table feature {', '.join(managed)}",
+            help="leave it to the catalog, and remove the table from the policies",
+        )
+    if facts.clustering_columns or _CLUSTERING in unsupported:
+        raise TableError(
+            "tables with liquid clustering are not supported yet",
+            code="T406",
+            where=at_version(facts),
+            found=f"clustering columns {', '.join(facts.clustering_columns) or 'none (the feature is on)'}",
+            help="run OPTIMIZE on it by hand, and remove the table from the policies",
+        )
+    if unsupported:
+        raise TableError(
+            "the table has a feature that this version of maintainer is not tested with",
+            code="T404",
+            where=at_version(facts),
+            found=f"table feature {', '.join(unsupported)}",
+            help="the table is left as it is; remove it from the policies to silence this",
+        )
+    if protocol.min_reader_version > MAX_READER_VERSION or protocol.min_writer_version > MAX_WRITER_VERSION:
+        raise TableError(
+            "the table's protocol is newer than this version of maintainer",
+            code="T404",
+            where=at_version(facts),
+            found=f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}",
+            allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
+        )
