@@ -6,6 +6,7 @@ Names and values come from outside (catalogs, logs, other people's files). Every
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -14,6 +15,7 @@ from maintainer.model.table import PartitionValues
 
 UTC = timezone.utc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OUR_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 WIDEST_PADDED_NAME = 48
 """A longer name is printed whole but does not push the columns of all other lines."""
 
@@ -36,7 +38,9 @@ def _escape(character: str) -> str:
 
 
 def display_width(text: str) -> int:
-    """Count terminal cells: two for wide East Asian characters, none for combining marks."""
+    """Count terminal cells: two for wide East Asian characters, none for combining marks and for our own colours."""
+    if "\x1b" in text:
+        text = _OUR_COLORS.sub("", text)
     if text.isascii():
         return len(text)
     return sum(

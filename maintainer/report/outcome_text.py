@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from maintainer.model.outcome import Assertion, StepOutcome, StepStatus
+from maintainer.model.outcome import Assertion, StepOutcome, StepStatus, TableStatus
 from maintainer.model.progress import Verified
 from maintainer.report.layout import count, printable
 from maintainer.report.style import Role
@@ -34,6 +34,19 @@ _WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
     StepStatus.SKIPPED: "an earlier step of this table did not succeed",
     StepStatus.INTERRUPTED: "interrupted",
 }
+
+
+TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
+    TableStatus.DONE: "done",
+    TableStatus.UP_TO_DATE: "up to date",
+    TableStatus.YIELDED: "another writer was first",
+    TableStatus.FAILED: "failed",
+    TableStatus.VERIFY_FAILED: "verification failed",
+    TableStatus.BLOCKED: "blocked: not touched",
+    TableStatus.NOT_REACHED: "not reached: the run ended before its turn",
+    TableStatus.INTERRUPTED: "interrupted",
+}
+"""How a table ended, in words, where it has no problem of its own to tell."""
 
 
 def figures(step: StepOutcome) -> str:
@@ -94,7 +107,7 @@ def verified_detail(event: Verified) -> str:
     parts.extend(assertion_text(one) for one in event.assertions if one.outcome != "pass")
     passed = sum(one.outcome == "pass" for one in event.assertions)
     if passed:
-        parts.append(f"{count(passed, 'expectation')} met")
+        parts.append(f"{count(passed, 'check')} passed")
     if event.detail:
         parts.append(printable(event.detail))
     return ", ".join(parts)

@@ -8,67 +8,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import tzinfo
 
-from maintainer.model.closed import assert_never
-from maintainer.model.plan import (
-    CompactStep,
-    LeftAlone,
-    Plan,
-    Problem,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.report.layout import count, pad, pad_left, padded_width, printable, when
+from maintainer.report.plan_lines import (
+    PlanOptions,
+    bin_lines,
+    fact_lines,
+    left_alone_lines,
+    problem_lines,
+    step_lines,
 )
-from maintainer.report.layout import (
-    UTC,
-    columns,
-    count,
-    display_width,
-    pad,
-    pad_left,
-    padded_width,
-    partition,
-    printable,
-    when,
-)
-from maintainer.report.steps import (
-    StepText,
-    cost_line,
-    describe,
-    group_left_alone,
-    how_much,
-    is_named,
-    tables_line,
-    total,
-)
+from maintainer.report.steps import cost_line, describe, is_named, tables_line, total
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.units import format_size
 
-_STEP_INDENT = 6
-_WORD_WIDTH = 10
-_FACT_COLUMN = _STEP_INDENT + 2 + _WORD_WIDTH + 2
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """What a rendering of a plan needs beside the plan.
-
-    ``saved_to`` is where the plan was saved, None if it was not. ``width`` is where a reason goes to a line of its
-    own; names are never cut, whatever the width.
-    """
-
-    project: str = "maintainer.yml"
-    num_policies: int | None = None
-    saved_to: str | None = None
-    verbose: bool = False
-    tz: tzinfo = UTC
-    width: int = 120
+__all__ = ["PlanOptions", "render_plan"]
 
 
 def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = PLAIN) -> str:
@@ -143,103 +98,8 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
     for step in table.steps:
         yield from step_lines(describe(step, options.tz), options, style)
         if options.verbose:
-            yield from _bin_lines(step)
+            yield from bin_lines(step)
     yield from left_alone_lines(table.left_alone, options, style)
-
-
-def problem_lines(problem: Problem, style: Style) -> Iterator[str]:
-    """The lines under a table that could not be planned: code, what, where, help."""
-    yield _fact_line(Symbol.PROBLEM, printable(problem.code), printable(problem.what), style)
-    for label, text in (("at", problem.where), ("help", problem.help)):
-        if text:
-            yield " " * _FACT_COLUMN + f"{label}: {printable(text)}"
-
-
-def step_lines(text: StepText, options: PlanOptions, style: Style) -> Iterator[str]:
-    """The lines of one step; only the first carries symbol and word."""
-    for index, (facts, reasons) in enumerate(zip(text.facts, text.reasons, strict=True)):
-        symbol, word = (text.symbol, text.word) if index == 0 else (" ", "")
-        yield from fact_lines(symbol, word, facts, tuple(reason_text(reason) for reason in reasons), options, style)
-
-
-def reason_text(reason: Reason) -> tuple[str, str]:
-    """A reason as its sentence and its policy line (empty without one)."""
-    return (printable(reason.text), printable(reason.origin or ""))
-
-
-def fact_lines(
-    symbol: str,
-    word: str,
-    facts: str,
-    reasons: Sequence[tuple[str, str]],
-    options: PlanOptions,
-    style: Style,
-) -> Iterator[str]:
-    """Facts and reasons on one line where they fit, else each reason on a line of its own below.
-
-    Each reason is its sentence and its policy line, either of which may be empty.
-    """
-    tails = ["   ".join(part for part in reason if part) for reason in reasons]
-    tails = [tail for tail in tails if tail]
-    one_line = "   ".join([facts, *tails]) if facts else "   ".join(tails)
-    if len(tails) <= 1 and _FACT_COLUMN + display_width(one_line) <= options.width:
-        painted = [style.paint(tail, Role.DIM) for tail in tails]
-        yield _fact_line(symbol, word, "   ".join([facts, *painted] if facts else painted), style)
-        return
-    yield _fact_line(symbol, word, facts, style)
-    for tail in tails:
-        yield " " * _FACT_COLUMN + style.paint(tail, Role.DIM)
-
-
-def _fact_line(symbol: str, word: str, facts: str, style: Style) -> str:
-    mark = style.symbol(symbol) if symbol.strip() else symbol
-    return f"{' ' * _STEP_INDENT}{mark} {pad(word, _WORD_WIDTH)}  {facts}".rstrip()
-
-
-def _bin_lines(step: Step) -> Iterator[str]:
-    """One line a bin, or a deleted file: exactly what the step takes."""
-    match step:
-        case SetPropertiesStep():
-            return
-        case CompactStep() | ZOrderStep():
-            rows = [
-                (
-                    f"commit {number}/{len(step.batches)}",
-                    f"{count(len(one.files), 'file')}",
-                    format_size(one.size_bytes),
-                    partition(one.partition_values),
-                )
-                for number, batch in enumerate(step.batches, start=1)
-                for one in batch.bins
-            ]
-        case VacuumStep():
-            rows = [("delete", file.kind, format_size(file.size_bytes), printable(file.path)) for file in step.files]
-        case _:
-            assert_never(step)
-    for line in columns(rows, right=frozenset({1, 2})):
-        yield " " * _FACT_COLUMN + line
-
-
-def left_alone_lines(entries: Sequence[LeftAlone], options: PlanOptions, style: Style) -> Iterator[str]:
-    """What is left alone: a line for each reason code, or with ``verbose`` for each entry."""
-    if not options.verbose:
-        for group in group_left_alone(entries):
-            amount = how_much(group.num_files, group.size_bytes, group.num_partitions)
-            origin = ", ".join(printable(origin) for origin in group.origins)
-            yield from _left_line(amount, group.code, group.text, origin, options, style)
-        return
-    for entry in entries:
-        amount = how_much(entry.num_files, entry.size_bytes)
-        if entry.partition_values:
-            amount = f"{partition(entry.partition_values)}  {amount}".rstrip()
-        yield from _left_line(amount, entry.reason.code, entry.reason.text, entry.reason.origin or "", options, style)
-
-
-def _left_line(
-    amount: str, code: ReasonCode, text: str, origin: str, options: PlanOptions, style: Style
-) -> Iterator[str]:
-    reason = (f"{code.value}: {printable(text)}", printable(origin))
-    yield from fact_lines(Symbol.LEFT, "left alone", amount, (reason,), options, style)
 
 
 def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:

@@ -27,7 +27,7 @@ from maintainer.model.progress import (
     Verified,
 )
 from maintainer.report.layout import UTC, clock_time, count, cut, pad, pad_left, padded_width, printable
-from maintainer.report.outcome_text import STATUS_WORD, figures, message, verified_detail
+from maintainer.report.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, figures, message, verified_detail
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.units import format_duration
@@ -184,7 +184,7 @@ class ProgressText:
         else:
             return []
         detail = (
-            f"{printable(problem.code)}: {printable(problem.what)}" if problem else _WITHOUT_PROBLEM[outcome.status]
+            f"{printable(problem.code)}: {printable(problem.what)}" if problem else TABLE_STATUS_TEXT[outcome.status]
         )
         return [self._end_line(at_ms, None, outcome.ref.identifier, "", word, "", detail)]
 
@@ -237,18 +237,6 @@ class ProgressText:
             self._stream.flush()
         except (OSError, ValueError):
             self._silent = True
-
-
-_WITHOUT_PROBLEM = {
-    TableStatus.DONE: "done",
-    TableStatus.UP_TO_DATE: "up to date",
-    TableStatus.YIELDED: "another writer was first",
-    TableStatus.FAILED: "failed",
-    TableStatus.VERIFY_FAILED: "verification failed",
-    TableStatus.BLOCKED: "blocked: not touched",
-    TableStatus.NOT_REACHED: "not reached: the run ended before its turn",
-    TableStatus.INTERRUPTED: "interrupted",
-}
 
 
 def _run_line(event: RunStarted) -> str:

@@ -19,6 +19,7 @@ from maintainer.units import format_duration, format_size
 MAX_BLOCKS = 50
 """Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
 
+_PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTALL)
 _TABLE_WORDS: tuple[tuple[TableStatus, str, Role | None], ...] = (
     (TableStatus.DONE, "done", Role.GOOD),
     (TableStatus.UP_TO_DATE, "up to date", None),
@@ -67,6 +68,8 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
         if step.status in _BAD_STATUS or step.status in _WARNING_STATUS:
             reported = reported or step.error == table.problem
             yield _of_step(table, step)
+        elif any(assertion.outcome != "pass" for assertion in step.assertions):
+            yield _not_deciding(table, step)
     if table.problem and not reported:
         rank, severity = {
             TableStatus.VERIFY_FAILED: (0, "error"),
@@ -76,6 +79,16 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
             TableStatus.INTERRUPTED: (3, "warning"),
         }.get(table.status, (1, "error"))
         yield Finding(rank, severity, name, table.problem, table.policy_file)
+
+
+def _not_deciding(table: TableOutcome, step: StepOutcome) -> Finding:
+    """Checks that did not pass and did not decide: they could not be made, or failed before the step as well."""
+    wrong = [assertion for assertion in step.assertions if assertion.outcome != "pass"]
+    what = step.note or f"{len(wrong):,} of {count(len(step.assertions), 'check')} did not pass; the step itself stands"
+    notes = tuple(assertion_text(assertion) for assertion in wrong)
+    return Finding(
+        3, "warning", table.ref.identifier, Problem("", what), table.policy_file, notes, step_word(step.kind)
+    )
 
 
 def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
@@ -136,7 +149,8 @@ def render_run(
 def _block(finding: Finding, style: Style) -> list[str]:
     """One finding in the form of `MaintainerError.render`, with the table in front of the sentence."""
     problem = finding.problem
-    head = style.paint(f"{finding.severity}[{printable(problem.code)}]", _role(finding))
+    code = f"[{printable(problem.code)}]" if problem.code else ""
+    head = style.paint(f"{finding.severity}{code}", _role(finding))
     subject = printable(finding.table) + (f", {finding.step}" if finding.step else "")
     lines = [f"{head}: {subject}: {printable(problem.what)}"]
     where = problem.where or finding.policy_file
@@ -225,13 +239,9 @@ def _has_rest(outcome: RunOutcome) -> bool:
     )
 
 
-_PLACE = re.compile(r"(.+?):([1-9][0-9]*)(?::[0-9]+)?\Z", re.DOTALL)
-
-
-def place(finding: Finding) -> tuple[str, int | None]:
-    """Return the file and line a finding points to: where its problem says, else its policy file."""
-    where = finding.problem.where or ""
-    match = _PLACE.match(where)
-    if match and match[1].endswith((".yml", ".yaml")):
-        return match[1], int(match[2])
-    return (where, None) if where.endswith((".yml", ".yaml")) else (finding.policy_file, None)
+def file_and_line(where: str | None, policy_file: str) -> tuple[str, int | None]:
+    """Return the policy file and line that ``file:line`` or ``file:line:column`` names, else the file alone."""
+    match = _PLACE.match(where or "")
+    if match:
+        return match[1], None if match[2] is None else int(match[2])
+    return policy_file, None

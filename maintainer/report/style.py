@@ -54,7 +54,7 @@ class Style:
     color: bool = False
 
     def paint(self, text: str, role: Role) -> str:
-        """Return the text in the role's colour; pad before painting, the codes have no width."""
+        """Return the text in the role's colour; the codes have no width, see `layout.display_width`."""
         return f"\x1b[{role.value}m{text}\x1b[0m" if self.color and text else text
 
     def symbol(self, symbol: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from maintainer.model.plan import Checks, TablePlan
 from maintainer.policy.resolved import ResolvedPolicy, Window
 from maintainer.report.layout import columns, count, printable
-from maintainer.report.plan_text import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
+from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
 from maintainer.report.steps import describe
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.units import format_duration, format_size

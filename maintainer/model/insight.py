@@ -1,0 +1,62 @@
+"""Rows of `history` and `status`: what the looking-back commands print, whatever it was gathered from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One step of one run, or one commit that was not ours.
+
+    ``run_id`` is None for a commit made outside of maintainer; then ``step`` is Delta's operation and ``by`` says who.
+    ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
+    1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
+    None.
+    """
+
+    at_ms: int
+    table: str
+    step: str
+    status: str
+    run_id: str | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    duration_seconds: float | None = None
+    proof: str | None = None
+    reason: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    policy_file: str | None = None
+    git_commit: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One table at one look.
+
+    ``state`` is one of ``ok``, ``due``, ``drift``, ``failed``, ``hot``, ``unsupported``, ``quarantined``,
+    ``suspended``, ``blocked``, ``problem``, ``unmanaged``. Figures are None where the table could not be read or
+    nobody counted. ``small_files`` are those under the policy's ``minFileSize``. Times are milliseconds since 1970
+    UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None; ``next`` is a sentence or a command.
+    """
+
+    table: str
+    state: str
+    small_files: int | None = None
+    num_files: int | None = None
+    size_bytes: int | None = None
+    version: int | None = None
+    last_optimize_at_ms: int | None = None
+    last_optimize_status: str | None = None
+    last_vacuum_at_ms: int | None = None
+    last_proof: str | None = None
+    last_proof_at_ms: int | None = None
+    next: str | None = None
+    policy_file: str | None = None
+    owner: str | None = None

@@ -1,0 +1,167 @@
+"""A table's effective policy for people and machines: every value, where it was written, and what it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from maintainer.policy.layers import SETTING_KEYS, Level, Setting
+from maintainer.policy.resolve import Resolution
+from maintainer.policy.resolved import Origin
+from maintainer.policy.setting_units import base_value, spelled
+from maintainer.policy.support import NOT_SUPPORTED_YET
+from maintainer.report.layout import columns, printable
+from maintainer.report.policy_yaml import block, flow
+from maintainer.report.style import PLAIN, Role, Style
+
+FORMAT_VERSION = "1"
+
+_ORDER = (
+    "optimize.minFileSize",
+    "optimize.maxFileSize",
+    "optimize.maxThreads",
+    "optimize.maxDeletedRowsRatio",
+    "optimize.batchSize",
+    "optimize.zorder.columns",
+    "optimize.zorder.mode",
+    "optimize.where",
+    "optimize.skipNewestPartitions",
+    "optimize.quietFor",
+    "optimize.every",
+    "optimize.when.minSmallFiles",
+    "optimize.when.minSmallBytes",
+    "autoCompact",
+    "vacuum.retention",
+    "vacuum.allowShortRetention",
+    "vacuum.every",
+    "vacuum.mode",
+    "vacuum.deleteUntracked",
+    "vacuum.untrackedAge",
+    "verify.rowCount",
+    "verify.content",
+    "verify.files",
+    "verify.expectations",
+    "limits.maxBytes",
+    "limits.maxFiles",
+    "limits.timeout",
+    "suspend.until",
+    "suspend.reason",
+)
+
+
+def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
+    """Return one line a value: dotted key, value, origin, and the chain of what it replaced."""
+    policy = resolution.policy
+    rows = [
+        (printable(key), printable(flow(spelled(key, resolution.values[key]))), _place(resolution, key))
+        for key in _keys(resolution)
+    ]
+    notes = [_overrides(key, resolution) for key in _keys(resolution)]
+    lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
+    lines += [
+        line + (style.paint(f"   {note}", Role.DIM) if note else "")
+        for line, note in zip(columns(rows), notes, strict=True)
+    ]
+    if policy.vacuum is None:
+        lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
+    lines.append(f"digest {policy.digest}")
+    return "\n".join(lines)
+
+
+def explain_json(resolution: Resolution) -> dict[str, Any]:
+    """Return the same as one JSON document; sizes in bytes, durations in seconds."""
+    policy = resolution.policy
+    return {
+        "format_version": FORMAT_VERSION,
+        "table": policy.table.identifier,
+        "file": policy.file,
+        "digest": policy.digest,
+        "values": [
+            {
+                "key": key,
+                "value": resolution.values[key],
+                "text": flow(spelled(key, resolution.values[key])),
+                "origin": _origin_json(policy.origin(key)),
+                "overrides": [
+                    {
+                        "value": base_value(key, setting.value),
+                        "text": flow(spelled(key, base_value(key, setting.value))),
+                        "origin": _origin_json(setting.origin),
+                    }
+                    for setting in _below(key, resolution)
+                ],
+            }
+            for key in _keys(resolution)
+        ],
+    }
+
+
+def merged_yaml(resolution: Resolution) -> str:
+    """Return the effective policy as one file that resolves to the same digest without any other file.
+
+    A built-in default that this version cannot be asked for by name is left out: it holds anyway.
+    """
+    tree: dict[str, Any] = {}
+    for key in _keys(resolution):
+        setting = _setting(key, resolution)
+        if key in NOT_SUPPORTED_YET and (setting is None or setting.level is Level.BUILT_IN):
+            continue
+        path = _path(key)
+        node = tree
+        for part in path[:-1]:
+            node = node.setdefault(part, {})
+        value = spelled(key, resolution.values[key])
+        if not (key == "autoCompact" and ("autoCompact",) in resolution.merged.maps):
+            node[path[-1]] = value
+    lines = ["version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(resolution: Resolution) -> list[str]:
+    return sorted(resolution.values, key=_sort_key)
+
+
+def _sort_key(key: str) -> tuple[int, int, str]:
+    section = SETTING_KEYS.index(key.partition(".")[0])
+    return (section, _ORDER.index(key) if key in _ORDER else len(_ORDER), key)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """Split a dotted key; the name of a table property has dots of its own."""
+    section, _, rest = key.partition(".")
+    return (section, rest) if section == "properties" else tuple(key.split("."))
+
+
+def _setting(key: str, resolution: Resolution) -> Setting | None:
+    return resolution.merged.leaves.get(_path(key))
+
+
+def _below(key: str, resolution: Resolution) -> list[Setting]:
+    found: list[Setting] = []
+    setting = _setting(key, resolution)
+    while setting is not None and setting.below is not None:
+        setting = setting.below
+        if setting.level is not Level.BUILT_IN:
+            found.append(setting)
+    return found
+
+
+def _overrides(key: str, resolution: Resolution) -> str:
+    below = [
+        f"{printable(flow(spelled(key, base_value(key, setting.value))))}  {setting.origin}"
+        for setting in _below(key, resolution)
+    ]
+    return "overrides " + ", ".join(below) if below else ""
+
+
+def _place(resolution: Resolution, key: str) -> str:
+    origin = resolution.policy.origin(key)
+    setting = _setting(key, resolution)
+    suffix = {Level.DEFAULTS: " (defaults)", Level.ENVIRONMENT: " (environment)"}
+    return f"{printable(str(origin))}{suffix.get(setting.level, '') if setting else ''}"
+
+
+def _origin_json(origin: Origin) -> Mapping[str, object]:
+    if origin.line == 0:
+        return {"file": None, "line": None, "column": None, "built_in": True}
+    return {"file": origin.file, "line": origin.line, "column": origin.column, "built_in": False}

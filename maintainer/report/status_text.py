@@ -1,0 +1,119 @@
+"""`status` as text, CSV and JSON: one line a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from datetime import tzinfo
+
+from maintainer.model.insight import StatusRow
+from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.units import format_size
+
+FORMAT_VERSION = "1"
+_ROLE = {
+    "ok": Role.GOOD,
+    "failed": Role.BAD,
+    "quarantined": Role.BAD,
+    "problem": Role.BAD,
+    "due": Role.CHANGE,
+    "drift": Role.WARN,
+    "blocked": Role.WARN,
+    "hot": Role.WARN,
+    "unsupported": Role.WARN,
+}
+_HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "LAST OPTIMIZE", "LAST VACUUM", "PROOF", "NEXT")
+_TIMES = ("last_optimize_at_ms", "last_vacuum_at_ms", "last_proof_at_ms")
+
+
+def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC) -> str:
+    """Return rows as text in the order given, ending in a newline.
+
+    Args:
+        rows: What to print.
+        now_ms: Now, for ages (``2d ago``).
+        style: Colour or none.
+        tz: Zone in which it is today or yesterday.
+    """
+    if not rows:
+        return "No table is selected.\n"
+    cells = [_HEADING, *(_cells(row, now_ms, tz, style) for row in rows)]
+    lines = columns(cells, right=frozenset({2, 3, 4}))
+    lines[0] = style.paint(lines[0], Role.BOLD)
+    return "\n".join([*lines, _totals(rows)]) + "\n"
+
+
+def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, ...]:
+    optimize = age(row.last_optimize_at_ms, now_ms, tz)
+    if row.last_optimize_status not in (None, "succeeded"):
+        optimize += f" {printable(row.last_optimize_status or '')}"
+    state, role = printable(row.state), _ROLE.get(row.state)
+    return (
+        printable(row.table),
+        style.paint(state, role) if role else state,
+        _number(row.small_files),
+        _number(row.num_files),
+        "-" if row.size_bytes is None else format_size(row.size_bytes),
+        optimize,
+        age(row.last_vacuum_at_ms, now_ms, tz),
+        printable(row.last_proof or "-"),
+        printable(row.next or "-"),
+    )
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
+    """Say when something was: ``never``, ``today 22:04``, ``yesterday 22:04``, ``6d ago``, after 30 days the date."""
+    if at_ms is None:
+        return "never"
+    then, now = moment(at_ms, tz), moment(now_ms, tz)
+    days = (now.date() - then.date()).days
+    if days < 0 or days > 30:
+        return f"{then:%Y-%m-%d}"
+    if days < 2:
+        return f"{'today' if days == 0 else 'yesterday'} {then:%H:%M}"
+    return f"{days}d ago"
+
+
+def _totals(rows: Sequence[StatusRow]) -> str:
+    states: dict[str, int] = {}
+    for row in rows:
+        states[row.state] = states.get(row.state, 0) + 1
+    by_state = ", ".join(f"{number:,} {printable(state)}" for state, number in states.items())
+    return f"{count(len(rows), 'table')}: {by_state}"
+
+
+def status_csv(rows: Sequence[StatusRow]) -> str:
+    """Return rows as CSV (RFC 4180, so lines end in CR LF) with a heading; times as UTC ISO 8601."""
+    names = [field.name for field in fields(StatusRow)]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([name.removesuffix("_ms") if name in _TIMES else name for name in names])
+    for row in rows:
+        values = _json(row)
+        writer.writerow(["" if value is None else value for value in values.values()])
+    return text.getvalue()
+
+
+def status_json(rows: Sequence[StatusRow], now_ms: int) -> str:
+    """Return rows as one JSON document, ending in a newline; times as UTC ISO 8601, ``at`` is when it was looked."""
+    document = {"format_version": FORMAT_VERSION, "at": iso_utc(now_ms), "tables": [_json(row) for row in rows]}
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _json(row: StatusRow) -> dict[str, object]:
+    """The row's fields in their order, times turned into text."""
+    values: dict[str, object] = {}
+    for name, value in asdict(row).items():
+        if name in _TIMES:
+            values[name.removesuffix("_ms")] = None if value is None else iso_utc(value)
+        else:
+            values[name] = value
+    return values
