@@ -150,10 +150,11 @@ class LoadedProject:
             *(rule.layer for rule in rules),
             *([self.overrides] if self.overrides else []),
         ]
-        return self._build(ref, rules[-1].document.file, layers)
+        return self._build(ref, rules[-1].document.file, layers, named_by_file=False)
 
-    def _build(self, ref: TableRef, file: str, layers: list[Layer]) -> Resolution:
-        return resolve(ref, file, layers, root=self.root, timezone=self.project.timezone)
+    def _build(self, ref: TableRef, file: str, layers: list[Layer], *, named_by_file: bool = True) -> Resolution:
+        timezone = self.project.timezone
+        return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=named_by_file)
 
     def _unmanaged(self, identifier: str) -> ProjectError:
         names = {table.written for table in self.tables} | {table.ref.identifier for table in self.tables}

@@ -50,8 +50,13 @@ class Resolution:
     values: Mapping[str, object]
     """Every effective value by dotted key, in base units: what the digest is taken of."""
 
+    named_by_file: bool = True
+    """False for a table that only rules reach; ``policy.file`` is then the rule of highest priority."""
 
-def resolve(ref: TableRef, file: str, layers: Sequence[Layer], *, root: Path, timezone: str) -> Resolution:
+
+def resolve(
+    ref: TableRef, file: str, layers: Sequence[Layer], *, root: Path, timezone: str, named_by_file: bool = True
+) -> Resolution:
     """Merge the levels of one table and read them into a policy.
 
     Args:
@@ -60,10 +65,11 @@ def resolve(ref: TableRef, file: str, layers: Sequence[Layer], *, root: Path, ti
         layers: What files say, from low to high; built-in defaults are put below.
         root: Where relative checkpoint paths start.
         timezone: IANA zone of windows that name none.
+        named_by_file: Whether ``file`` names the table itself.
     """
     merged = _with_min_file_size(merge([*_built_in(layers), *layers]))
     values = effective_values(merged, timezone)
-    return Resolution(_policy(ref, file, merged, values, root), merged, values)
+    return Resolution(_policy(ref, file, merged, values, root), merged, values, named_by_file)
 
 
 def effective_values(merged: Merged, timezone: str) -> dict[str, object]:

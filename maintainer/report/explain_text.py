@@ -10,7 +10,7 @@ from maintainer.policy.resolve import Resolution
 from maintainer.policy.resolved import Origin
 from maintainer.policy.setting_units import base_value, spelled
 from maintainer.policy.support import NOT_SUPPORTED_YET
-from maintainer.report.layout import columns, printable
+from maintainer.report.layout import pad, padded_width, printable
 from maintainer.report.policy_yaml import block, flow
 from maintainer.report.style import PLAIN, Role, Style
 
@@ -52,20 +52,30 @@ _ORDER = (
 def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
     """Return one line a value: dotted key, value, origin, and the chain of what it replaced."""
     policy = resolution.policy
-    rows = [
-        (printable(key), printable(flow(spelled(key, resolution.values[key]))), _place(resolution, key))
-        for key in _keys(resolution)
-    ]
-    notes = [_overrides(key, resolution) for key in _keys(resolution)]
+    rows = [_Row(key, resolution) for key in _keys(resolution)]
+    key_width, value_width = padded_width(row.key for row in rows), padded_width(row.value for row in rows)
+    place_width = padded_width(row.place for row in rows if row.note)
     lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
-    lines += [
-        line + (style.paint(f"   {note}", Role.DIM) if note else "")
-        for line, note in zip(columns(rows), notes, strict=True)
-    ]
+    if not resolution.named_by_file:
+        lines.append("no file names this table: this is what rules give it")
+    for row in rows:
+        note = style.paint(f"   {row.note}", Role.DIM) if row.note else ""
+        place = pad(row.place, place_width) if row.note else row.place
+        lines.append(f"{pad(row.key, key_width)}  {pad(row.value, value_width)}  {place}{note}")
     if policy.vacuum is None:
         lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
     lines.append(f"digest {policy.digest}")
     return "\n".join(lines)
+
+
+class _Row:
+    """What is said of one value."""
+
+    def __init__(self, key: str, resolution: Resolution) -> None:
+        self.key = printable(key)
+        self.value = printable(flow(spelled(key, resolution.values[key])))
+        self.place = _place(resolution, key)
+        self.note = _overrides(key, resolution)
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:

@@ -1,0 +1,30 @@
+"""``maintainer explain TABLE``: the effective policy of one table, every value with its origin."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.selection import TableName, load_valid_project
+from maintainer.report.explain_text import explain_json, explain_text, merged_yaml
+from maintainer.report.style import Style
+
+
+@click.command("explain")
+@click.argument("table", type=TableName())
+@click.option("--merged", is_flag=True, help="Print one policy file that says the same without any other file.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def command(context: CliContext, table: str, merged: bool, output: str) -> None:
+    """Show the effective policy of TABLE, and the file and line of every value."""
+    if merged and output == "json":
+        raise click.UsageError("--merged prints YAML; it has no JSON form")
+    resolution = load_valid_project(context).resolution_of(table)
+    if merged:
+        click.echo(merged_yaml(resolution), nl=False)
+    elif output == "json":
+        click.echo(json.dumps(explain_json(resolution), indent=2, ensure_ascii=False))
+    else:
+        click.echo(explain_text(resolution, Style(context.color)))

@@ -1,0 +1,63 @@
+"""``maintainer init [DIR]``: a project that is valid at once, with its workflow, hook and editor settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.init_files import project_files
+from maintainer.errors import ProjectError
+from maintainer.policy.discovery import POLICY_FOLDER, PROJECT_FILE
+
+_WORTH_ADDING = {
+    ".gitignore": "; add the line `.maintainer/` to it",
+    ".pre-commit-config.yaml": "; add the hook `maintainer-validate` to it",
+    "requirements.txt": "; add a line for maintainer to it",
+}
+
+
+@click.command("init")
+@click.argument("directory", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.pass_obj
+def command(context: CliContext, directory: Path | None) -> None:
+    """Make a project in DIR (default: here). Never overwrites a file: one that is there already is left alone."""
+    root = Path.cwd() if directory is None else directory
+    taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
+    if taken:
+        raise ProjectError(
+            "nothing was written, because there is a project here already",
+            code="E618",
+            where=str(root),
+            found=", ".join(taken),
+            help="choose another folder: `maintainer init DIR`",
+        )
+    kept = []
+    for name, content in project_files().items():
+        if os.path.lexists(root / name):
+            kept.append(name)
+            continue
+        _write_new(root / name, content)
+        if context.verbosity >= 0:
+            click.echo(f"  + {name}")
+    for name in kept:
+        click.echo(f"  = {name}   is there already and was left alone{_WORTH_ADDING.get(name, '')}")
+    where = "" if directory is None else f"cd {directory} && "
+    click.echo(f"A project with an example policy. Next: {where}maintainer validate, then put in your own tables.")
+
+
+def _write_new(path: Path, content: str) -> None:
+    """Write a file that must not exist, whatever happened since we looked."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(content)
+    except OSError as error:
+        raise ProjectError(
+            f"a file cannot be written: {error.strerror or error}",
+            code="E618",
+            where=str(path),
+            help="check that the folder can be written and is empty",
+        ) from error

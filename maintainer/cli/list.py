@@ -1,0 +1,76 @@
+"""``maintainer list``: what a selection means."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.selection import load_valid_project, select_policies, selection_options
+from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.report.layout import columns, count, printable
+from maintainer.report.style import Role, Style
+
+FORMAT_VERSION = "1"
+
+
+@click.command("list")
+@selection_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def command(
+    context: CliContext,
+    select_: tuple[str, ...],
+    exclude: tuple[str, ...],
+    since: str | None,
+    allow_empty: bool,
+    output: str,
+) -> None:
+    """Show the tables that a selection means. Without one: all tables that a policy file names."""
+    policies = select_policies(
+        load_valid_project(context),
+        command="list",
+        select_=select_,
+        exclude=exclude,
+        since=since,
+        allow_empty=allow_empty,
+    )
+    if output == "json":
+        click.echo(json.dumps(_as_json(policies), indent=2, ensure_ascii=False))
+        return
+    if policies:
+        click.echo(_as_text(policies, Style(context.color)))
+    if context.verbosity >= 0:
+        click.echo(count(len(policies), "table"), err=True)
+
+
+def _as_text(policies: tuple[ResolvedPolicy, ...], style: Style) -> str:
+    rows = [("TABLE", "OWNER", "TAGS", "POLICY")]
+    for policy in policies:
+        rows.append(
+            (
+                printable(policy.table.identifier),
+                printable(policy.owner or "-"),
+                printable(", ".join(policy.tags) or "-"),
+                printable(policy.file),
+            )
+        )
+    head, *lines = columns(rows)
+    return "\n".join([style.paint(head, Role.BOLD), *lines])
+
+
+def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "tables": [
+            {
+                "table": policy.table.identifier,
+                "owner": policy.owner,
+                "tags": list(policy.tags),
+                "file": policy.file,
+                "digest": policy.digest,
+            }
+            for policy in policies
+        ],
+    }
