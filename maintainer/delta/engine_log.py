@@ -1,0 +1,94 @@
+"""Keeping Spark's own words off the terminal and in ``spark.log``.
+
+Three sources speak: the launcher and the JVM's own warnings on the process's two outputs, log4j, and the loggers
+of py4j and pyspark in this process. The outputs of the JVM are connected to the file when it is started, log4j is
+told to write to them, and the loggers get another handler.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import BinaryIO
+
+TAIL_LINES = 12
+_TAIL_BYTES = 32 * 1024
+_LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="error">
+  <Appenders>
+    <Console name="out" target="SYSTEM_ERR">
+      <PatternLayout pattern="%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC} %p %c{1}: %m%n%ex"/>
+    </Console>
+  </Appenders>
+  <Loggers>
+    <Logger name="org.apache.hadoop.util.NativeCodeLoader" level="error"/>
+    <Logger name="org.apache.spark.util.Utils" level="error"/>
+    <Logger name="org.apache.spark.SparkConf" level="error"/>
+    <Logger name="org.apache.spark.util.SparkStringUtils" level="error"/>
+    <Root level="{level}"><AppenderRef ref="out"/></Root>
+  </Loggers>
+</Configuration>
+"""
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open ``spark.log`` for appending, making its folder.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("ab")
+
+
+def write_log4j_config(folder: Path, level: str = "warn") -> Path:
+    """Write a log4j configuration that sends everything to the JVM's error output, which is ``spark.log``."""
+    path = folder / "log4j2.xml"
+    path.write_text(_LOG4J.replace("{level}", level), encoding="utf-8")
+    return path
+
+
+class PythonLogs:
+    """Sends what py4j and pyspark log in this process to ``spark.log`` for as long as a session is leased.
+
+    py4j reports every broken connection at error level, and Python prints that to the terminal where no handler
+    is set; pyspark prints each failed query as JSON. Both reach us as exceptions anyway. ``restore`` puts
+    everything back as it was found.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from pyspark.logger import PySparkLogger
+
+        loggers = [
+            logging.getLogger("py4j"),
+            # Made by pyspark's own factory: a plain logger does not take the arguments that it is called with.
+            *(PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")),
+        ]
+        self._handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+        self._before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+        for logger in loggers:
+            logger.handlers[:] = [self._handler]
+            logger.setLevel(logging.WARNING)
+            logger.propagate = False
+        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def restore(self) -> None:
+        """Give the loggers back as they were found."""
+        for logger, handlers, level, propagate in self._before:
+            logger.handlers[:] = handlers
+            logger.setLevel(level)
+            logger.propagate = propagate
+        self._handler.close()
+
+
+def tail(path: Path, lines: int = TAIL_LINES) -> str:
+    """Return the last lines of a log that say something, for a message; empty when there is none."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - _TAIL_BYTES))
+            text = stream.read(_TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    said = [line.rstrip()[:300] for line in text.splitlines() if line.strip()]
+    return "\n".join(said[-lines:])

@@ -1,0 +1,157 @@
+"""The settings every session of ours runs with, as data, each with its reason.
+
+Three kinds. *Forced* ones guard the rows: nobody may change them, and they are read back before anything runs.
+*Pinned* ones make what we write independent of the session we happen to borrow; ``--conf`` may name them.
+*Tuned* ones keep Spark's overhead on small tables small and depend on the number of cores; ``--conf`` may name
+them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from maintainer.errors import EnvironmentUnfit
+
+FORCED: Mapping[str, str | None] = {
+    # With either of these on, a rewrite commits without the rows of the files that could not be read.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # The floor under vacuum, and an error instead of a guess about paths that cannot be made relative.
+    "spark.databricks.delta.retentionDurationCheck.enabled": "true",
+    "spark.databricks.delta.vacuum.relativize.ignoreError": "false",
+    # Any other zone shifts nothing we write, but makes each commit rebuild the table's state: 3 times slower.
+    "spark.sql.session.timeZone": "UTC",
+    # Overflow and bad casts must be errors, never nulls.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    # Delta's own rule for column names.
+    "spark.sql.caseSensitive": "false",
+    # Dates and timestamps before 1582 pass through unshifted, in both directions.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    # Column mapping by id needs the ids in the files.
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # CHAR columns read the same before and after.
+    "spark.sql.readSideCharPadding": "true",
+    # A file is one bin, however many rows it has.
+    "spark.sql.files.maxRecordsPerFile": "0",
+    # Our own commits trigger no further rewriting; a table's property is for the table's writers.
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.stats.collect": "true",
+    # Each commit sets its own; a transaction id from outside would make Delta skip a commit silently.
+    "spark.databricks.delta.commitInfo.userMetadata": None,
+    "spark.databricks.delta.write.txnAppId": None,
+    "spark.databricks.delta.write.txnVersion": None,
+}
+"""Key to value; None means: must not be set."""
+
+PINNED: Mapping[str, str] = {
+    "spark.sql.parquet.compression.codec": "snappy",
+    # Every engine reads it exactly. INT96, Spark's default, overflows in engines that count nanoseconds.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.sources.partitionOverwriteMode": "STATIC",
+    # Coalescing saves tasks where a table turns out small; a number of files asked for is never changed by it.
+    "spark.sql.adaptive.enabled": "true",
+}
+"""Key to value, unless ``--conf`` or the project says otherwise."""
+
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SNAPSHOT_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
+
+SLOW_DEFAULTS: Mapping[str, int] = {LISTING_TASKS: 10_000, SHUFFLE_PARTITIONS: 200, SNAPSHOT_PARTITIONS: 50}
+"""What a session has that nobody tuned. Together they make small tables ten times slower."""
+
+MIN_CORES = 1
+_RUNTIME_PREFIXES = ("spark.sql.", "spark.databricks.", "spark.hadoop.", "spark.delta.")
+_HADOOP_PREFIX = "spark.hadoop."
+
+
+def tuned(cores: int) -> dict[str, str]:
+    """Return the three settings that decide what a small table costs, for a number of cores.
+
+    Listing runs a task per partition that mostly waits for storage, so two a core; state reconstruction is
+    fastest with very few partitions, whatever the machine.
+    """
+    cores = max(cores, MIN_CORES)
+    return {
+        LISTING_TASKS: str(_clamp(2 * cores, 4, 512)),
+        SHUFFLE_PARTITIONS: str(_clamp(cores, 2, 200)),
+        SNAPSHOT_PARTITIONS: str(_clamp(cores, 2, 16)),
+    }
+
+
+def worker_settings(cores: int, user_conf: Mapping[str, str]) -> dict[str, str | None]:
+    """Return everything to set on a worker session: pinned, tuned, the user's own, and then the forced ones.
+
+    Args:
+        cores: Tasks that run at once.
+        user_conf: What ``--conf`` and the project say. Keys that only mean something at Spark's start are left out.
+
+    Raises:
+        EnvironmentUnfit: E608 when the user's settings contradict a forced one.
+    """
+    refuse_unsafe(user_conf)
+    settings: dict[str, str | None] = {**PINNED, **tuned(cores)}
+    for key, value in user_conf.items():
+        if is_runtime_key(key):
+            settings[key.removeprefix(_HADOOP_PREFIX)] = value
+    settings.update(FORCED)
+    return settings
+
+
+def refuse_unsafe(user_conf: Mapping[str, str]) -> None:
+    """Refuse settings that would let rows be lost.
+
+    Raises:
+        EnvironmentUnfit: E608, naming the first contradiction.
+    """
+    for key, value in user_conf.items():
+        if key not in FORCED:
+            continue
+        forced = FORCED[key]
+        if forced is None or value.strip().lower() != forced.lower():
+            raise EnvironmentUnfit(
+                "this Spark setting cannot be changed: the safety of the rows depends on it",
+                code="E608",
+                where="--conf, or spark.conf in maintainer.yml",
+                found=f"{key}={value}",
+                allowed="not set" if forced is None else f"{key}={forced}",
+                help=f"remove {key}",
+            )
+
+
+def is_runtime_key(key: str) -> bool:
+    """Whether a setting can be given to a running session.
+
+    Catalogs, extensions and the warehouse are read once, at Spark's start.
+    """
+    static = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.sql.warehouse.dir")
+    return key.startswith(_RUNTIME_PREFIXES) and key not in static and not key.startswith("spark.sql.hive.")
+
+
+def slow_settings(current: Mapping[str, str | None]) -> dict[str, int]:
+    """Return those of the three settings that make small tables slow in a session that somebody else made.
+
+    Args:
+        current: The session's values; None where it has only the default.
+    """
+    slow = {}
+    for key, default in SLOW_DEFAULTS.items():
+        text = current.get(key)
+        value = int(text) if text is not None and text.isdigit() else default
+        if value >= default:
+            slow[key] = value
+    return slow
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))
