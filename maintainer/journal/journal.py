@@ -153,16 +153,21 @@ class Journal:
         key = {"table": intent.table, "table_id": intent.table_id, "location": intent.location}
         self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": version})
 
-    def step_finished(self, facts: TableFacts | None, table: str, outcome: StepOutcome) -> None:
+    def step_finished(self, table: str, key: tuple[str, str] | None, outcome: StepOutcome) -> None:
         """Record a step's end.
+
+        Args:
+            table: The table's name.
+            key: Its id and location, where they are known.
+            outcome: The step.
 
         Raises:
             FolderUnwritable: E651.
         """
-        key = _of_table(facts) if facts is not None else {"table": table}
+        about = {"table": table} if key is None else {"table": table, "table_id": key[0], "location": key[1]}
         fields = {"step": outcome.step_id, "kind": outcome.kind, "status": outcome.status.value, "note": outcome.note}
         duration = {"duration_seconds": round(outcome.duration_seconds, 3)}
-        self._write("step_finished", {**key, **fields, **duration, **_of_problem(outcome.error)})
+        self._write("step_finished", {**about, **fields, **duration, **_of_problem(outcome.error)})
 
     def table_finished(self, outcome: TableOutcome) -> None:
         """Record a table's end.

@@ -1,0 +1,139 @@
+"""One try of one commit: INTENT, then the try, then RESULT. The only place where the engine's writer is called.
+
+A commit landed, did not land, or is unknown. Whatever the engine raises after INTENT was written without saying which,
+is settled by looking for the stamp in the table's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from maintainer.engine import BeforeCommit, TableEngine
+from maintainer.errors import (
+    CommitConflict,
+    CommitNotLanded,
+    CommitUnknown,
+    MaintainerError,
+    VerificationFailed,
+)
+from maintainer.execution.context import RunContext
+from maintainer.execution.interruption import TableControl
+from maintainer.journal.intents import Fate
+from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
+from maintainer.model.plan import Problem, TablePlan
+from maintainer.model.table import TableFacts
+
+Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
+
+
+@dataclass(slots=True)
+class StepWork:
+    """What a step has done so far; becomes its outcome, also when it ends by an exception."""
+
+    step_id: str
+    kind: str
+    commits: list[CommitReceipt] = field(default_factory=list)
+    vacuum: VacuumReceipt | None = None
+    assertions: list[Assertion] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    facts: TableFacts | None = None
+    batches_done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Everything one table's run works with."""
+
+    plan: TablePlan
+    engine: TableEngine
+    context: RunContext
+    control: TableControl
+
+
+def attempt(
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    batch: int,
+    figures: tuple[int, int],
+    call: Callable[[CommitStamp, BeforeCommit], Receipt],
+) -> Receipt:
+    """Try one commit, or one deletion.
+
+    Args:
+        worker: The table's run.
+        work: The step; the receipt is added to it before RESULT is written, so that nothing that landed is lost.
+        facts: The table as read for this try.
+        batch: Number of the batch within the step, from 0.
+        figures: Files and bytes at stake, for INTENT.
+        call: Calls the engine with the stamp and with what it must call right before it commits.
+
+    Raises:
+        MaintainerError: What the engine raised; the fate is in the journal.
+        FolderUnwritable: INTENT could not be written (nothing was committed) or RESULT could not (it may have been).
+    """
+    journal = worker.context.journal
+    stamp = CommitStamp(journal.run_id, work.step_id, batch, worker.plan.policy_digest)
+    read_versions: list[int] = []
+
+    def before_commit(read_version: int, proof: Proof | None) -> None:
+        worker.control.check_commit()
+        num_files, size_bytes = figures
+        journal.intent(
+            stamp, facts, work.kind,
+            read_version=read_version, num_files=num_files, size_bytes=size_bytes, proof=proof,
+        )  # fmt: skip
+        read_versions.append(read_version)
+
+    try:
+        receipt = call(stamp, before_commit)
+    except Exception as error:
+        if read_versions:
+            # Deleting again what is gone does no harm, so a deletion needs no settling.
+            deleting = work.kind == "vacuum"
+            known = (Fate.NOT_LANDED, None) if deleting else None
+            fate, version = known or _fate(worker, facts, stamp, read_versions[-1], error)
+            landed = None if version is None else CommitReceipt(version=version, read_version=read_versions[-1])
+            if landed is not None:
+                work.commits.append(landed)
+                work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
+            journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
+        raise
+    if isinstance(receipt, CommitReceipt):
+        work.commits.append(receipt)
+    else:
+        work.vacuum = receipt
+    journal.result(stamp, facts, work.kind, Fate.LANDED, receipt=receipt)
+    return receipt
+
+
+def _fate(
+    worker: Worker, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
+) -> tuple[Fate, int | None]:
+    """What became of a commit that raised after INTENT, and its version if it landed after all."""
+    match error:
+        case CommitUnknown():
+            return Fate.UNKNOWN, None
+        case CommitConflict() | CommitNotLanded() | VerificationFailed():
+            return Fate.NOT_LANDED, None
+        case _:
+            try:
+                version = worker.engine.reader.find_commit(facts, stamp, after_version=read_version)
+            except Exception:  # the engine is gone: the next run asks again
+                return Fate.UNKNOWN, None
+            return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
+
+
+def problem_of(error: BaseException) -> Problem:
+    """An error as data."""
+    if isinstance(error, MaintainerError):
+        found = f" (found: {error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{found}", error.where, error.help)
+    text = " ".join(str(error).split())[:500]
+    return Problem(BUG_CODE, f"a bug of ours: {type(error).__name__}: {text}", help="report it with traceback.txt")
+
+
+BUG_CODE = "E699"
+"""An exception that we did not foresee. The table ends, the run goes on, the exit code is 70."""

@@ -1,0 +1,139 @@
+"""Stopping: what a signal, a timeout, a failed proof or a full disk does to a run and to a table.
+
+A *stop* ends the run: running tables end at the next safe place (between commits), after a grace period what runs on
+Spark is cancelled. A *halt* only keeps new tables from being started and, where trust is lost, deletions from being
+made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from maintainer.errors import Interrupted
+
+
+class StopSwitch:
+    """The run's switch; shared by all threads, set once for each kind."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._stop_reason: str | None = None
+        self._halt_reason: str | None = None
+        self._held: str | None = None
+        self._urgent = False
+
+    def stop(self, reason: str) -> None:
+        """Ask for the end of the run. Asked a second time, nothing more is waited for."""
+        # No lock: this is called from a signal handler, which may interrupt a holder on the same thread.
+        if self._stop_reason is None:
+            self._stop_reason = reason
+        else:
+            self._urgent = True
+        self._stopped.set()
+
+    def halt(self, reason: str, *, hold_deletions: bool = False) -> None:
+        """Start no more tables; what runs goes on, but with ``hold_deletions`` it deletes nothing more."""
+        with self._lock:
+            if self._halt_reason is None:
+                self._halt_reason = reason
+            if hold_deletions and self._held is None:
+                self._held = reason
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run ends, None while it does not."""
+        return self._stop_reason
+
+    @property
+    def halt_reason(self) -> str | None:
+        """Why no more tables are started, None while they are."""
+        return self._stop_reason or self._halt_reason
+
+    @property
+    def deletions_held(self) -> str | None:
+        """Why nothing may be deleted any more, None while it may."""
+        return self._held
+
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody asked twice."""
+        return self._urgent
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most until the run is stopped; True when it was."""
+        return self._stopped.wait(seconds)
+
+
+class TableControl:
+    """One table's view of stopping: the run's switch, and its own time limit."""
+
+    def __init__(self, switch: StopSwitch) -> None:
+        self.switch = switch
+        self._reason: str | None = None
+        self._timed_out = False
+        self._abandoned = False
+
+    def cancel(self, reason: str, *, timed_out: bool = False) -> None:
+        """The table's Spark jobs are being cancelled; whatever fails from now on failed for this reason."""
+        if self._reason is None:
+            self._reason, self._timed_out = reason, timed_out
+
+    def abandon(self) -> None:
+        """The table's thread did not end in time; its table is reported without it, and it may commit nothing."""
+        self._abandoned = True
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the table's own time limit ended it."""
+        return self._timed_out
+
+    @property
+    def reason(self) -> str | None:
+        """Why the table must end, None while it may go on."""
+        return self._reason or self.switch.stop_reason
+
+    def check(self) -> None:
+        """Between two commits: end here if the table must end.
+
+        Raises:
+            Interrupted: C710, or C711 for the table's time limit.
+        """
+        reason = self.reason
+        if reason is not None:
+            raise Interrupted(f"stopped before the next commit: {reason}", code="C711" if self._timed_out else "C710")
+
+    def check_commit(self) -> None:
+        """Right before a commit: everything is written and proven, so a mere stop lets it through.
+
+        Raises:
+            Interrupted: The table was cancelled or given up; committing now would surprise whoever reads the report.
+        """
+        if self._abandoned or self._reason is not None:
+            raise Interrupted(
+                f"not committed: {self._reason or 'given up'}", code="C711" if self._timed_out else "C710"
+            )
+
+
+@contextlib.contextmanager
+def signals_stop(switch: StopSwitch) -> Iterator[None]:
+    """While inside, SIGINT and SIGTERM stop the run instead of raising. Only on the main thread; puts handlers back."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        switch.stop(signal.Signals(number).name)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            # None: the handler was not set from Python and cannot be put back.
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

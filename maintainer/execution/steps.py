@@ -1,0 +1,217 @@
+"""How each kind of step is carried out. Each works with fresh facts and leaves its trace in a ``StepWork``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.errors import CommitConflict, Interrupted, MaintainerError, Refused, VerificationFailed
+from maintainer.execution.attempt import StepWork, Worker, attempt
+from maintainer.execution.table_state import step_now
+from maintainer.model.outcome import CommitReceipt, StepStatus
+from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, TablePlan, VacuumStep
+from maintainer.model.progress import Verified
+from maintainer.model.table import TableFacts, TableRecord
+from maintainer.verification.result import Verdict, Verification
+
+
+class CheckImpossible(MaintainerError):
+    """A commit landed and could not be checked afterwards: neither proven nor wrong."""
+
+    default_code = "V502"
+
+
+def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
+    """Set properties in one commit; nothing to do when somebody has set them meanwhile.
+
+    Raises:
+        MaintainerError: It did not work.
+    """
+    facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    left = step_now(worker.plan, step, facts)
+    if left is None:
+        work.notes.append("the properties were already as wanted")
+        return StepStatus.NOTHING_LEFT
+    attempt(
+        worker, work, facts, 0, (0, 0),
+        lambda stamp, before: worker.engine.writer.set_properties(facts, left, stamp, before),
+    )  # fmt: skip
+    work.batches_done = 1
+    return StepStatus.SUCCEEDED
+
+
+def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus:
+    """Rewrite batch by batch: each is read afresh, proven, committed and checked before the next one begins.
+
+    A batch that meets another writer yields and the next is tried, up to the bound; every other failure ends the step.
+    Batches that landed stay.
+
+    Raises:
+        MaintainerError: A batch failed; what landed before is in ``work``.
+    """
+    yielded: list[CommitConflict] = []
+    for number, planned in enumerate(step.batches):
+        worker.control.check()
+        try:
+            _run_batch(worker, work, step, number, planned)
+        except CommitConflict as conflict:
+            yielded.append(conflict)
+            if len(yielded) >= worker.context.retry.max_yields:
+                break
+        work.batches_done += 1
+    if yielded:
+        work.notes.append(f"{len(work.commits)} of {len(step.batches)} batches committed, {len(yielded)} yielded")
+        raise yielded[0]
+    return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
+
+
+def _run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
+    """Rewrite one batch; after a conflict try again with what is still live, within the bounds.
+
+    Raises:
+        CommitConflict: The last try met another writer, too.
+    """
+    bounds = worker.context.retry
+    for tried in range(1, bounds.attempts + 1):
+        facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+        left = step_now(worker.plan, replace(step, batches=(planned,)), facts)
+        if left is None:
+            work.notes.append(f"batch {number}: its files are no longer live")
+            return
+        batch = left.batches[0]
+        try:
+            receipt = _commit(worker, work, facts, step, number, batch)
+        except CommitConflict:
+            if tried == bounds.attempts:
+                raise
+            if worker.context.switch.wait(bounds.pause_seconds(tried)):
+                worker.control.check()
+            continue
+        dropped = len(planned.bins) - len(batch.bins)
+        if dropped:
+            work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")
+        started = worker.context.clock.monotonic()
+        found = worker.context.verifier.after_rewrite(worker.engine.versions, facts, batch, receipt, worker.plan.checks)
+        take_verification(worker, work, facts, found, receipt.version, worker.context.clock.monotonic() - started)
+        return
+
+
+def _commit(
+    worker: Worker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
+) -> CommitReceipt:
+    return attempt(
+        worker, work, facts, number, (len(batch.files), batch.size_bytes),
+        lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
+    )  # fmt: skip
+
+
+def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:
+    """Delete the step's files, unless something that replaced them is not proven; then look that nothing else went.
+
+    Raises:
+        MaintainerError: Refused, or it did not work.
+    """
+    held = worker.context.switch.deletions_held
+    if held is not None:
+        raise Interrupted(f"nothing is deleted any more in this run: {held}")
+    worker.control.check()
+    _check_all_proven(step, record)
+    facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    left = step_now(worker.plan, step, facts)
+    if left is None:
+        work.notes.append("its files are gone or live again")
+        return StepStatus.NOTHING_LEFT
+    if len(left.files) < len(step.files):
+        work.notes.append(f"{len(step.files) - len(left.files)} files are live again and were left alone")
+    receipt = attempt(
+        worker, work, facts, 0, (len(left.files), left.size_bytes),
+        lambda stamp, before: worker.engine.writer.vacuum(facts, left, stamp, before),
+    )  # fmt: skip
+    work.batches_done = 1
+    after = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    started = worker.context.clock.monotonic()
+    found = worker.context.verifier.after_vacuum(worker.engine.versions, after, left, receipt, worker.plan.checks)
+    take_verification(worker, work, after, found, None, worker.context.clock.monotonic() - started)
+    if receipt.remaining:
+        work.notes.append(f"{len(receipt.remaining)} files could not be deleted, such as {receipt.remaining[0]}")
+        return StepStatus.INCOMPLETE
+    return StepStatus.SUCCEEDED
+
+
+def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
+    """The gate before deletion: no file goes whose replacement is not proven.
+
+    Raises:
+        Refused: A410.
+    """
+    if record.quarantined is not None:
+        raise Refused(f"the table is in quarantine: {record.quarantined}", code="A410")
+    unproven = set(record.unproven_versions)
+    # A file of which the log no longer says who removed it may be one that an unproven rewrite replaced.
+    held = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
+    if held:
+        raise Refused(
+            f"{len(held)} files were replaced by a rewrite that is not proven",
+            code="A410",
+            found=f"version {min(unproven)}",
+            help="maintainer verify TABLE@VERSION proves it after the fact",
+        )
+
+
+def take_verification(
+    worker: Worker, work: StepWork, facts: TableFacts, found: Verification, version: int | None, seconds: float
+) -> None:
+    """Keep what a check found, in the run folder first; then let it decide.
+
+    Raises:
+        VerificationFailed: V503, checked and wrong.
+        CheckImpossible: V502, could not be checked.
+        FolderUnwritable: The result could not be kept, so the version counts as not proven.
+    """
+    journal = worker.context.journal
+    for document in found.documents:
+        journal.folder.write_assertions(document.name, document.content)
+    work.assertions.extend(found.assertions)
+    if found.note:
+        work.notes.append(found.note)
+    journal.verified(facts, work.step_id, version, found.verdict.value, found.detail)
+    worker.context.emit(
+        Verified(
+            at_ms=worker.context.clock.now_ms(),
+            table=worker.plan.ref.identifier,
+            step_id=work.step_id,
+            result=found.verdict.value,
+            duration_seconds=seconds,
+            version_before=found.version_before,
+            version_after=found.version_after,
+            rows_before=found.rows_before,
+            rows_after=found.rows_after,
+            content_equal=found.content_equal,
+            num_files_checked=found.num_files_checked,
+            assertions=found.assertions,
+            detail=found.detail or found.note,
+        )
+    )
+    where = f"{facts.ref.identifier}@{found.version_after if version is None else version}"
+    match found.verdict:
+        case Verdict.FAIL:
+            before = "" if version is None else f"; version {version - 1} is intact and can be restored"
+            raise VerificationFailed(
+                f"a check after the change failed: {found.detail}", code="V503", where=where,
+                help=f"nothing more is deleted: the old files are still there{before}",
+            )  # fmt: skip
+        case Verdict.ERROR:
+            if worker.control.reason is not None:
+                raise Interrupted(f"stopped while it was checked: {worker.control.reason}")
+            raise CheckImpossible(
+                f"committed and proven, but the check afterwards could not be made: {found.detail}", where=where,
+                help="nothing is deleted from this table until it is proven; the next apply checks again",
+            )  # fmt: skip
+        case Verdict.PASS:
+            return
+
+
+def with_protocol(plan: TablePlan, facts: TableFacts) -> TablePlan:
+    """The plan as later steps hold it after our own properties commit, which may have raised the protocol."""
+    if plan.observed is None:
+        return plan
+    return replace(plan, observed=replace(plan.observed, protocol=facts.protocol))
