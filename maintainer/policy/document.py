@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from maintainer.policy.diagnostics import START_OF_FILE, Span
@@ -24,8 +23,8 @@ class Document:
     has a diagnostic and is left out of ``data``, so that later checks neither see it nor call it missing.
 
     ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value
-    in the order of the file. Paths are derived from it on first use, because most files are never asked and a
-    project may have ten thousand.
+    in the order of the file. Paths are derived from it when somebody asks, and kept only for the document that was
+    asked last: they take ten times the room of the file, and a project may have ten thousand files.
     """
 
     file: str
@@ -34,12 +33,16 @@ class Document:
     marks: array[int] = field(repr=False, compare=False)
     unreadable: frozenset[Path] = frozenset()
 
-    @cached_property
+    @property
     def _spans(self) -> tuple[dict[Path, Span], dict[Path, Span]]:
+        last = _last_asked.get("document")
+        if last is not None and last[0] is self:
+            return last[1]
         keys: dict[Path, Span] = {}
         values: dict[Path, Span] = {}
-        marks = iter(self.marks)
-        _place((), self.data, marks, keys, values)
+        _place((), self.data, iter(self.marks), keys, values)
+        # One assignment: a reader in another thread sees the old pair or the new one.
+        _last_asked["document"] = (self, (keys, values))
         return keys, values
 
     @property
@@ -57,17 +60,21 @@ class Document:
 
         A value that takes no room (``retention:`` with nothing behind it) is shown by its key.
         """
+        keys, values = self._spans
         while path:
-            span = self.value_spans.get(path)
+            span = values.get(path)
             if span is not None:
                 empty = (span.line, span.column) == (span.end_line, span.end_column)
-                return self.key_spans.get(path, span) if empty else span
+                return keys.get(path, span) if empty else span
             path = path[:-1]
-        return START_OF_FILE if not self.data else self.value_spans.get((), START_OF_FILE)
+        return values.get((), START_OF_FILE)
 
     def key_span_of(self, path: Path) -> Span:
         """Return the span of the key that names ``path``; for a list item or the whole, that of the value."""
         return self.key_spans.get(path) or self.span_of(path)
+
+
+_last_asked: dict[str, tuple[Document, tuple[dict[Path, Span], dict[Path, Span]]]] = {}
 
 
 def _place(path: Path, value: object, marks: Iterator[int], keys: dict[Path, Span], values: dict[Path, Span]) -> None:

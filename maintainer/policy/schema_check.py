@@ -10,6 +10,7 @@ import enum
 from typing import Any
 
 from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.discovery import PROFILE_FOLDER, PROJECT_FILE
 from maintainer.policy.document import Document, Path
 from maintainer.policy.formats import Problem, check_format
 from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA
@@ -27,9 +28,6 @@ from maintainer.policy.schema_rules import Rule, compiled
 
 MAX_FINDINGS = 100
 """Per file."""
-
-PROJECT_FILES = ("maintainer.yml", "maintainer.yaml")
-PROFILE_FOLDER = "_profiles"
 
 
 class DocumentKind(str, enum.Enum):
@@ -60,7 +58,7 @@ _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
 def kind_of(document: Document) -> DocumentKind:
     """Tell what a file is for: by its name, by its folder, and by whether it has `match` and no `table`."""
     folders = document.file.split("/")
-    if folders[-1] in PROJECT_FILES:
+    if folders[-1] == PROJECT_FILE:
         return DocumentKind.PROJECT
     if PROFILE_FOLDER in folders[:-1]:
         return DocumentKind.PROFILE

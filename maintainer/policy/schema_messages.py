@@ -10,13 +10,16 @@ from maintainer.policy.scalars import plain_scalar
 from maintainer.policy.schema_files import POLICY_SCHEMA, JsonObject, load_schema, resolve_reference
 from maintainer.policy.schema_rules import Rule
 
-_TYPE_WORDS = {
+TYPE_WORDS = {
     "string": "text",
     "integer": "a whole number",
     "number": "a number",
+    "boolean": "`true` or `false`",
     "object": "a map",
     "array": "a list",
 }
+"""JSON Schema's types as people say them."""
+
 _FORMAT_WORDS = {
     "size": "a size",
     "duration": "a duration",
@@ -59,8 +62,9 @@ def expected(rule: Rule) -> str:
     """Say what a value may be: ``a size``, ``text or a whole number``, ```true`, `false` or a map``."""
     if rule.format in _FORMAT_WORDS:
         return _FORMAT_WORDS[rule.format]
-    words = [_TYPE_WORDS[name] for name in rule.type_names if name in _TYPE_WORDS]
-    return either([*(["`true`", "`false`"] if "boolean" in rule.type_names else []), *words])
+    booleans = ["`true`", "`false`"] if "boolean" in rule.type_names else []
+    words = [TYPE_WORDS[name] for name in rule.type_names if name not in ("null", "boolean")]
+    return either([*booleans, *words])
 
 
 def either(words: list[str]) -> str:
