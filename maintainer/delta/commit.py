@@ -1,0 +1,218 @@
+"""Commits a proven batch, and says which of three things happened: it landed, it did not, or it is unknown.
+
+Delta's own commit already steps over commits that do not concern us (appends, other files). What it refuses
+for good is tried again here, from a fresh snapshot and with the same written files, as OPTIMIZE does, but a
+bounded number of times and only while nothing that the proof rests on has changed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from maintainer.delta.error_classes import describe, is_conflict, is_gateway_loss, message_of, storage_error
+from maintainer.delta.facts import find_stamp
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.metrics import optimize_metrics
+from maintainer.delta.rewrite import RewriteJob, check_same_table
+from maintainer.delta.winners import find_winner
+from maintainer.engine import BeforeCommit
+from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, MaintainerError
+from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
+from maintainer.model.plan import ZOrderStep
+
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+MAX_ATTEMPTS = 5
+FIRST_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    """The attempt landed as this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The attempt certainly did not land, because another writer stands in the way."""
+
+    error: BaseException
+
+
+@contextmanager
+def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> Iterator[None]:
+    """Put the stamp on every commit of our session within the block; the session's value is put back."""
+    before = jvm.spark.conf.get(USER_METADATA, None)
+    jvm.spark.conf.set(USER_METADATA, stamp.to_json())
+    try:
+        yield
+    finally:
+        if before is None:
+            jvm.spark.conf.unset(USER_METADATA)
+        else:
+            jvm.spark.conf.set(USER_METADATA, before)
+
+
+def commit_rewrite(
+    job: RewriteJob, proof: Proof, stamp: CommitStamp, before_commit: BeforeCommit, *, started: float
+) -> CommitReceipt:
+    """Commit the job's written files in the place of its sources.
+
+    Raises:
+        CommitConflict: C701, another writer won; what was written is removed.
+        CommitNotLanded: C702, the commit failed for good; what was written is removed.
+        CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
+    """
+    commit_started = time.monotonic()
+    read_version = int(job.snapshot.version())
+    try:
+        before_commit(read_version, proof)
+        actions = _actions(job)
+    except BaseException:
+        job.discard()
+        raise
+    attempts = 0
+    with stamped(job.jvm, stamp):
+        while True:
+            attempts += 1
+            outcome = _try_once(job, actions, stamp, read_version)
+            if isinstance(outcome, _Landed):
+                break
+            _prepare_next(job, outcome.error, attempts)
+    job.timings.commit = time.monotonic() - commit_started
+    return CommitReceipt(
+        version=outcome.version,
+        read_version=read_version,
+        num_files_removed=len(job.batch.files),
+        num_files_added=len(job.written),
+        bytes_removed=job.batch.size_bytes,
+        bytes_added=sum(one.size_bytes for one in job.written),
+        num_deletion_vectors_removed=sum(one.deletion_vector is not None for one in job.batch.files),
+        proof=proof,
+        attempts=attempts,
+        duration_seconds=time.monotonic() - started,
+    )
+
+
+def _actions(job: RewriteJob) -> JavaObject:
+    now_ms = int(time.time() * 1000)
+    adds = [job.jvm.action(one.to_line()) for one in job.written]
+    return job.jvm.seq([*adds, *(job.jvm.remove_of(one, now_ms) for one in job.sources)])
+
+
+def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
+    columns = job.step.columns if isinstance(job.step, ZOrderStep) else ()
+    try:
+        job.jvm.enter_thread(job.group, f"{job.where}: commit")
+        job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [one.size_bytes for one in job.written]))
+        tags = job.jvm.row_tracking_tags(job.snapshot)
+        version = job.jvm.commit(job.txn, actions, job.jvm.optimize_operation(columns), tags)
+        return _Landed(version)
+    except BaseException as error:
+        landed = settle(
+            lambda: find_stamp(job.storage, stamp, after_version=read_version),
+            error,
+            where=job.where,
+        )
+        if landed is not None:
+            return _Landed(landed)
+        if not isinstance(error, Exception):
+            job.discard()
+            raise
+        if is_conflict(describe(error)):
+            return _Refused(error)
+        job.discard()
+        raise not_landed(error, job.where) from error
+
+
+def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
+    """Learn from the log what became of a commit that raised: its version, or None if it certainly is not there.
+
+    An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
+    connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
+
+    Raises:
+        CommitUnknown: C703, the log could not be read, or the commit may still be running and is not there yet.
+    """
+    try:
+        version = find()
+    except BaseException as second:
+        raise CommitUnknown(
+            "Whether the commit landed could not be learned: the log cannot be read",
+            where=where,
+            found=f"{_safe_message(error)}; then {_safe_message(second)}",
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    if version is None and (is_gateway_loss(error) or not isinstance(error, Exception)):
+        raise CommitUnknown(
+            "Whether the commit landed could not be learned: the connection broke while it was running",
+            where=where,
+            found=_safe_message(error),
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    return version
+
+
+def _safe_message(error: BaseException) -> str:
+    try:
+        return message_of(error)
+    except Exception:  # the JVM that would explain it may be the thing that is gone
+        return type(error).__name__
+
+
+def not_landed(error: Exception, where: str) -> MaintainerError:
+    """The error for a commit that failed for good and is not in the log."""
+    if isinstance(error, MaintainerError):
+        return error
+    known = storage_error(describe(error), where)
+    return known or CommitNotLanded(
+        "The commit failed and did not land; what was written was removed", where=where, found=message_of(error)
+    )
+
+
+def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
+    """Move the job to a fresh snapshot for another attempt, or remove what was written and yield."""
+    try:
+        if attempts >= MAX_ATTEMPTS:
+            raise _conflict(job, error, f"another writer won {attempts} times")
+        time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
+        planned = job.jvm.metadata(job.snapshot)
+        protocol = job.jvm.protocol(job.snapshot)
+        snapshot = job.jvm.update(job.log)
+        check_same_table(job.jvm, job.facts, snapshot)
+        now = job.jvm.metadata(snapshot)
+        for key in ("schemaString", "partitionColumns"):
+            if now[key] != planned[key]:
+                raise _conflict(job, error, "the table's schema or partitioning was changed")
+        if job.jvm.protocol(snapshot) != protocol:
+            raise _conflict(job, error, "the table's protocol was changed")
+        if now["configuration"].get("delta.enableRowTracking") != planned["configuration"].get(
+            "delta.enableRowTracking"
+        ):
+            raise _conflict(job, error, "row tracking was switched")
+        live = job.jvm.live_add_files(snapshot, [one.path for one in job.batch.files])
+        if any(one.key not in live for one in job.batch.files):
+            raise _conflict(job, error, "files of the batch were removed or changed")
+        txn = job.jvm.start_transaction(job.log, snapshot)
+        job.jvm.track_read(txn, job.jvm.seq(job.sources))
+        job.snapshot, job.txn = snapshot, txn
+    except MaintainerError:
+        job.discard()
+        raise
+    except Exception as second:
+        job.discard()
+        raise not_landed(second, job.where) from second
+
+
+def _conflict(job: RewriteJob, error: BaseException, why: str) -> CommitConflict:
+    winner = find_winner(job.storage, {one.key for one in job.batch.files}, after_version=int(job.snapshot.version()))
+    return CommitConflict(
+        f"Another writer won: {why}" + (f" ({winner})" if winner else ""),
+        where=job.where,
+        found=_safe_message(error),
+        help="nothing was committed and what was written was removed; the next plan takes the new state",
+    )

@@ -1,0 +1,195 @@
+"""Engine exceptions, told apart by error class and JVM class, as errors of our own.
+
+Three kinds arrive: py4j's ``Py4JJavaError``, PySpark's captured exceptions (both carry the Java throwable),
+and the Python classes of ``delta.exceptions``, which carry text only. ``describe`` flattens any of them,
+with causes, into plain facts; everything after that is pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from maintainer.delta.jvm import JavaObject
+from maintainer.errors import CommitConflict, EnvironmentUnfit, MaintainerError, TableError
+
+MAX_CAUSES = 12
+
+CONFLICT_CLASSES = frozenset(
+    {
+        "DeltaConcurrentModificationException",
+        "ConcurrentWriteException",
+        "MetadataChangedException",
+        "ProtocolChangedException",
+        "ConcurrentAppendException",
+        "ConcurrentDeleteReadException",
+        "ConcurrentDeleteDeleteException",
+        "ConcurrentTransactionException",
+        "ConcurrentModificationException",
+    }
+)
+_NOT_A_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"})
+_NO_SUCH = frozenset(
+    {
+        "DELTA_PATH_DOES_NOT_EXIST",
+        "DELTA_TABLE_NOT_FOUND",
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "NO_SUCH_CATALOG_EXCEPTION",
+    }
+)
+_UNKNOWN_FEATURE = re.compile(
+    r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL|UNSUPPORTED_CATALOG_MANAGED)"
+)
+_PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
+_STORAGE_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
+_DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
+_GATEWAY_LOSS = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
+_MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """One throwable: simple class name, error class (or empty), message without stack trace."""
+
+    type_name: str
+    condition: str
+    message: str
+
+
+def describe(error: BaseException) -> tuple[EngineFailure, ...]:
+    """The exception and its causes, outermost first, at most ``MAX_CAUSES``; asks the JVM, so it may be slow."""
+    throwable = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    found: list[EngineFailure] = []
+    if throwable is None:
+        text = str(getattr(error, "_desc", None) or error)
+        found.append(EngineFailure(type(error).__name__, _condition_in(text), _first_lines(text)))
+        cause = getattr(error, "_cause", None) or error.__cause__
+        return (*found, *describe(cause)) if cause is not None and cause is not error else tuple(found)
+    while throwable is not None and len(found) < MAX_CAUSES:
+        found.append(_of_throwable(throwable))
+        throwable = throwable.getCause()
+    return tuple(found)
+
+
+def _of_throwable(throwable: JavaObject) -> EngineFailure:
+    name = str(throwable.getClass().getName()).rpartition(".")[2].rpartition("$")[2]
+    message = str(throwable.getMessage() or "")
+    return EngineFailure(name, _condition_in(message), _first_lines(message))
+
+
+def _condition_in(text: str) -> str:
+    match = re.match(r"\s*(?:[\w.$]+: )?\[([A-Z][A-Z0-9_]*)", text)
+    return match.group(1) if match else ""
+
+
+def _first_lines(text: str, limit: int = 600) -> str:
+    kept = text.split("\nJVM stacktrace:")[0].split("\n\tat ")[0].strip()
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Delta says that another writer's commit stands in the way (or our transaction's view is old)."""
+    return any(one.type_name in CONFLICT_CLASSES or one.condition.startswith("DELTA_CONCURRENT_") for one in chain)
+
+
+def is_gateway_loss(error: BaseException) -> bool:
+    """Whether the connection to the JVM broke, so that nothing is known about what the JVM did."""
+    if type(error).__name__ in {
+        "Py4JNetworkError",
+        "ConnectionRefusedError",
+        "ConnectionResetError",
+        "BrokenPipeError",
+    }:
+        return True
+    return type(error).__name__ == "Py4JError" and "Answer from Java side is empty" in str(error)
+
+
+def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerError | None:
+    """An error about storage (full, denied), or None if the chain is about something else."""
+    text = "\n".join(one.message for one in chain)
+    innermost = chain[-1].message if chain else ""
+    if _STORAGE_FULL.search(text):
+        return EnvironmentUnfit(
+            "Storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer retry`"
+        )
+    if _DENIED.search(text) or any(one.type_name in _PERMISSION for one in chain):
+        return TableError(
+            "Permission denied on the table's storage",
+            code="T405",
+            where=where,
+            found=innermost,
+            help="give this user read and write access to the table's folder",
+        )
+    return None
+
+
+def jvm_gone(where: str) -> EnvironmentUnfit:
+    """The error for a lost JVM."""
+    return EnvironmentUnfit("The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder")
+
+
+def as_table_error(error: BaseException, where: str) -> MaintainerError:
+    """Turn an exception met while reading a table into an error with the right T (or E) code."""
+    if isinstance(error, MaintainerError):
+        return error
+    if is_gateway_loss(error):
+        return EnvironmentUnfit(
+            "The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder"
+        )
+    chain = describe(error)
+    if (storage := storage_error(chain, where)) is not None:
+        return storage
+    conditions = {one.condition for one in chain}
+    found = next((one.message for one in chain if one.condition.startswith("DELTA_")), chain[0].message)
+    if any(_UNKNOWN_FEATURE.match(condition) for condition in conditions) or any(
+        one.type_name == "InvalidProtocolVersionException" for one in chain
+    ):
+        return TableError(
+            "The table needs a feature that this version of Delta does not know",
+            code="T404",
+            where=where,
+            found=found,
+            allowed="features of Delta 4.4.0",
+        )
+    if conditions & _NO_SUCH:
+        return TableError("There is no such table", code="T401", where=where, found=found)
+    if conditions & _NOT_A_TABLE:
+        return TableError("This is not a Delta table", code="T402", where=where, found=found)
+    return TableError(
+        "The table's log cannot be read",
+        code="T403",
+        where=where,
+        found=found,
+        help="nothing was changed; compare the _delta_log folder with a backup",
+    )
+
+
+def as_write_error(error: BaseException, where: str) -> MaintainerError | None:
+    """Turn an exception met while writing into one of ours; None if it is of no kind that we know."""
+    if isinstance(error, MaintainerError):
+        return error
+    if is_gateway_loss(error):
+        return EnvironmentUnfit(
+            "The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder"
+        )
+    chain = describe(error)
+    if is_conflict(chain):
+        return CommitConflict("Another writer won", where=where, found=chain[0].message)
+    if (storage := storage_error(chain, where)) is not None:
+        return storage
+    if any(one.type_name in _MISSING or "FILE_NOT_EXIST" in one.message for one in chain):
+        return TableError(
+            "A data file of the table is missing",
+            code="T406",
+            where=where,
+            found=next((one.message for one in reversed(chain) if one.message), ""),
+            help="the table was damaged before this run; restore the file or repair the table",
+        )
+    return None
+
+
+def message_of(error: BaseException) -> str:
+    """One short text for people: the innermost message that says something."""
+    chain = describe(error)
+    return next((one.message for one in reversed(chain) if one.message), type(error).__name__)

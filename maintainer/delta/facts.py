@@ -1,0 +1,179 @@
+"""Reads a table's facts at its newest version, through Delta's own snapshot. Changes no byte.
+
+The live files are collected in one Spark job as plain rows: three numbers and a few strings a file, never the
+statistics themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.error_classes import as_table_error
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.schema_names import logical_names, physical_path_to_logical, stats_columns
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import TableError
+from maintainer.model.outcome import CommitStamp
+from maintainer.model.table import DataFile, DeletionVector, Protocol, RemovedFile, TableFacts, TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+FILE_COLUMNS = (
+    "path",
+    "size",
+    "modificationTime",
+    "partitionValues",
+    "get_json_object(stats, '$.numRecords') AS records",
+    "deletionVector.storageType AS dvStorage",
+    "deletionVector.pathOrInlineDv AS dvPath",
+    "deletionVector.offset AS dvOffset",
+    "deletionVector.cardinality AS dvCardinality",
+    "deletionVector.sizeInBytes AS dvSize",
+)
+
+
+class DeltaTableReader:
+    """Implements ``TableReader`` on a Spark session."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """Read the newest version; see ``TableReader.facts`` for what it raises."""
+        self._jvm.activate()
+        try:
+            log, snapshot = self._open(ref)
+            return self._facts_of(ref, log, snapshot)
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
+        """Files whose removal is older than the time given and that are still on storage, oldest first."""
+        from maintainer.delta.removed_files import find_removed_files
+
+        self._jvm.activate()
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            return find_removed_files(storage, facts, removed_before_ms=removed_before_ms)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """The lowest version above ``after_version`` that carries the stamp, or None."""
+        self._jvm.activate()
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            return find_stamp(storage, stamp, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def _open(self, ref: TableRef) -> tuple[JavaObject, JavaObject]:
+        log = self._jvm.log_of_path(ref.identifier) if ref.is_path else self._log_of_name(ref)
+        storage = TableStorage(self._jvm, log)
+        if storage.status(storage.root_uri) is None:
+            raise TableError(
+                "There is no such table: the folder does not exist",
+                code="T401",
+                where=ref.identifier,
+                help="check the path, or remove the policy file",
+            )
+        snapshot = self._jvm.update(log)
+        if snapshot.version() < 0:
+            raise TableError(
+                "This is not a Delta table: it has no transaction log",
+                code="T402",
+                where=ref.identifier,
+                found=storage.root_uri,
+                allowed="a folder with a _delta_log",
+            )
+        return log, snapshot
+
+    def _log_of_name(self, ref: TableRef) -> JavaObject:
+        found = self._jvm.catalog_location(ref.identifier)
+        if found is None:
+            raise TableError("There is no such table in the catalog", code="T401", where=ref.identifier)
+        location, provider, kind = found
+        if kind == "VIEW" or provider.lower() != "delta":
+            raise TableError(
+                "This is not a Delta table",
+                code="T402",
+                where=ref.identifier,
+                found="a view" if kind == "VIEW" else f"provider {provider or 'unknown'}",
+                allowed="a table with provider delta",
+            )
+        return self._jvm.log_at(location)
+
+    def _facts_of(self, ref: TableRef, log: JavaObject, snapshot: JavaObject) -> TableFacts:
+        metadata = self._jvm.metadata(snapshot)
+        protocol = self._jvm.protocol(snapshot)
+        schema = json.loads(metadata["schemaString"])
+        to_logical = logical_names(schema)
+        partition_columns = tuple(metadata["partitionColumns"])
+        physical = tuple(to_physical(schema, column) for column in partition_columns)
+        rows = self._jvm.all_files(snapshot).selectExpr(*FILE_COLUMNS).collect()
+        clustering: tuple[str, ...] = ()
+        if "clustering" in protocol.get("writerFeatures", ()):
+            domain = self._jvm.domain_metadata(snapshot).get("delta.clustering")
+            paths = json.loads(domain)["clusteringColumns"] if domain else []
+            clustering = tuple(physical_path_to_logical(schema, path) for path in paths)
+        return TableFacts(
+            ref=ref,
+            location=self._jvm.location(log),
+            table_id=metadata["id"],
+            version=int(snapshot.version()),
+            committed_at_ms=int(snapshot.timestamp()),
+            schema_json=metadata["schemaString"],
+            columns=tuple(to_logical.values()),
+            partition_columns=partition_columns,
+            properties=tuple(sorted(metadata["configuration"].items())),
+            protocol=Protocol(
+                protocol["minReaderVersion"],
+                protocol["minWriterVersion"],
+                tuple(sorted(protocol.get("readerFeatures") or ())),
+                tuple(sorted(protocol.get("writerFeatures") or ())),
+            ),
+            files=tuple(sorted((_file(row, partition_columns, physical) for row in rows), key=lambda f: f.path)),
+            clustering_columns=clustering,
+            columns_with_stats=stats_columns(self._jvm.stats_schema(snapshot)),
+        )
+
+
+def to_physical(schema: dict[str, Any], column: str) -> str:
+    """The name under which the log stores a column's partition values: physical under column mapping."""
+    for field in schema["fields"]:
+        if field["name"].lower() == column.lower():
+            return str(field["metadata"].get("delta.columnMapping.physicalName", field["name"]))
+    return column
+
+
+def _file(row: Row, partition_columns: tuple[str, ...], physical: tuple[str, ...]) -> DataFile:
+    values: dict[str, str | None] = row["partitionValues"] or {}
+    vector = None
+    if row["dvStorage"] is not None:
+        offset = "" if row["dvOffset"] is None else f"@{row['dvOffset']}"
+        vector = DeletionVector(
+            unique_id=f"{row['dvStorage']}{row['dvPath']}{offset}",
+            cardinality=int(row["dvCardinality"]),
+            size_bytes=int(row["dvSize"]),
+        )
+    return DataFile(
+        path=row["path"],
+        size_bytes=int(row["size"]),
+        modification_time_ms=int(row["modificationTime"]),
+        partition_values=tuple(
+            (logical, values.get(name)) for logical, name in zip(partition_columns, physical, strict=True)
+        ),
+        physical_records=None if row["records"] is None else int(row["records"]),
+        deletion_vector=vector,
+    )
+
+
+def find_stamp(storage: TableStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
+    """The lowest version above ``after_version`` whose ``userMetadata`` is the stamp; reads first lines only."""
+    wanted = stamp.to_json()
+    for entry in storage.commits(after_version=after_version):
+        if storage.commit_info(entry).get("userMetadata") == wanted:
+            return entry.version
+    return None

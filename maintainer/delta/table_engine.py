@@ -1,0 +1,93 @@
+"""The engine on Spark: workers with a session each, and what reads, writes and checks tables in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from maintainer.delta.commit import commit_rewrite
+from maintainer.delta.facts import DeltaTableReader
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.rewrite import RewriteJob, RewriteTimings, WrittenFile
+from maintainer.delta.session import SessionLease, worker_session
+from maintainer.delta.storage import TableStorage
+from maintainer.engine import BeforeCommit
+from maintainer.model.outcome import CommitReceipt, CommitStamp
+from maintainer.model.plan import Batch, RewriteStep
+from maintainer.model.table import TableFacts
+
+FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
+
+
+class DeltaTableWriter:
+    """Implements ``TableWriter`` on a Spark session.
+
+    ``between_write_and_proof`` plants faults in tests and is None otherwise. ``last_timings`` says where the
+    last rewrite's time went.
+    """
+
+    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
+        self._jvm = jvm
+        self._group = group
+        self._between = between_write_and_proof
+        self.last_timings = RewriteTimings()
+
+    def rewrite(
+        self,
+        facts: TableFacts,
+        step: RewriteStep,
+        batch: Batch,
+        stamp: CommitStamp,
+        before_commit: BeforeCommit,
+    ) -> CommitReceipt:
+        """Write, prove, commit; see ``TableWriter.rewrite``."""
+        started = time.monotonic()
+        self._jvm.activate()
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between)
+        self.last_timings = job.timings
+        job.open()
+        job.write()
+        proof = job.prove()
+        return commit_rewrite(job, proof, stamp, before_commit, started=started)
+
+
+class DeltaTableEngine:
+    """Implements ``TableEngine``: one worker's session."""
+
+    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
+        self.jvm = jvm
+        self._reader = DeltaTableReader(jvm)
+        self._writer = DeltaTableWriter(jvm, group, between_write_and_proof=between_write_and_proof)
+
+    @property
+    def reader(self) -> DeltaTableReader:
+        """Reads for planning and re-checks."""
+        return self._reader
+
+    @property
+    def writer(self) -> DeltaTableWriter:
+        """Writes."""
+        return self._writer
+
+
+class DeltaEngine:
+    """Implements ``Engine`` on a session lease."""
+
+    def __init__(self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None) -> None:
+        self._lease = lease
+        self._between = between_write_and_proof
+
+    @contextmanager
+    def worker(self, name: str) -> Iterator[DeltaTableEngine]:
+        """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
+        jvm = DeltaJvm(worker_session(self._lease))
+        jvm.enter_thread(name, f"maintainer worker {name}")
+        try:
+            yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between)
+        finally:
+            jvm.leave_thread()
+
+    def cancel(self, name: str) -> None:
+        """Cancel the running Spark jobs of the worker's job group."""
+        self._lease.spark.sparkContext.cancelJobGroup(name)
