@@ -19,7 +19,7 @@ from maintainer.model.plan import (
     ZOrderStep,
 )
 from maintainer.report.layout import UTC, columns, count, display_width, pad, partition, printable
-from maintainer.report.steps import StepText, group_left_alone, how_much
+from maintainer.report.steps import StepText, group_left_alone, how_much, with_code
 from maintainer.report.style import Role, Style, Symbol
 from maintainer.units import format_size
 
@@ -135,5 +135,5 @@ def left_alone_lines(entries: Sequence[LeftAlone], options: PlanOptions, style: 
 def _left_line(
     amount: str, code: ReasonCode, text: str, origin: str, options: PlanOptions, style: Style
 ) -> Iterator[str]:
-    reason = (f"{code.value}: {printable(text)}", printable(origin))
+    reason = (with_code(code, printable(text)), printable(origin))
     yield from fact_lines(Symbol.LEFT, "left alone", amount, (reason,), options, style)

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from maintainer.model.plan import Plan, Reason, ReasonCode, Step, TablePlan
 from maintainer.report.layout import count
 from maintainer.report.markdown import code, escaped, folded, table
-from maintainer.report.steps import cost_line, describe, group_left_alone, how_much, is_named, tables_line, total
+from maintainer.report.steps import (
+    cost_line,
+    describe,
+    group_left_alone,
+    how_much,
+    is_named,
+    tables_line,
+    total,
+    with_code,
+)
 from maintainer.report.style import Symbol
 
 MARKER = "<!-- maintainer:plan -->"
@@ -19,14 +28,11 @@ MARKER = "<!-- maintainer:plan -->"
 MAX_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what a pipeline adds."""
 
-_WITHOUT_AGES: dict[ReasonCode, str] = {
-    ReasonCode.NOT_DUE: "not due yet",
-    ReasonCode.HOT_PARTITION: "written too recently",
+_WITHOUT_TIMES: dict[ReasonCode, str] = {
+    ReasonCode.NOT_DUE: "ran too recently",
     ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
-    ReasonCode.REMOVED_FILES_EXPIRED: "removed files are older than the retention",
-    ReasonCode.NOTHING_EXPIRED: "no removed file is older than the retention",
 }
-"""Reasons whose sentence says how long ago something was, and what is said here instead."""
+"""Reasons whose sentence says when something was or will be, and what is said here instead."""
 
 
 def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS) -> str:
@@ -105,14 +111,14 @@ def _left_rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for group in group_left_alone(table_plan.left_alone):
         origins = ", ".join(code(origin) for origin in group.origins)
-        text = escaped(_WITHOUT_AGES.get(group.code, group.text))
+        text = escaped(_WITHOUT_TIMES.get(group.code, group.text))
         amount = how_much(group.num_files, group.size_bytes, group.num_partitions)
-        rows.append((name, amount, f"{escaped(group.code.value)}: {text} {origins}".rstrip()))
+        rows.append((name, amount, f"{with_code(group.code, text)} {origins}".rstrip()))
     return rows
 
 
 def _why(reason: Reason) -> str:
-    return f"{escaped(_WITHOUT_AGES.get(reason.code, reason.text))} {_origin(reason)}".rstrip()
+    return f"{escaped(_WITHOUT_TIMES.get(reason.code, reason.text))} {_origin(reason)}".rstrip()
 
 
 def _origin(reason: Reason) -> str:

@@ -109,7 +109,7 @@ def event_json(event: ProgressEvent) -> Json:
             assert_never(event)
 
 
-def _object(kind: str, at_ms: int, **fields: object) -> Json:
+def _object(kind: str, at_ms: int, /, **fields: object) -> Json:
     return {"type": kind, "at": iso_utc(at_ms), **fields}
 
 

@@ -97,7 +97,7 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
     notes = [assertion_text(assertion) for assertion in wrong]
     if step.commits and step.status is not StepStatus.SUCCEEDED:
         versions = ", ".join(f"v{receipt.version}" for receipt in step.commits)
-        notes.append(f"committed before that: {versions}")
+        notes.append(f"already committed: {versions}")
     if step.vacuum and step.vacuum.remaining:
         remaining = step.vacuum.remaining
         shown = ", ".join(printable(path) for path in remaining[:3])

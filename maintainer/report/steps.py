@@ -148,6 +148,11 @@ def how_much(num_files: int, size_bytes: int, num_partitions: int = 0) -> str:
     return f"{count(num_files, 'file')}, {format_size(size_bytes)}{where}"
 
 
+def with_code(code: ReasonCode, text: str) -> str:
+    """Put a reason's code, by which the docs are searched, before its sentence, unless it begins with it anyway."""
+    return text if text.startswith(code.value.replace("_", " ")) else f"{code.value}: {text}"
+
+
 def is_named(table: TablePlan) -> bool:
     """Whether a table is named in a plan that is not verbose: it changes, or someone may have to look at it."""
     return table.state != "up_to_date" or any(entry.reason.code in LOUD_REASONS for entry in table.left_alone)

@@ -8,7 +8,7 @@ from maintainer.model.plan import Checks, TablePlan
 from maintainer.policy.resolved import ResolvedPolicy, Window
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
-from maintainer.report.steps import describe
+from maintainer.report.steps import describe, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.units import format_duration, format_size
 
@@ -36,7 +36,7 @@ def render_why(
     if table.blocked:
         lines += ["", style.paint("Blocked: nothing is done until this changes", Role.BOLD)]
         for reason in table.blocked:
-            tail = (f"{reason.code.value}: {printable(reason.text)}", printable(reason.origin or ""))
+            tail = (with_code(reason.code, printable(reason.text)), printable(reason.origin or ""))
             lines += fact_lines(Symbol.BLOCKED, "blocked", "", (tail,), options, style)
     if not table.problem:
         lines += ["", style.paint(f"Will do ({count(len(table.steps), 'step')})", Role.BOLD)]

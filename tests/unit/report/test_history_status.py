@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.report.history_text import history_csv, history_json, render_history
+from maintainer.report.layout import UTC
+from maintainer.report.status_text import age, render_status, status_csv, status_json
+from maintainer.report.style import Style
+from tests.unit.report.samples import GIB, RUN, TEN_PM
+
+DAY_MS = 86_400_000
+HISTORY = [
+    HistoryRow(
+        at_ms=TEN_PM,
+        table="sales.orders",
+        step="compact",
+        status="succeeded",
+        run_id=RUN,
+        version_before=1846,
+        version_after=1847,
+        num_files_removed=1204,
+        num_files_added=151,
+        bytes_removed=38 * GIB,
+        bytes_added=37 * GIB,
+        duration_seconds=275.0,
+        proof="pass",
+        git_commit="3f2c1a9",
+    ),
+    HistoryRow(
+        at_ms=TEN_PM + 60_000,
+        table="sales.orders",
+        step="vacuum",
+        status="failed",
+        run_id=RUN,
+        error_code="C702",
+        error="no permission to delete\nin /lake",
+    ),
+    HistoryRow(
+        at_ms=TEN_PM - DAY_MS,
+        table="crm.leads",
+        step="OPTIMIZE",
+        status="",
+        version_before=1790,
+        version_after=1791,
+        by="notebook 991",
+    ),
+]
+STATUS = [
+    StatusRow(
+        "sales.orders",
+        "ok",
+        12,
+        8577,
+        3 * GIB,
+        1849,
+        TEN_PM - 3_600_000,
+        "succeeded",
+        TEN_PM - 6 * DAY_MS,
+        "pass",
+        TEN_PM,
+        "tomorrow 22:00",
+    ),
+    StatusRow(
+        "sales.items", "failed", 96, 812, 88 * GIB, 77, TEN_PM - DAY_MS, "failed", None, None, None, "maintainer apply"
+    ),
+    StatusRow("sales.日本", "unmanaged"),
+]
+
+
+def test_history_as_text() -> None:
+    assert render_history(HISTORY).splitlines() == [
+        "WHEN (UTC)        RUN                    TABLE         STEP      RESULT  VERSIONS      PROOF  DETAIL",
+        "2026-11-21 22:00  20261121T220000Z-7f3a  sales.orders  compact   ok      1846 -> 1847  pass   "
+        "1,204 -> 151 files, 38 GiB, 4m 35s, @ 3f2c1a9",
+        "2026-11-21 22:01  20261121T220000Z-7f3a  sales.orders  vacuum    FAILED  -             -      "
+        "C702: no permission to delete\\nin /lake",
+        "2026-11-20 22:00  -                      crm.leads     OPTIMIZE  -       1790 -> 1791  -      "
+        "outside maintainer, by notebook 991",
+    ]
+
+
+def test_history_of_one_table_has_no_column_for_it() -> None:
+    lines = render_history(HISTORY[:1], tz=ZoneInfo("Europe/Berlin"), one_table=True).splitlines()
+    assert lines[0] == "WHEN (CET)        RUN                    STEP     RESULT  VERSIONS      PROOF  DETAIL"
+    assert lines[1].startswith("2026-11-21 23:00  20261121T220000Z-7f3a  compact  ok")
+
+
+def test_history_over_a_change_of_the_clock_names_the_zone_of_each_time() -> None:
+    summer = HistoryRow(TEN_PM - 60 * DAY_MS, "a.b", "compact", "succeeded", RUN)
+    lines = render_history([HISTORY[0], summer], tz=ZoneInfo("Europe/Berlin")).splitlines()
+    assert [line[:21].rstrip() for line in lines] == [
+        "WHEN                  RUN"[:21].rstrip(),
+        *[
+            "2026-11-21 23:00 CET",
+            "2026-09-23 00:00 CEST",
+        ],
+    ]
+
+
+def test_no_history() -> None:
+    assert render_history([]) == "No runs are recorded yet.\n"
+
+
+def test_history_as_csv_and_json_carry_every_field() -> None:
+    rows = list(csv.DictReader(io.StringIO(history_csv(HISTORY), newline="")))
+    assert [row["at"] for row in rows] == [
+        "2026-11-21T22:00:00.000Z",
+        "2026-11-21T22:01:00.000Z",
+        "2026-11-20T22:00:00.000Z",
+    ]
+    assert rows[0]["bytes_removed"] == str(38 * GIB)
+    assert rows[1]["error"] == "no permission to delete\nin /lake"
+    assert rows[2]["run_id"] == ""
+    document = json.loads(history_json(HISTORY))
+    assert document["format_version"] == "1"
+    assert list(document["history"][0]) == list(rows[0])
+    assert document["history"][2]["run_id"] is None
+
+
+def test_status_as_text() -> None:
+    assert render_status(STATUS, TEN_PM).splitlines() == [
+        "TABLE         STATE      SMALL  FILES    SIZE  LAST OPTIMIZE           LAST VACUUM  PROOF  NEXT",
+        "sales.orders  ok            12  8,577   3 GiB  today 21:00             6d ago       pass   tomorrow 22:00",
+        "sales.items   failed        96    812  88 GiB  yesterday 22:00 failed  never        -      maintainer apply",
+        "sales.日本    unmanaged      -      -       -  never                   never        -      -",
+        "3 tables: 1 ok, 1 failed, 1 unmanaged",
+    ]
+
+
+def test_colour_moves_no_column() -> None:
+    painted = render_status(STATUS, TEN_PM, Style(color=True))
+    assert "\x1b[1;31mfailed\x1b[0m" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_status(STATUS, TEN_PM)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", render_history(HISTORY, Style(color=True))) == render_history(HISTORY)
+
+
+def test_no_status() -> None:
+    assert render_status([], TEN_PM) == "No table is selected.\n"
+
+
+def test_status_as_csv_and_json_carry_every_field() -> None:
+    rows = list(csv.DictReader(io.StringIO(status_csv(STATUS), newline="")))
+    document = json.loads(status_json(STATUS, TEN_PM))
+    assert document["format_version"] == "1"
+    assert document["at"] == "2026-11-21T22:00:00.000Z"
+    assert [list(row) for row in rows] == [list(one) for one in document["tables"]]
+    assert rows[0]["last_optimize_at"] == "2026-11-21T21:00:00.000Z"
+    assert rows[2]["small_files"] == ""
+    assert document["tables"][2]["small_files"] is None
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expected"),
+    [
+        (None, "never"),
+        (TEN_PM - 3_600_000, "today 21:00"),
+        (TEN_PM - 23 * 3_600_000, "yesterday 23:00"),
+        (TEN_PM - 2 * DAY_MS, "2d ago"),
+        (TEN_PM - 30 * DAY_MS, "30d ago"),
+        (TEN_PM - 31 * DAY_MS, "2026-10-21"),
+        (TEN_PM + DAY_MS, "2026-11-22"),
+    ],
+)
+def test_ages(at_ms: int | None, expected: str) -> None:
+    assert age(at_ms, TEN_PM, UTC) == expected
+
+
+def test_today_is_a_matter_of_the_zone() -> None:
+    assert age(TEN_PM - 3_600_000, TEN_PM, timezone(timedelta(hours=2))) == "yesterday 23:00"
