@@ -32,13 +32,14 @@ _FACT_COLUMN = _STEP_INDENT + 2 + _WORD_WIDTH + 2
 class PlanOptions:
     """What a rendering of a plan needs beside the plan.
 
-    ``saved_to`` is where the plan was saved, None if it was not. ``width`` is where a reason goes to a line of its
-    own; names are never cut, whatever the width.
+    ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
+    ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
     """
 
     project: str = "maintainer.yml"
     num_policies: int | None = None
     saved_to: str | None = None
+    applied_next: bool = False
     verbose: bool = False
     tz: tzinfo = UTC
     width: int = 120

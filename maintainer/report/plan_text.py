@@ -124,6 +124,8 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
         if not totals.num_blocked and not totals.num_problems:
             yield "Nothing to do."
         return
+    if options.applied_next:
+        return
     yield ""
     if options.saved_to is None:
         yield "This plan was not saved: a later `maintainer apply` plans anew and may do something else."

@@ -1,0 +1,209 @@
+"""Looking back: what past runs did, from their run folders alone, and the state of each table at one look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.app.make_plan import TableLook
+from maintainer.errors import MaintainerError, ProjectError
+from maintainer.journal.ledger import LedgerRow, rows_of
+from maintainer.journal.run_folder import run_folders
+from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.model.outcome import RunOutcome
+from maintainer.model.plan import Plan, ReasonCode, SetPropertiesStep, Step, TablePlan
+from maintainer.model.results_wire import run_from_json
+from maintainer.model.wire import from_json
+from maintainer.units import format_size
+
+MAX_RUNS_READ = 1000
+"""``history`` and ``status`` look at this many runs, newest first: two years of nights."""
+
+_RESULT_STATUSES = {
+    "failed": frozenset({"failed", "unknown", "incomplete"}),
+    "verify_failed": frozenset({"verify_failed"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run folder that could be read whole."""
+
+    folder: Path
+    plan: Plan
+    outcome: RunOutcome
+
+
+def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
+    """Read run folders, newest first; one that cannot be read gives its path and why, and stops nothing.
+
+    A folder without ``results.json`` is a run that never came to a step; it is passed over.
+
+    Raises:
+        ProjectError: E641, the folder of runs cannot be listed.
+    """
+    try:
+        folders = run_folders(runs_dir)
+    except OSError as error:
+        raise ProjectError(
+            f"the run folders cannot be read: {error.strerror or error}", code="E641", where=str(runs_dir)
+        ) from error
+    for folder in reversed(folders[-MAX_RUNS_READ:]):
+        results, plan = folder.path / "results.json", folder.path / "plan.json"
+        if not results.is_file() or not plan.is_file():
+            continue
+        try:
+            outcome = run_from_json(results.read_text(encoding="utf-8"))
+            yield PastRun(folder.path, from_json(plan.read_text(encoding="utf-8"), where=str(plan)), outcome)
+        except (OSError, ValueError, json.JSONDecodeError, MaintainerError) as error:
+            yield folder.path, str(error)
+
+
+def history_rows(
+    runs_dir: Path, *, table: str | None = None, since_ms: int | None = None, failed: bool = False, limit: int = 200
+) -> tuple[list[HistoryRow], list[str]]:
+    """Steps of past runs, newest first, and what could not be read.
+
+    Args:
+        runs_dir: The folder of all runs.
+        table: Only this table's, by its identifier.
+        since_ms: Only steps that started then or later.
+        failed: Only steps that did not succeed.
+        limit: At most so many rows.
+
+    Raises:
+        ProjectError: E641, the folder of runs cannot be listed.
+    """
+    rows: list[HistoryRow] = []
+    unread: list[str] = []
+    for run in past_runs(runs_dir):
+        if isinstance(run, tuple):
+            unread.append(f"{run[0]}: {run[1]}")
+            continue
+        if since_ms is not None and run.outcome.started_at_ms + _run_ms(run.outcome) < since_ms:
+            break
+        steps = [row for row in rows_of(run.plan, run.outcome) if table is None or row.table == table]
+        for row in reversed(steps):
+            good = row.status in ("succeeded", "nothing_left")
+            if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
+                rows.append(_history_row(row))
+        if len(rows) >= limit:
+            break
+    return rows[:limit], unread
+
+
+def _run_ms(outcome: RunOutcome) -> int:
+    return int(outcome.duration_seconds * 1000)
+
+
+def _history_row(row: LedgerRow) -> HistoryRow:
+    return HistoryRow(
+        at_ms=row.started_at_ms,
+        table=row.table,
+        step=row.kind,
+        status=row.status,
+        run_id=row.run_id,
+        version_before=row.version_before,
+        version_after=row.version_after,
+        num_files_removed=row.num_files_removed,
+        num_files_added=row.num_files_added,
+        bytes_removed=row.bytes_removed,
+        bytes_added=row.bytes_added,
+        duration_seconds=row.duration_seconds,
+        proof=None if row.proof_result == "none" else row.proof_result,
+        reason=row.reason,
+        error_code=row.error_code,
+        error=row.error,
+        policy_file=row.policy_file,
+        git_commit=row.git_commit,
+    )
+
+
+def last_step_of_each_table(rows: Sequence[HistoryRow]) -> Mapping[str, HistoryRow]:
+    """The newest row of each table; rows are newest first."""
+    newest: dict[str, HistoryRow] = {}
+    for row in rows:
+        newest.setdefault(row.table, row)
+    return newest
+
+
+def status_row(look: TableLook, past: Sequence[HistoryRow]) -> StatusRow:
+    """One table's state.
+
+    Args:
+        look: The table as planning sees it now.
+        past: Its own steps, newest first.
+    """
+    plan, facts, record = look.plan, look.facts, look.record
+    last = past[0] if past else None
+    proven = next((row for row in past if row.proof is not None), None)
+    optimized = next((row for row in past if row.step in ("compact", "zorder")), None)
+    small = None
+    if facts is not None:
+        bound = look.policy.optimize.min_file_size_bytes
+        small = sum(file.size_bytes < bound for file in facts.files)
+    return StatusRow(
+        table=str(plan.ref),
+        state=_state(plan, last),
+        small_files=small,
+        num_files=None if facts is None else len(facts.files),
+        size_bytes=None if facts is None else facts.size_bytes,
+        version=None if facts is None else facts.version,
+        last_optimize_at_ms=record.last_optimize_at_ms,
+        last_optimize_status=optimized.status if optimized else None,
+        last_vacuum_at_ms=record.last_vacuum_at_ms,
+        last_proof=proven.proof if proven else None,
+        last_proof_at_ms=proven.at_ms if proven else None,
+        next=_next(plan, last),
+    )
+
+
+def _state(plan: TablePlan, last: HistoryRow | None) -> str:
+    if plan.problem is not None:
+        return "unsupported" if plan.problem.code == "T404" else "problem"
+    codes = {reason.code for reason in plan.blocked}
+    if ReasonCode.QUARANTINED in codes:
+        return "quarantined"
+    if codes:
+        return "blocked"
+    if any(left.reason.code is ReasonCode.SUSPENDED for left in plan.left_alone):
+        return "suspended"
+    if last is not None and last.status in ("failed", "verify_failed", "unknown", "incomplete"):
+        return "failed"
+    if not plan.steps:
+        return "ok"
+    return "drift" if all(isinstance(step, SetPropertiesStep) for step in plan.steps) else "due"
+
+
+def _next(plan: TablePlan, last: HistoryRow | None) -> str:
+    if plan.problem is not None:
+        return plan.problem.what
+    if plan.blocked:
+        return plan.blocked[0].text
+    if plan.steps:
+        return ", ".join(_step_in_brief(step) for step in plan.steps)
+    if last is not None and last.status not in ("succeeded", "nothing_left"):
+        return f"last {last.step} {last.status.replace('_', ' ')}: maintainer history"
+    waits = next((left.reason.text for left in plan.left_alone if left.reason.code in _WAITING), None)
+    return waits or "nothing to do"
+
+
+_WAITING = frozenset({ReasonCode.SUSPENDED, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NOT_DUE, ReasonCode.NOT_WORTH_IT})
+
+
+def _step_in_brief(step: Step) -> str:
+    match step:
+        case SetPropertiesStep():
+            return "properties"
+        case _:
+            return f"{step.kind} {format_size(_bytes(step))}"
+
+
+def _bytes(step: Step) -> int:
+    if isinstance(step, SetPropertiesStep):
+        return 0
+    if hasattr(step, "batches"):
+        return sum(batch.size_bytes for batch in step.batches)
+    return step.size_bytes

@@ -1,0 +1,168 @@
+"""Makes a plan: reads each table's facts, asks the pure planner, and collects what cannot be read as problems.
+
+Nothing here writes to a table. Tables are read by a few workers at once, each in a session of its own; one bad
+table becomes a problem in the plan and never stops the others.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from maintainer import __version__
+from maintainer.app.project import Project
+from maintainer.engine import Engine, TableReader
+from maintainer.errors import MaintainerError
+from maintainer.journal.records import record_key, table_records
+from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.table import TableFacts, TableRecord
+from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan
+from maintainer.planning.schedule import vacuum_wanted
+from maintainer.planning.vacuum import vacuum_horizon
+from maintainer.policy.resolved import ResolvedPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """One table as planning saw it. ``facts`` is None where it could not be read. Short-lived: facts are large."""
+
+    policy: ResolvedPolicy
+    plan: TablePlan
+    facts: TableFacts | None
+    record: TableRecord
+    number: int
+    total: int
+
+
+OnTable = Callable[[TableLook], None]
+"""Told of each table as it is planned, for progress and figures. Called one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What to plan and what to set aside. ``jobs`` tables are read at once."""
+
+    policies: tuple[ResolvedPolicy, ...]
+    now_ms: int
+    selection: tuple[str, ...] = ()
+    jobs: int = 2
+    options: PlanOptions = field(default_factory=PlanOptions)
+    on_table: OnTable | None = None
+
+
+def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
+    """Plan every table of the request.
+
+    Raises:
+        MaintainerError: The engine could not give a worker; problems of single tables are in the plan.
+    """
+    records = table_records(project.runs_dir)
+    today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
+    tables = _Tables(request, records, today)
+    tables.plan_all(engine)
+    return assemble(
+        each_table_once(tables.plans),
+        created_at_ms=request.now_ms,
+        max_age_seconds=project.loaded.project.max_plan_age_seconds,
+        environment=project.env,
+        selection=request.selection,
+        git_commit=project.git_commit(),
+        maintainer_version=__version__,
+    )
+
+
+def read_for_planning(
+    reader: TableReader, policy: ResolvedPolicy, records: Mapping[str, TableRecord], *, now_ms: int, today: date
+) -> tuple[TableFacts, TableRecord]:
+    """Read the facts of one table, with its removed files where a vacuum may be due.
+
+    Raises:
+        TableError: The table cannot be read.
+    """
+    facts = reader.facts(policy.table)
+    record = records.get(record_key(facts.table_id, facts.location), TableRecord())
+    if vacuum_wanted(policy, record, now_ms=now_ms, today=today):
+        horizon = vacuum_horizon(policy, facts, now_ms)
+        removed = reader.removed_files(facts, removed_before_ms=horizon.removed_before_ms)
+        facts = replace(facts, removed_files=removed)
+    return facts, record
+
+
+class _Tables:
+    """The policies still to be planned, shared by the workers, and the plans made so far."""
+
+    def __init__(self, request: PlanRequest, records: Mapping[str, TableRecord], today: date) -> None:
+        self._request = request
+        self._records = records
+        self._today = today
+        self._waiting: queue.SimpleQueue[ResolvedPolicy] = queue.SimpleQueue()
+        for policy in request.policies:
+            self._waiting.put(policy)
+        self._lock = threading.Lock()
+        self._failures: list[BaseException] = []
+        self.plans: list[TablePlan] = []
+
+    def plan_all(self, engine: Engine) -> None:
+        jobs = max(1, min(self._request.jobs, len(self._request.policies)))
+        threads = [
+            threading.Thread(target=self._work, args=(engine, f"plan-{number}"), name=f"plan-{number}", daemon=True)
+            for number in range(jobs)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def _work(self, engine: Engine, name: str) -> None:
+        try:
+            with engine.worker(name) as worker:
+                while not self._failures:
+                    try:
+                        policy = self._waiting.get_nowait()
+                    except queue.Empty:
+                        return
+                    self._plan(worker.reader, policy)
+        except BaseException as error:
+            self._failures.append(error)
+
+    def _plan(self, reader: TableReader, policy: ResolvedPolicy) -> None:
+        request = self._request
+        facts, record = None, TableRecord()
+        try:
+            facts, record = read_for_planning(reader, policy, self._records, now_ms=request.now_ms, today=self._today)
+            plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
+        except MaintainerError as error:
+            plan = problem_plan(policy, error)
+        with self._lock:
+            self.plans.append(plan)
+            if request.on_table is not None:
+                request.on_table(TableLook(policy, plan, facts, record, len(self.plans), len(request.policies)))
+
+
+def each_table_once(plans: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
+    """Turn plans of one and the same table under two names into problems: both would rewrite the same files.
+
+    Two spellings of a path are found without looking (policy/identity.py); a catalog name and a path, or two
+    names of one table, only here, where the table's own id and place are known.
+    """
+    places: dict[str, list[TablePlan]] = {}
+    for plan in plans:
+        if plan.observed is not None:
+            places.setdefault(record_key(plan.observed.table_id, plan.observed.location), []).append(plan)
+    twice = {plan.ref: same for same in places.values() if len(same) > 1 for plan in same}
+    return tuple(_named_twice(plan, twice[plan.ref]) if plan.ref in twice else plan for plan in plans)
+
+
+def _named_twice(plan: TablePlan, same: Sequence[TablePlan]) -> TablePlan:
+    others = ", ".join(f"{other.ref} ({other.policy_file})" for other in same if other.ref != plan.ref)
+    what = f"two policies name the same table: this one and {others}"
+    problem = Problem(
+        "T406", what, plan.policy_file, "keep one of the policies; nothing is done to the table until then"
+    )
+    return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)

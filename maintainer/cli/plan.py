@@ -1,0 +1,123 @@
+"""``maintainer plan``: what would be done, why, and what it costs. Changes no byte of any table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from maintainer.app.engine_access import open_engine
+from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
+from maintainer.app.project import Project, describe_selection
+from maintainer.cli.context import CliContext
+from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.selection import select_policies, selection_options
+from maintainer.errors import ProjectError
+from maintainer.journal.durable import write_atomically
+from maintainer.model.exit_codes import plan_exit_code
+from maintainer.model.plan import Plan
+from maintainer.model.wire import to_json
+from maintainer.planning.planner import PlanOptions as PlanningOptions
+from maintainer.report.layout import printable
+from maintainer.report.plan_markdown import render_plan_markdown
+from maintainer.report.plan_text import PlanOptions, render_plan
+from maintainer.report.style import Style
+
+DEFAULT_PLAN_JOBS = 2
+
+
+@click.command("plan")
+@selection_options
+@engine_options
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, to apply exactly it.")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
+@click.option("--ignore-window", is_flag=True, help="Plan as if every window were open.")
+@click.option("--ignore-every", is_flag=True, help="Plan as if every step were due.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
+@click.pass_obj
+def command(
+    context: CliContext,
+    select_: tuple[str, ...],
+    exclude: tuple[str, ...],
+    since: str | None,
+    allow_empty: bool,
+    master: str | None,
+    conf: tuple[str, ...],
+    out: Path | None,
+    output: str,
+    detailed_exitcode: bool,
+    ignore_window: bool,
+    ignore_every: bool,
+    jobs: int,
+) -> int:
+    """Show what would be done to each table, why, and what it costs. Nothing is changed."""
+    project = open_project(context)
+    policies = select_policies(
+        project.loaded, command="plan", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
+    )
+    planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
+    selection = describe_selection(select_, exclude)
+    with open_engine(parse_engine_options(master, conf)) as engine:
+        request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
+        plan = make_plan(project, engine, request)
+    if out is not None:
+        save(plan, out)
+    if output == "json":
+        click.echo(to_json(plan, indent=2))
+    elif output == "markdown":
+        click.echo(render_plan_markdown(plan), nl=False)
+    else:
+        click.echo(plan_text(context, project, plan, saved_to=out), nl=False)
+    return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def plan_text(
+    context: CliContext,
+    project: Project,
+    plan: Plan,
+    *,
+    saved_to: Path | None = None,
+    for_apply: bool = False,
+) -> str:
+    """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
+    options = PlanOptions(
+        num_policies=project.loaded.policy_count,
+        saved_to=str(saved_to) if saved_to else None,
+        applied_next=for_apply,
+        verbose=context.verbosity > 0,
+        tz=local_zone(),
+    )
+    return render_plan(plan, options, Style(context.color))
+
+
+def save(plan: Plan, path: Path) -> None:
+    """Write a plan whole or not at all.
+
+    Raises:
+        ProjectError: E640, it cannot be written there.
+    """
+    try:
+        write_atomically(path.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise ProjectError(
+            f"the plan cannot be saved: {error.strerror or error}",
+            code="E640",
+            where=str(path),
+            help="name a file in a folder that exists and that you may write to",
+        ) from error
+
+
+def progress(context: CliContext) -> OnTable | None:
+    """A line a planned table on stderr, unless it was asked to be quiet."""
+    return None if context.verbosity < 0 else PlanProgress()
+
+
+class PlanProgress:
+    """Says on stderr how far planning has come, one line a table."""
+
+    def __call__(self, look: TableLook) -> None:
+        """Print one table."""
+        place = f"[{look.number}/{look.total}]"
+        click.echo(f"{place} {printable(str(look.plan.ref))}  {look.plan.state.replace('_', ' ')}", err=True)

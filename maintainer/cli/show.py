@@ -1,0 +1,81 @@
+"""``maintainer show FILE``: a saved plan or a past run, as text. No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.project import local_zone
+from maintainer.errors import ProjectError
+from maintainer.model.outcome import RunOutcome
+from maintainer.model.plan import Plan
+from maintainer.model.results_wire import run_from_json, run_to_json
+from maintainer.model.wire import from_json, to_json
+from maintainer.report.plan_markdown import render_plan_markdown
+from maintainer.report.plan_text import PlanOptions, render_plan
+from maintainer.report.run_text import render_run
+from maintainer.report.style import Style
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.pass_obj
+def command(context: CliContext, file: Path, output: str) -> None:
+    """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
+    path = _find(context, file)
+    shown: Plan | RunOutcome
+    text = _read(path)
+    if path.name == "results.json":
+        try:
+            shown = run_from_json(text)
+        except ValueError as error:
+            raise ProjectError("not the results of a run", code="E643", where=str(path), found=str(error)) from error
+        _show_run(context, shown, path, output)
+    else:
+        shown = from_json(text, where=str(path))
+        _show_plan(context, shown, path, output)
+
+
+def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
+    if output == "json":
+        click.echo(to_json(plan, indent=2))
+    elif output == "markdown":
+        click.echo(render_plan_markdown(plan), nl=False)
+    else:
+        options = PlanOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
+        click.echo(render_plan(plan, options, Style(context.color)), nl=False)
+
+
+def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str) -> None:
+    if output == "json":
+        click.echo(run_to_json(outcome, indent=2))
+    elif output == "markdown":
+        raise click.UsageError("a run is shown as text or json")
+    else:
+        click.echo(render_run(outcome, Style(context.color), run_folder=str(path.parent)), nl=False)
+
+
+def _find(context: CliContext, file: Path) -> Path:
+    """The file that is meant: itself, the results in a run folder, or those of a run of this project."""
+    for candidate in (file, context.project_root / ".maintainer" / "runs" / file):
+        if candidate.is_dir():
+            return candidate / "results.json"
+        if candidate.is_file():
+            return candidate
+    raise ProjectError(
+        "there is no such file and no such run",
+        code="E643",
+        where=str(file),
+        help="name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists",
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ProjectError(f"the file cannot be read: {reason}", code="E642", where=str(path)) from error

@@ -1,0 +1,62 @@
+"""``maintainer status``: one line a table: state, small files, last optimize, last vacuum, last proof, what is next."""
+
+from __future__ import annotations
+
+import click
+
+from maintainer.app.engine_access import open_engine
+from maintainer.app.insight import history_rows, status_row
+from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.cli.context import CliContext
+from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.plan import DEFAULT_PLAN_JOBS
+from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.selection import select_policies, selection_options
+from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.report.status_text import render_status, status_json
+from maintainer.report.style import Style
+
+MAX_PAST_STEPS = 10_000
+
+
+@click.command("status")
+@selection_options
+@engine_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
+@click.pass_obj
+def command(
+    context: CliContext,
+    select_: tuple[str, ...],
+    exclude: tuple[str, ...],
+    since: str | None,
+    allow_empty: bool,
+    master: str | None,
+    conf: tuple[str, ...],
+    output: str,
+    jobs: int,
+) -> None:
+    """Show the state of each table at one look. Nothing is changed."""
+    project = open_project(context)
+    policies = select_policies(
+        project.loaded, command="status", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
+    )
+    past: dict[str, list[HistoryRow]] = {}
+    steps, unread = history_rows(project.runs_dir, limit=MAX_PAST_STEPS)
+    for step in steps:
+        past.setdefault(step.table, []).append(step)
+    rows: list[StatusRow] = []
+
+    def look_at(look: TableLook) -> None:
+        rows.append(status_row(look, past.get(look.policy.table.identifier, [])))
+
+    at_ms = now_ms()
+    with open_engine(parse_engine_options(master, conf)) as engine:
+        make_plan(project, engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
+    rows.sort(key=lambda row: row.table)
+    if output == "json":
+        click.echo(status_json(rows, at_ms), nl=False)
+    else:
+        click.echo(render_status(rows, at_ms, Style(context.color), tz=local_zone()), nl=False)
+    for line in unread:
+        click.echo(f"warning: a run could not be read: {line}", err=True)

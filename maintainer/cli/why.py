@@ -1,0 +1,31 @@
+"""``maintainer why TABLE``: every decision about one table, also for what is left alone."""
+
+from __future__ import annotations
+
+import click
+
+from maintainer.app.engine_access import open_engine
+from maintainer.app.make_plan import PlanRequest, make_plan
+from maintainer.cli.context import CliContext
+from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.selection import TableName
+from maintainer.model.exit_codes import plan_exit_code
+from maintainer.report.plan_text import PlanOptions
+from maintainer.report.style import Style
+from maintainer.report.why_text import render_why
+
+
+@click.command("why")
+@click.argument("table", type=TableName())
+@engine_options
+@click.pass_obj
+def command(context: CliContext, table: str, master: str | None, conf: tuple[str, ...]) -> int:
+    """Show every decision about one table, taken and not taken, with the policy line behind it."""
+    project = open_project(context)
+    policy = project.loaded.resolve_table(table)
+    with open_engine(parse_engine_options(master, conf)) as engine:
+        plan = make_plan(project, engine, PlanRequest((policy,), now_ms()))
+    options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone())
+    click.echo(render_why(plan.tables[0], policy, options, Style(context.color)), nl=False)
+    return plan_exit_code(plan)
