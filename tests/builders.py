@@ -37,6 +37,9 @@ NOW_MS = 1_795_298_400_000
 """2026-11-21 22:00 UTC, a Saturday."""
 
 
+LEGACY_PROTOCOL = Protocol(1, 2)
+
+
 def make_file(
     path: str = "part-0.parquet",
     *,
@@ -79,7 +82,7 @@ def make_facts(
     columns: Mapping[str, Any] | None = None,
     partitioned_by: tuple[str, ...] = (),
     properties: Mapping[str, str] | None = None,
-    protocol: Protocol = Protocol(1, 2),
+    protocol: Protocol = LEGACY_PROTOCOL,
     name: str = "sales.orders",
     version: int = 7,
     table_id: str = "11111111-2222-3333-4444-555555555555",

@@ -77,8 +77,8 @@ def _without_state(value: object) -> object:
 
 def partition_types(facts: TableFacts) -> dict[str, str]:
     """Map each partition column, in order, to Spark's name of its type."""
-    types = {field["name"]: _type_name(field["type"]) for field in read_schema(facts)}
-    return {column: types[column] for column in facts.partition_columns}
+    types = {field["name"].lower(): _type_name(field["type"]) for field in read_schema(facts)}
+    return {column: types.get(column.lower(), "unknown") for column in facts.partition_columns}
 
 
 def find_column(facts: TableFacts, name: str) -> FoundColumn | None:

@@ -1,9 +1,9 @@
 """Compaction: small files and files with many deleted rows, written as fewer and larger ones.
 
 Selection and packing are those of OPTIMIZE, with two deliberate differences. A lone file with many deleted
-rows is rewritten (OPTIMIZE drops every bin of one file, so it can never purge it). A bin whose files were all
-written by a rewrite of ours to the same or a larger size is not packed again: what a rewrite produced may be
-smaller than its input said, and a second run with nothing new must commit nothing.
+rows is rewritten (OPTIMIZE drops every bin of one file, so it can never purge it). What a rewrite of ours
+wrote, to the same or a larger size, is packed again only together with files that came after it: results may be
+smaller than their input said, and a second run with nothing new must commit nothing.
 """
 
 from __future__ import annotations
@@ -71,19 +71,37 @@ def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
     deleted = {file.key for file in partition.files if has_many_deleted_rows(file, optimize)}
     taken = [file for file in partition.files if is_small(file, optimize) or file.key in deleted]
     at_target = tuple(file for file in partition.files if not is_small(file, optimize) and file.key not in deleted)
+    done = {file.key for file in taken if is_packed(file, optimize.max_file_size_bytes) and file.key not in deleted}
+    packed: list[DataFile] = []
+    if not _has_fresh_files(partition, taken, done, optimize):
+        packed = [file for file in taken if file.key in done]
+        taken = [file for file in taken if file.key not in done]
     bins: list[Bin] = []
     alone: list[DataFile] = []
-    packed: list[DataFile] = []
     for one in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
         if any(file.key in deleted for file in one.files):
             bins.append(one)
         elif len(one.files) == 1:
             alone += one.files
-        elif all(is_packed(file, optimize.max_file_size_bytes) for file in one.files):
+        elif all(file.key in done for file in one.files):
             packed += one.files
         else:
             bins.append(one)
     return _Sorted(tuple(bins), at_target, tuple(alone), tuple(packed))
+
+
+def _has_fresh_files(
+    partition: Partition, taken: list[DataFile], done: set[tuple[str, str]], optimize: OptimizePolicy
+) -> bool:
+    """Whether files came after the last rewrite of the partition, so that its small results may be joined again.
+
+    Example: bins of 100, files of 31, 32 and 38. The first two become one file of 63 by the log, but of 56 as
+    written, and beside that the third would fit. It was there when the 56 was written; joining them would make
+    every second run commit something, and the same bytes be written again and again.
+    """
+    written = [file.modification_time_ms for file in partition.files if is_packed(file, optimize.max_file_size_bytes)]
+    last_ms = max(written, default=0)
+    return any(file.modification_time_ms > last_ms for file in taken if file.key not in done)
 
 
 def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:

@@ -79,7 +79,7 @@ def leave_partitions(
             Reason(code, text(len(partition.files), 1), origin),
             len(partition.files),
             partition.size_bytes,
-            partition.values,
+            partition.values or None,
         )
         for partition in partitions
     )

@@ -170,9 +170,9 @@ def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropert
         return None
     return replace(
         step,
-        before=tuple(b for b, _, _ in kept),
-        after=tuple(a for _, a, _ in kept),
-        reasons=tuple(r for _, _, r in kept),
+        before=tuple(before for before, _, _ in kept),
+        after=tuple(after for _, after, _ in kept),
+        reasons=tuple(reason for _, _, reason in kept),
     )
 
 
