@@ -76,7 +76,7 @@ class LoadedProject:
         if errors:
             first, others = errors[0], len(errors) - 1
             raise PolicyErrors(
-                f"{first.message} [{first.code}]" + (f", and {others} more errors" if others else ""),
+                f"{first.message} [{first.code}]" + (f", and {others} more" if others else ""),
                 where=f"{first.file}:{first.span.line}:{first.span.column}",
                 help="`maintainer validate` shows every error with its place",
             )
@@ -103,7 +103,7 @@ class LoadedProject:
 
         Raises:
             ProjectError: E613 nothing manages the table. E617 rules disagree about it.
-            PolicyErrors: The table's own files have errors.
+            PolicyErrors: The table's own files have errors, or it has none and others have.
         """
         ref = table_ref(identifier, self.root)
         for table in self.tables:
@@ -113,6 +113,7 @@ class LoadedProject:
                     self.require_valid()
                     raise AssertionError(f"{identifier} does not resolve and there is no error")
                 return resolution
+        self.require_valid()  # its file may be one of those with errors
         rules = self.match_rules_for(ref)
         if not rules:
             raise self._unmanaged(identifier)

@@ -1,0 +1,70 @@
+"""The examples under policies/, and what ``init`` writes, are policies that work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.policy.project import LoadedProject, load_project
+from maintainer.report.explain_text import explain_text, merged_yaml
+from tests.projects import complaints, loaded
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "policies").rglob("*.yml"))
+
+IDEAS = {
+    "demo.smallest": ("optimize.max_file_size_bytes", 256 << 20),
+    "demo.sizes": ("optimize.batch_size_bytes", 2 << 30),
+    "demo.worth": ("optimize.when.min_small_bytes", 512 << 20),
+    "demo.events": ("optimize.where.text", "event_day >= current_date() - 28 AND region IN ('EU', 'US')"),
+    "demo.lineitem": ("optimize.zorder.columns", ("l_partkey", "l_suppkey")),
+    "demo.vacuumed": ("vacuum.retention_seconds", 14 * 86_400),
+    "demo.staging": ("vacuum.allow_short_retention", True),
+    "demo.streamed": ("consumers", 2),
+    "demo.properties": ("auto_compact.enabled", True),
+    "demo.nightly": ("limits.timeout_seconds", 7_200),  # from the rule for the tag
+    "demo.verified": ("verify.expectations", 2),
+    "demo.huge": ("limits.max_files", 100_000),
+    "demo.migrating": ("suspend.reason", "the table moves to another bucket"),
+    "demo.facts": ("optimize.max_threads", 12),
+    "bronze.clicks": ("optimize.max_file_size_bytes", 512 << 20),
+    f"{ROOT}/lake/by_path": ("table.is_path", True),
+}
+
+
+@pytest.fixture(scope="module")
+def project() -> LoadedProject:
+    return load_project(ROOT)
+
+
+def test_no_example_has_a_finding_and_each_table_has_its_idea(project: LoadedProject) -> None:
+    assert complaints(project) == []
+    assert {policy.table.identifier for policy in project.resolved()} == set(IDEAS)
+    assert project.files_read == len(EXAMPLES)
+
+
+@pytest.mark.parametrize(("table", "idea"), IDEAS.items(), ids=[table.rpartition("/")[2] for table in IDEAS])
+def test_an_example_does_what_it_is_about(project: LoadedProject, table: str, idea: tuple[str, object]) -> None:
+    path, expected = idea
+    value: object = project.resolve_table(table)
+    for name in path.split("."):
+        value = getattr(value, name)
+    assert (len(value) if isinstance(value, tuple) and isinstance(expected, int) else value) == expected
+
+
+@pytest.mark.parametrize("table", IDEAS, ids=[table.rpartition("/")[2] for table in IDEAS])
+def test_an_example_is_explained_and_merged(project: LoadedProject, table: str, tmp_path: Path) -> None:
+    resolution = project.resolution_of(table)
+    assert resolution.policy.file in explain_text(resolution)
+    alone = loaded(tmp_path, {"policies/merged.yml": merged_yaml(resolution)})
+    assert complaints(alone) == []
+    assert alone.resolve_table(table).digest == resolution.policy.digest
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_names_its_schema_so_that_editors_find_it(name: str) -> None:
+    path = ROOT / name
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    schema = first.removeprefix("# yaml-language-server: $schema=")
+    assert (path.parent / schema).resolve() == ROOT / "schemas" / "policy.schema.json"

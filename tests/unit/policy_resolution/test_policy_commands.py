@@ -1,0 +1,190 @@
+"""explain, list, init and completion as a person meets them: output, exit codes, and nothing heavy imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from maintainer.cli.main import run
+from maintainer.policy.project import load_project
+from maintainer.policy.yaml_reader import read_text
+from tests.projects import complaints, write_project
+
+FILES = {
+    "maintainer.yml": "environments: {dev: {overrides: {limits: {maxFiles: 9}}}}\n",
+    "policies/sales/orders.yml": "table: sales.orders\ntags: [nightly]\nlimits: {maxFiles: 5}\n",
+    "policies/crm.yml": "table: crm.leads\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(tmp_path, FILES)
+
+
+def test_list_prints_the_selection_on_stdout_and_the_count_on_stderr(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--project", str(root), "list", "-s", "tag:nightly"]) == 0
+    printed = capsys.readouterr()
+    assert [line.split() for line in printed.out.splitlines()] == [
+        ["TABLE", "OWNER", "TAGS", "POLICY"],
+        ["sales.orders", "-", "nightly", "policies/sales/orders.yml"],
+    ]
+    assert printed.err == "1 table\n"
+
+
+def test_list_as_json_is_one_document(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--project", str(root), "list", "--exclude", "crm.*", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [table["table"] for table in document["tables"]] == ["sales.orders"]
+    assert document["tables"][0]["digest"] == load_project(root).resolve_table("sales.orders").digest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "err"),
+    [
+        (["list", "-s", "tag:nigthly"], 2, "did you mean `tag:nightly`?"),
+        (["list", "-s", "tag:nigthly", "--allow-empty"], 0, "0 tables"),
+        (["list", "-s", "due"], 2, "cannot select by `due`"),
+        (["list", "--since", "HEAD"], 2, "add `--select state:modified`"),
+        (["list", "-s", "state:modified"], 2, "--since REF"),
+        (["explain", "sales.order"], 2, "did you mean `sales.orders`?"),
+        (["explain", "sales.orders", "--merged", "-o", "json"], 2, "--merged prints YAML"),
+        (["--env", "devv", "explain", "sales.orders"], 2, "did you mean `dev`?"),
+        (["completion", "tcsh"], 2, "'tcsh' is not one of"),
+    ],
+)
+def test_exit_codes_and_ways_out(
+    root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, err: str
+) -> None:
+    assert run(["--project", str(root), *arguments]) == code
+    assert err in capsys.readouterr().err
+
+
+def test_a_project_with_errors_is_exit_1_and_names_the_first(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_project(root, {"policies/crm.yml": "table: crm.leads\nlimit: {}\n"})
+    assert run(["--project", str(root), "explain", "sales.orders"]) == 1
+    assert "policies/crm.yml:3:1" in capsys.readouterr().err
+
+
+def test_explain_follows_the_environment(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--project", str(root), "--env", "dev", "explain", "sales.orders"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("limits.maxFiles"))
+    assert line.split() == [
+        "limits.maxFiles", "9", "maintainer.yml:2", "(environment)", "overrides", "5", "policies/sales/orders.yml:4"
+    ]  # fmt: skip
+
+
+def test_init_makes_a_project_without_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "new"
+    assert run(["init", str(root)]) == 0
+    project = load_project(root)
+    assert complaints(project) == []
+    assert [policy.table.identifier for policy in project.resolved()] == ["sales.orders"]
+    for name in ("maintainer.yml", "policies/sales/orders.yml", "policies/_fleet/bronze.yml"):
+        first = (root / name).read_text().splitlines()[0]
+        assert ((root / name).parent / first.partition("$schema=")[2]).is_file()
+    assert (root / ".gitignore").read_text() == ".maintainer/\n"
+    assert set(json.loads((root / ".vscode/settings.json").read_text())["yaml.schemas"]) == {
+        "./schemas/project.schema.json",
+        "./schemas/policy.schema.json",
+    }
+
+
+def test_the_workflow_of_init_checks_pull_requests_and_applies_main_one_at_a_time(tmp_path: Path) -> None:
+    assert run(["-q", "init", str(tmp_path)]) == 0
+    text = (tmp_path / ".github/workflows/maintainer.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    assert any("maintainer validate --strict" in step.get("run", "") for step in jobs["check"]["steps"])
+    assert "pull_request" in jobs["plan"]["if"]
+    assert any("-o markdown" in step.get("run", "") for step in jobs["plan"]["steps"])
+    assert any("pr comment" in step.get("run", "") for step in jobs["plan"]["steps"])
+    assert jobs["apply"]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
+    assert "refs/heads/main" in jobs["apply"]["if"]
+    # Values that strangers choose (a branch's name) reach the shell as environment variables only.
+    for job in jobs.values():
+        assert not any("${{ github" in step.get("run", "") for step in job["steps"])
+
+
+@pytest.mark.parametrize("taken", ["maintainer.yml", "policies/x.yml"])
+def test_init_writes_nothing_where_there_is_a_project(
+    tmp_path: Path, taken: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_project(tmp_path, {taken: "table: s.t\n"})
+    before = sorted(tmp_path.rglob("*"))
+    assert run(["init", str(tmp_path)]) == 2
+    assert sorted(tmp_path.rglob("*")) == before
+    assert "E618" in capsys.readouterr().err
+
+
+def test_init_leaves_other_files_alone_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ".gitignore").write_text("mine\n")
+    assert run(["init", str(tmp_path)]) == 0
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    assert "= .gitignore   is there already and was left alone; add the line `.maintainer/`" in capsys.readouterr().out
+
+
+def test_our_hook_and_the_one_of_init_run_the_same_command(tmp_path: Path) -> None:
+    assert run(["-q", "init", str(tmp_path)]) == 0
+    ours = yaml.safe_load((Path(__file__).resolve().parents[3] / ".pre-commit-hooks.yaml").read_text())[0]
+    theirs = yaml.safe_load((tmp_path / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]
+    for hook in (ours, theirs):
+        assert hook["entry"].split()[:2] == ["maintainer", "validate"]
+        assert hook["pass_filenames"] is False
+        assert hook["language"] == "system"
+        for path in ("maintainer.yml", "policies/a/b.yaml"):
+            assert re.search(hook["files"], path)
+    assert read_text((tmp_path / ".pre-commit-config.yaml").read_text(), "x")[1] == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "sign"), [("bash", "complete -o"), ("zsh", "#compdef maintainer"), ("fish", "complete --")]
+)
+def test_completion_prints_a_script(shell: str, sign: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert sign in script
+    assert f"_MAINTAINER_COMPLETE={shell}_complete" in script
+
+
+def in_a_new_process(arguments: list[str], root: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    code = (
+        "import sys\nfrom maintainer.cli.main import run\n"
+        "try:\n    code = run(sys.argv[1:])\n"
+        "finally:\n    print([m for m in ('pyspark', 'great_expectations', 'delta', 'py4j', 'jsonschema', 'pandas')"
+        " if m in sys.modules], file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    package = Path(__file__).resolve().parents[3]
+    env = {**os.environ, "PYTHONPATH": str(package), **environ}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=root,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [["explain", "sales.orders"], ["list"], ["init", "new"], ["completion", "bash"]], ids=lambda a: a[0]
+)
+def test_no_engine_is_imported(root: Path, arguments: list[str]) -> None:
+    done = in_a_new_process(arguments, root)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_table_names_complete_from_the_policy_files(root: Path) -> None:
+    words = {"_MAINTAINER_COMPLETE": "bash_complete", "COMP_WORDS": "maintainer explain sal", "COMP_CWORD": "2"}
+    assert in_a_new_process([], root, **words).stdout == "plain,sales.orders\n"

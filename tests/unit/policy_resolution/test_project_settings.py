@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ProjectError
+from maintainer.policy.project import load_project
+from tests.projects import complaints, loaded, write_project
+
+FILE = """\
+version: 1
+timezone: Europe/Berlin
+maxPlanAge: 12h
+limits: {maxFailures: 3, maxBytes: 5TiB, maxFiles: 1000, timeout: 8h}
+state: "${env:LAKE}/ledger"
+runDir: "${env:RUNS:-runs}"
+environments:
+  prod:
+  dev: {state: s3://dev/ledger, overrides: {optimize: {maxThreads: 2}}}
+"""
+
+
+def test_settings_are_read_into_base_units(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\n"})
+    project = load_project(tmp_path, "prod", environ={"LAKE": "s3://lake"})
+    settings = project.project
+    assert (settings.timezone, settings.max_plan_age_seconds) == ("Europe/Berlin", 43_200)
+    assert (settings.max_failures, settings.max_bytes, settings.max_files) == (3, 5 << 40, 1000)
+    assert (settings.timeout_seconds, settings.environments) == (28_800, ("dev", "prod"))
+    assert (settings.state, settings.run_dir) == ("s3://lake/ledger", f"{tmp_path}/runs")
+    assert project.resolve_table("s.t").optimize.max_threads == 8
+
+
+def test_an_environment_overrides_state_and_policies(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\noptimize: {maxThreads: 9}\n"})
+    project = load_project(tmp_path, "dev", environ={"LAKE": "x", "RUNS": "/r"})
+    assert (project.project.state, project.project.run_dir) == ("s3://dev/ledger", "/r")
+    assert project.resolve_table("s.t").optimize.max_threads == 2
+
+
+def test_a_variable_that_is_not_set_is_an_error_at_its_line(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE})
+    project = load_project(tmp_path, environ={})
+    assert complaints(project) == ["maintainer.yml:5:8 P354"]
+    assert project.diagnostics[0].message == "the environment variable `LAKE` is not set"
+
+
+@pytest.mark.parametrize("text", ["${env:}", "${env:1A}", "${env:A", "${env:A:?x}"])
+def test_a_malformed_variable_is_an_error(tmp_path: Path, text: str) -> None:
+    assert complaints(loaded(tmp_path, {"maintainer.yml": f"state: '{text}'\n"})) == ["maintainer.yml:2:8 P354"]
+
+
+def test_what_a_variable_holds_is_never_read_as_yaml_or_replaced_again(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": 'state: "${env:A}"\n'})
+    project = load_project(tmp_path, environ={"A": "/x: [${env:B}]", "B": "secret"})
+    assert project.project.state == "/x: [${env:B}]"
+
+
+def test_an_unknown_environment_stops_the_call(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E612") as caught:
+        loaded(tmp_path, {"maintainer.yml": "environments: {prod: {}}\n"}, "prd")
+    assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `prod`?")
+
+
+def test_maintainer_yaml_is_refused_rather_than_ignored(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E615"):
+        loaded(tmp_path, {"maintainer.yaml": "timezone: UTC\n", "policies/t.yml": "table: s.t\n"})
