@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from maintainer.delta.error_classes import describe, is_conflict, is_gateway_loss, message_of, storage_error
+from maintainer.delta.error_classes import describe, is_conflict
 from maintainer.delta.facts import find_stamp
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.fate import not_landed, safe_message, settle, stamped
+from maintainer.delta.jvm import JavaObject
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.rewrite import RewriteJob, check_same_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
-from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, MaintainerError
+from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
 from maintainer.model.plan import ZOrderStep
 
-USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.1
 
@@ -41,20 +40,6 @@ class _Refused:
     """The attempt certainly did not land, because another writer stands in the way."""
 
     error: BaseException
-
-
-@contextmanager
-def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> Iterator[None]:
-    """Put the stamp on every commit of our session within the block; the session's value is put back."""
-    before = jvm.spark.conf.get(USER_METADATA, None)
-    jvm.spark.conf.set(USER_METADATA, stamp.to_json())
-    try:
-        yield
-    finally:
-        if before is None:
-            jvm.spark.conf.unset(USER_METADATA)
-        else:
-            jvm.spark.conf.set(USER_METADATA, before)
 
 
 def commit_rewrite(
@@ -84,17 +69,37 @@ def commit_rewrite(
                 break
             _prepare_next(job, outcome.error, attempts)
     job.timings.commit = time.monotonic() - commit_started
+    return _receipt(job, proof, read_version, outcome.version, attempts, time.monotonic() - started)
+
+
+def _receipt(
+    job: RewriteJob, proof: Proof, read_version: int, version: int, attempts: int, seconds: float
+) -> CommitReceipt:
+    """What the landed commit's own actions say; what we meant to commit, if the log cannot be read just now."""
+    adds: list[dict[str, Any]] = [one.add for one in job.written]
+    removes: list[dict[str, Any]] = [
+        {"size": one.size_bytes, "deletionVector": one.deletion_vector} for one in job.batch.files
+    ]
+    try:
+        entry = job.storage.commits(after_version=version - 1)[0]
+        actions = list(job.storage.actions(entry, with_adds=True))
+        if entry.version == version:
+            adds = [one["add"] for one in actions if "add" in one]
+            removes = [one["remove"] for one in actions if "remove" in one]
+    except Exception:
+        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        pass
     return CommitReceipt(
-        version=outcome.version,
+        version=version,
         read_version=read_version,
-        num_files_removed=len(job.batch.files),
-        num_files_added=len(job.written),
-        bytes_removed=job.batch.size_bytes,
-        bytes_added=sum(one.size_bytes for one in job.written),
-        num_deletion_vectors_removed=sum(one.deletion_vector is not None for one in job.batch.files),
+        num_files_removed=len(removes),
+        num_files_added=len(adds),
+        bytes_removed=sum(int(one.get("size") or 0) for one in removes),
+        bytes_added=sum(int(one.get("size") or 0) for one in adds),
+        num_deletion_vectors_removed=sum(one.get("deletionVector") is not None for one in removes),
         proof=proof,
         attempts=attempts,
-        duration_seconds=time.monotonic() - started,
+        duration_seconds=seconds,
     )
 
 
@@ -127,51 +132,6 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
             return _Refused(error)
         job.discard()
         raise not_landed(error, job.where) from error
-
-
-def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
-    """Learn from the log what became of a commit that raised: its version, or None if it certainly is not there.
-
-    An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
-    connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
-
-    Raises:
-        CommitUnknown: C703, the log could not be read, or the commit may still be running and is not there yet.
-    """
-    try:
-        version = find()
-    except BaseException as second:
-        raise CommitUnknown(
-            "Whether the commit landed could not be learned: the log cannot be read",
-            where=where,
-            found=f"{_safe_message(error)}; then {_safe_message(second)}",
-            help="nothing was removed; the next run looks for the commit in the table's history",
-        ) from error
-    if version is None and (is_gateway_loss(error) or not isinstance(error, Exception)):
-        raise CommitUnknown(
-            "Whether the commit landed could not be learned: the connection broke while it was running",
-            where=where,
-            found=_safe_message(error),
-            help="nothing was removed; the next run looks for the commit in the table's history",
-        ) from error
-    return version
-
-
-def _safe_message(error: BaseException) -> str:
-    try:
-        return message_of(error)
-    except Exception:  # the JVM that would explain it may be the thing that is gone
-        return type(error).__name__
-
-
-def not_landed(error: Exception, where: str) -> MaintainerError:
-    """The error for a commit that failed for good and is not in the log."""
-    if isinstance(error, MaintainerError):
-        return error
-    known = storage_error(describe(error), where)
-    return known or CommitNotLanded(
-        "The commit failed and did not land; what was written was removed", where=where, found=message_of(error)
-    )
 
 
 def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
@@ -213,6 +173,6 @@ def _conflict(job: RewriteJob, error: BaseException, why: str) -> CommitConflict
     return CommitConflict(
         f"Another writer won: {why}" + (f" ({winner})" if winner else ""),
         where=job.where,
-        found=_safe_message(error),
+        found=safe_message(error),
         help="nothing was committed and what was written was removed; the next plan takes the new state",
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_table_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.removed_files import find_removed_files
 from maintainer.delta.schema_names import logical_names, physical_path_to_logical, stats_columns
 from maintainer.delta.storage import TableStorage
 from maintainer.errors import TableError
@@ -26,6 +27,7 @@ FILE_COLUMNS = (
     "modificationTime",
     "partitionValues",
     "get_json_object(stats, '$.numRecords') AS records",
+    "tags",
     "deletionVector.storageType AS dvStorage",
     "deletionVector.pathOrInlineDv AS dvPath",
     "deletionVector.offset AS dvOffset",
@@ -51,8 +53,6 @@ class DeltaTableReader:
 
     def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
         """Files whose removal is older than the time given and that are still on storage, oldest first."""
-        from maintainer.delta.removed_files import find_removed_files
-
         self._jvm.activate()
         try:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
@@ -167,6 +167,7 @@ def _file(row: Row, partition_columns: tuple[str, ...], physical: tuple[str, ...
         ),
         physical_records=None if row["records"] is None else int(row["records"]),
         deletion_vector=vector,
+        tags=tuple(sorted((row["tags"] or {}).items())),
     )
 
 

@@ -36,6 +36,8 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("DeltaLog", "newDeltaHadoopConf", 0),
     ("DeltaLog", "dataPath", 0),
     ("DeltaLog", "logPath", 0),
+    ("DeltaLog", "getSnapshotAt", 4),
+    ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
@@ -209,6 +211,18 @@ class DeltaJvm:
     def update(self, log: JavaObject) -> JavaObject:
         """The newest snapshot of a log; blocks until the log is read."""
         return log.update(False, self._none, self._none)
+
+    def snapshot_at(self, log: JavaObject, version: int) -> JavaObject:
+        """The snapshot of an older version, also one that readers may no longer travel to."""
+        return log.getSnapshotAt(version, self._none, self._none, False)
+
+    def table_retention_ms(self, snapshot: JavaObject) -> int:
+        """How long the table keeps removed files: its property, or Delta's default of 7 days."""
+        return int(self._delta.DeltaLog.tombstoneRetentionMillis(snapshot.metadata()))
+
+    def path_text(self, log: JavaObject) -> str:
+        """The table's root as Spark's readers take it (not percent-encoded)."""
+        return str(log.dataPath().toString())
 
     def location(self, log: JavaObject) -> str:
         """The table's root as a percent-encoded URI."""

@@ -30,9 +30,10 @@ UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCor
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """One file written and not yet committed: its ``add`` action as Delta made it."""
+    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry."""
 
     add: dict[str, Any]
+    tags: tuple[tuple[str, str], ...] = ()
 
     @property
     def path(self) -> str:
@@ -52,7 +53,9 @@ class WrittenFile:
 
     def to_line(self) -> str:
         """The action for the log: a rewrite changes no data."""
-        return json.dumps({"add": {**self.add, "dataChange": False}}, ensure_ascii=False)
+        tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
+        add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
+        return json.dumps({"add": add}, ensure_ascii=False)
 
 
 @dataclass(slots=True)
@@ -174,7 +177,7 @@ class RewriteJob:
                 raise CommitNotLanded(
                     "Delta's writer returned something else than added files", where=self.where, found=line[:200]
                 )
-            found.append(WrittenFile(action["add"]))
+            found.append(WrittenFile(action["add"], self.step.file_tags))
         return found
 
     def _as_failure(self, error: BaseException, doing: str) -> MaintainerError:

@@ -7,15 +7,34 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from maintainer.delta.error_classes import describe
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = r'(?md)^\{"(add|txn|domainMetadata)":.*$'
+
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+_UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
+
+
+def java_quote(path: str) -> str:
+    """Percent-encode a path as ``java.net.URI`` does, so that URIs made here equal those that Hadoop lists.
+
+    Done here and not in the JVM because it loops over all files of a table.
+    """
+    return "".join(
+        one
+        if one in _UNQUOTED or (ord(one) > 127 and unicodedata.category(one)[0] != "Z" and ord(one) > 0x9F)
+        else "".join(f"%{byte:02X}" for byte in one.encode())
+        for one in path
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +65,18 @@ class TableStorage:
         self._log = log
         self._fs, self._conf = jvm.file_system(log)
         self._root = self._fs.makeQualified(log.dataPath())
+        self._root_uri = str(self._root.toUri().toString()).rstrip("/")
         self._vectors: dict[tuple[str, str], str] = {}
 
     @property
     def root_uri(self) -> str:
         """The qualified, percent-encoded URI of the table's root, without a trailing slash."""
-        return str(self._root.toUri().toString()).rstrip("/")
+        return self._root_uri
 
     def uri(self, relative: str) -> str:
         """The qualified URI of a path as the log writes it (percent-encoded; relative to the root or absolute)."""
+        if not _ABSOLUTE.match(relative):
+            return f"{self.root_uri}/{java_quote(unquote(relative))}"
         return str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString())
 
     def is_below_root(self, uri: str) -> bool:
@@ -139,7 +161,7 @@ class TableStorage:
         vector = body.get("deletionVector")
         if not vector or vector["storageType"] == "i":
             return None
-        return self._vector_uri(vector["storageType"], vector["pathOrInlineDv"])
+        return self.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
 
     def vector_uri_of_id(self, unique_id: str) -> str | None:
         """The URI of the deletion vector file behind a unique id; None if the vector is inline."""
@@ -148,9 +170,10 @@ class TableStorage:
             return None
         # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
         path, _, offset = rest.rpartition("@")
-        return self._vector_uri(kind, path if path and offset.isdigit() and len(path) >= 20 else rest)
+        return self.vector_uri(kind, path if path and offset.isdigit() and len(path) >= 20 else rest)
 
-    def _vector_uri(self, kind: str, path: str) -> str:
+    def vector_uri(self, kind: str, path: str) -> str:
+        """The URI of a deletion vector file from its storage type and encoded path, as Delta decodes it."""
         key = (kind, path)
         if key not in self._vectors:
             found = self._jvm.vector_path(kind, path, self._root)

@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from maintainer.delta.commit import commit_rewrite
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.properties import set_properties
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings, WrittenFile
 from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.vacuum import vacuum
+from maintainer.delta.version_reader import DeltaVersionReader
 from maintainer.engine import BeforeCommit
-from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.plan import Batch, RewriteStep
+from maintainer.model.outcome import CommitReceipt, CommitStamp, VacuumReceipt
+from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts
 
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
@@ -51,6 +54,20 @@ class DeltaTableWriter:
         proof = job.prove()
         return commit_rewrite(job, proof, stamp, before_commit, started=started)
 
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        """Set table properties in one commit; see ``TableWriter.set_properties``."""
+        self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
+        return set_properties(self._jvm, facts, step, stamp, before_commit)
+
+    def vacuum(
+        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+    ) -> VacuumReceipt:
+        """Delete exactly the step's files; see ``TableWriter.vacuum``."""
+        self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
+        return vacuum(self._jvm, facts, step, stamp, before_delete)
+
 
 class DeltaTableEngine:
     """Implements ``TableEngine``: one worker's session."""
@@ -58,6 +75,7 @@ class DeltaTableEngine:
     def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
         self.jvm = jvm
         self._reader = DeltaTableReader(jvm)
+        self._versions = DeltaVersionReader(jvm)
         self._writer = DeltaTableWriter(jvm, group, between_write_and_proof=between_write_and_proof)
 
     @property
@@ -69,6 +87,11 @@ class DeltaTableEngine:
     def writer(self) -> DeltaTableWriter:
         """Writes."""
         return self._writer
+
+    @property
+    def versions(self) -> DeltaVersionReader:
+        """Reads old versions for verification."""
+        return self._versions
 
 
 class DeltaEngine:

@@ -45,15 +45,16 @@ def find_winner(storage: TableStorage, keys: Collection[tuple[str, str]], *, aft
         for entry in storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]:
             actions = list(storage.actions(entry))
             if any(removed_key(one["remove"]) in wanted for one in actions if "remove" in one):
-                return _winner(entry, actions)
+                return winner_of(entry, actions)
             if other is None and any("metaData" in one or "protocol" in one for one in actions):
-                other = _winner(entry, actions)
+                other = winner_of(entry, actions)
     except Exception:
         return other
     return other
 
 
-def _winner(entry: LogEntry, actions: list[dict[str, Any]]) -> Winner:
+def winner_of(entry: LogEntry, actions: list[dict[str, Any]]) -> Winner:
+    """Name a commit by what its ``commitInfo`` says."""
     info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
     moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
     return Winner(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

@@ -1,0 +1,107 @@
+"""The three fates of a commit: landed, certainly not landed, unknown; settled from the log, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from maintainer.delta.error_classes import describe, is_conflict, is_gateway_loss, message_of, storage_error
+from maintainer.delta.facts import find_stamp
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, MaintainerError
+from maintainer.model.outcome import CommitStamp
+
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@contextmanager
+def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> Iterator[None]:
+    """Put the stamp on every commit of our session within the block; the session's value is put back."""
+    before = jvm.spark.conf.get(USER_METADATA, None)
+    jvm.spark.conf.set(USER_METADATA, stamp.to_json())
+    try:
+        yield
+    finally:
+        if before is None:
+            jvm.spark.conf.unset(USER_METADATA)
+        else:
+            jvm.spark.conf.set(USER_METADATA, before)
+
+
+def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
+    """Learn from the log what became of a commit that raised: its version, or None if it certainly is not there.
+
+    An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
+    connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
+
+    Raises:
+        CommitUnknown: C703, the log could not be read, or the commit may still be running and is not there yet.
+    """
+    try:
+        version = find()
+    except BaseException as second:
+        raise CommitUnknown(
+            "Whether the commit landed could not be learned: the log cannot be read",
+            where=where,
+            found=f"{safe_message(error)}; then {safe_message(second)}",
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    if version is None and (is_gateway_loss(error) or not isinstance(error, Exception)):
+        raise CommitUnknown(
+            "Whether the commit landed could not be learned: the connection broke while it was running",
+            where=where,
+            found=safe_message(error),
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    return version
+
+
+def safe_message(error: BaseException) -> str:
+    """One line about an exception, also when the JVM that would explain it is gone."""
+    try:
+        return message_of(error)
+    except Exception:  # the JVM that would explain it may be the thing that is gone
+        return type(error).__name__
+
+
+def not_landed(error: Exception, where: str) -> MaintainerError:
+    """The error for a commit that failed for good and is not in the log."""
+    if isinstance(error, MaintainerError):
+        return error
+    known = storage_error(describe(error), where)
+    return known or CommitNotLanded(
+        "The commit failed and did not land; what was written was removed", where=where, found=message_of(error)
+    )
+
+
+def commit_once(
+    jvm: DeltaJvm, log: JavaObject, stamp: CommitStamp, where: str, attempt: Callable[[], int | None]
+) -> int:
+    """Run one commit that writes no data files, stamped; returns the version it landed as.
+
+    ``attempt`` returns the version, or None if only the log can tell (a command of Delta's that commits).
+
+    Raises:
+        CommitConflict: C701, another writer won.
+        CommitNotLanded: C702, it failed for good.
+        CommitUnknown: C703, the answer was lost and the log could not settle it.
+    """
+    storage = TableStorage(jvm, log)
+    before = max((entry.version for entry in storage.commits()), default=-1)
+    with stamped(jvm, stamp):
+        try:
+            version = attempt()
+        except BaseException as error:
+            landed = settle(lambda: find_stamp(storage, stamp, after_version=before), error, where=where)
+            if landed is not None:
+                return landed
+            if isinstance(error, MaintainerError) or not isinstance(error, Exception):
+                raise
+            if is_conflict(describe(error)):
+                raise CommitConflict("Another writer won", where=where, found=message_of(error)) from error
+            raise not_landed(error, where) from error
+    found = version if version is not None else find_stamp(storage, stamp, after_version=before)
+    if found is None:
+        raise CommitNotLanded("The commit is not in the log", where=where)
+    return found

@@ -1,0 +1,77 @@
+"""Sets table properties in one commit, with Delta's own validation."""
+
+from __future__ import annotations
+
+import time
+
+from maintainer.delta.fate import commit_once
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.rewrite import check_same_table
+from maintainer.engine import BeforeCommit
+from maintainer.errors import CommitConflict, CommitNotLanded, TableError
+from maintainer.model.outcome import CommitReceipt, CommitStamp
+from maintainer.model.plan import SetPropertiesStep
+from maintainer.model.table import TableFacts
+
+MAX_ATTEMPTS = 3
+
+
+def set_properties(
+    jvm: DeltaJvm, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+) -> CommitReceipt:
+    """Set the step's properties; values are passed as values, no SQL is built.
+
+    A property that somebody else set meanwhile to what the step wants does no harm; one that differs from what
+    the plan saw is somebody's decision, and we yield.
+
+    Raises:
+        CommitConflict: C701, the table was replaced, or a property is no longer as the plan saw it.
+        TableError: T407, Delta refuses a property or its value.
+        CommitNotLanded: C702.
+        CommitUnknown: C703.
+    """
+    started = time.monotonic()
+    where = facts.ref.identifier
+    log = jvm.log_at(facts.location)
+    attempts = 0
+    while True:
+        attempts += 1
+        snapshot = jvm.update(log)
+        check_same_table(jvm, facts, snapshot)
+        _check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
+        read_version = int(snapshot.version())
+        if attempts == 1:
+            before_commit(read_version, None)
+        try:
+            version = commit_once(jvm, log, stamp, where, lambda: jvm.set_properties(facts.location, dict(step.after)))
+            break
+        except CommitConflict:
+            if attempts >= MAX_ATTEMPTS:
+                raise
+        except CommitNotLanded as error:
+            if error.found and "[DELTA_" in error.found:
+                raise TableError(
+                    "Delta refuses the table properties",
+                    code="T407",
+                    where=where,
+                    found=error.found,
+                    help="correct the value in the policy",
+                ) from error
+            raise
+    return CommitReceipt(
+        version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
+    )
+
+
+def _check_as_planned(configuration: dict[str, str], step: SetPropertiesStep, where: str) -> None:
+    wanted = dict(step.after)
+    for key, planned in step.before:
+        found = configuration.get(key)
+        if found not in (planned, wanted.get(key)):
+            raise CommitConflict(
+                f"The property {key} was changed since it was planned",
+                where=where,
+                found=str(found),
+                allowed=str(planned),
+                help="plan again",
+            )

@@ -1,0 +1,129 @@
+"""Reads a table at one version, for checks after the fact; counts by scanning files, not from the log."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.error_classes import as_table_error
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.schema_names import quote
+from maintainer.delta.storage import StoredFile, TableStorage
+from maintainer.model.table import TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OWN_SETTINGS = {
+    # A count must come from the files: answered from the log it proves nothing.
+    "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
+    # A short deletedFileRetentionDuration must not refuse us the version just before our own commit.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+}
+
+
+class DeltaVersionReader:
+    """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+        for key, value in OWN_SETTINGS.items():
+            jvm.spark.conf.set(key, value)
+
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
+        """The table at the version, by ``versionAsOf``.
+
+        Raises:
+            TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
+        """
+        self._jvm.activate()
+        try:
+            path = self._jvm.path_text(self._jvm.log_at(facts.location))
+            return self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+        frame = self.dataframe(facts, version) if scan else None
+        try:
+            if frame is not None:
+                return int(frame.count())
+            records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
+            deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
+            unknown = "count_if(get_json_object(stats, '$.numRecords') IS NULL) AS u"
+            files = self._jvm.all_files(self._snapshot(facts, version))
+            row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
+            return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
+        self._jvm.activate()
+        log = self._jvm.log_at(facts.location)
+        newest = self._jvm.update(log)
+        return newest if int(newest.version()) == version else self._jvm.snapshot_at(log, version)
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+        try:
+            rows = (
+                self._jvm.all_files(self._snapshot(facts, version))
+                .selectExpr("path", "size", "deletionVector.storageType AS kind", "deletionVector.pathOrInlineDv AS dv")
+                .collect()
+            )
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            wanted: dict[str, tuple[str, int | None]] = {}
+            for row in rows:
+                wanted[storage.uri(row["path"])] = (row["path"], int(row["size"]))
+                if row["kind"] not in (None, "i"):
+                    # A deletion vector file holds several vectors; the log knows no size of the file.
+                    uri = storage.vector_uri(row["kind"], row["dv"])
+                    wanted[uri] = (uri, None)
+            found = _look(storage, set(wanted))
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        return tuple(
+            sorted(
+                name
+                for uri, (name, size) in wanted.items()
+                if uri not in found or (size is not None and found[uri].size_bytes != size)
+            )
+        )
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
+        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
+        try:
+            keys = [text for field in json.loads(a.schema.json())["fields"] for text in comparable(field)]
+            counted = a.selectExpr(*keys, "1L AS __n").unionAll(b.selectExpr(*keys, "-1L AS __n"))
+            names = [name for name in counted.columns if name != "__n"]
+            sums = counted.groupBy(*map(quote, names)).agg({"__n": "sum"}).toDF(*names, "__n")
+            row = sums.selectExpr("coalesce(sum(abs(__n)), 0L) AS differing").collect()[0]
+            return int(row["differing"])
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
+
+
+def _look(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
+    """Those of the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
+    folders = {uri.rpartition("/")[0] for uri in uris}
+    found: dict[str, StoredFile] = {}
+    for folder in folders:
+        found.update((uri, one) for uri, one in storage.children(folder).items() if uri in uris)
+    return found
+
+
+def comparable(field: dict[str, Any]) -> list[str]:
+    """SQL expressions to group by so that two values fall together only if they are the same.
+
+    Grouping takes -0.0 for 0.0 and refuses maps and variants, so zeros get their text beside them and columns
+    with a map or variant anywhere are compared by their JSON.
+    """
+    name, kind = quote(field["name"]), field["type"]
+    alias = quote("c:" + field["name"])
+    if kind in ("float", "double"):
+        return [f"{name} AS {alias}", f"if({name} = 0, cast({name} AS STRING), '') AS {quote('z:' + field['name'])}"]
+    if kind in ("variant",) or any(f'"type": "{nested}"' in json.dumps(kind) for nested in ("map", "variant")):
+        return [f"to_json(struct({name}), map('ignoreNullFields', 'false')) AS {alias}"]
+    return [f"{name} AS {alias}"]
