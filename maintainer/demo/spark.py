@@ -16,7 +16,10 @@ from maintainer.demo.files import data_files
 class Frame(Protocol):
     """A Spark DataFrame, as far as the demo needs one."""
 
-    write: Any
+    @property
+    def write(self) -> Writer:
+        """Where to say how the rows are saved."""
+        ...
 
     def where(self, condition: str, /) -> Frame:
         """Keep the rows for which the SQL condition holds."""
@@ -30,7 +33,7 @@ class Frame(Protocol):
         """Leave columns out."""
         ...
 
-    def coalesce(self, numPartitions: int, /) -> Frame:
+    def coalesce(self, partitions: int, /) -> Frame:
         """Read by so many tasks, which then write one file each."""
         ...
 
@@ -55,12 +58,67 @@ class Frame(Protocol):
         ...
 
 
+class Writer(Protocol):
+    """Spark's DataFrameWriter."""
+
+    def format(self, source: str, /) -> Writer:
+        """Name the format."""
+        ...
+
+    def mode(self, mode: str, /) -> Writer:
+        """Append or overwrite."""
+        ...
+
+    def option(self, key: str, value: str, /) -> Writer:
+        """Set an option."""
+        ...
+
+    def partitionBy(self, *cols: str) -> Writer:
+        """Name the partition columns."""
+        ...
+
+    def save(self, path: str, /) -> None:
+        """Write."""
+        ...
+
+
+class Reader(Protocol):
+    """Spark's DataFrameReader."""
+
+    def format(self, source: str, /) -> Reader:
+        """Name the format."""
+        ...
+
+    def option(self, key: str, value: str, /) -> Reader:
+        """Set an option."""
+        ...
+
+    def schema(self, schema: str, /) -> Reader:
+        """Declare the columns."""
+        ...
+
+    def csv(self, path: str, /) -> Frame:
+        """Read CSV."""
+        ...
+
+    def parquet(self, path: str, /) -> Frame:
+        """Read Parquet."""
+        ...
+
+    def load(self, path: str, /) -> Frame:
+        """Read the format that was named."""
+        ...
+
+
 class Session(Protocol):
     """A Spark session, as far as the demo needs one."""
 
-    read: Any
+    @property
+    def read(self) -> Reader:
+        """Where to say how rows are read."""
+        ...
 
-    def sql(self, sqlQuery: str, /) -> Frame:
+    def sql(self, statement: str, /) -> Frame:
         """Run a statement, or prepare a query."""
         ...
 
@@ -97,8 +155,7 @@ def _write(
 
 def read_table(spark: Session, table: Path) -> Frame:
     """The newest version of a Delta table."""
-    frame: Frame = spark.read.format("delta").load(str(table))
-    return frame
+    return spark.read.format("delta").load(str(table))
 
 
 def delete_rows(spark: Session, table: Path, condition: str) -> None:

@@ -161,7 +161,9 @@ class Tour:
 
     def _command(self, *args: str) -> None:
         self.screen.command("maintainer " + " ".join(args))
+        started = time.monotonic()
         exit_code = self.run(list(args))
+        self.screen.say(f"[exit code {exit_code} after {time.monotonic() - started:.1f} s]")
         if exit_code != ExitCode.OK:
             raise StageFailed(f"`maintainer {' '.join(args)}` ended with exit code {exit_code}, not 0", exit_code)
 
