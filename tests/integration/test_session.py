@@ -182,3 +182,19 @@ def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
     assert jars.unfit_jars(tmp_path / "cache" / "jars" / "4.4.0") == {}
     assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in jars.JARS)
     assert sorted(p.name for p in home.iterdir()) == [".m2"]
+
+
+def test_doctor_on_the_real_thing(lease: SessionLease, spark: SparkSession, lake: Path) -> None:
+    from maintainer.delta.doctor_checks import DoctorInput, run_checks
+    from maintainer.delta.doctor_model import Status
+
+    spark.range(3).write.format("delta").save(str(lake / "t"))
+    checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
+    found = {check.name: check for check in checks}
+    assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
+    assert "TABLE_OR_VIEW_NOT_FOUND" in found["table nobody.knows"].detail
+    assert found["session"].detail.startswith("the active session is used: local[2]")
+    assert found["tables"].detail == "1 of 1 on local paths can be read"
+    # The base session of the tests is not tuned, only its workers are.
+    assert found["session settings"].status is Status.WARN
+    assert found["delta"].status is Status.OK
