@@ -1,0 +1,237 @@
+"""A whole run: N tables at once, each on a thread and a session of its own, and one outcome for every table.
+
+The calling thread only watches: signals, time limits, heartbeats. Whatever ends the run, every table of the plan ends
+with exactly one status, ``results.json`` is complete, and what was running was awaited or cancelled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from maintainer.engine import Engine
+from maintainer.execution.attempt import problem_of
+from maintainer.execution.clock import Clock
+from maintainer.execution.context import Emitter, RunContext, number_steps
+from maintainer.execution.interruption import StopSwitch, signals_stop
+from maintainer.execution.results import Results
+from maintainer.execution.retry import RetryBounds
+from maintainer.execution.settle import belongs_to
+from maintainer.execution.workers import Crew, Task
+from maintainer.journal.durable import FolderUnwritable
+from maintainer.journal.intents import Intent, unfinished
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger import LedgerSink, flush, rows_of
+from maintainer.journal.records import record_key, table_records, update_state
+from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
+from maintainer.model.table import TableRecord
+from maintainer.verification.result import Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class FleetBounds:
+    """Limits of a run. Times in seconds.
+
+    ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound;
+    ``fail_fast`` means 1). Tables that could not even be planned are not counted.
+    After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
+    what has not ended ``hang_grace_seconds`` after that is given up and reported as such.
+    """
+
+    jobs: int = 1
+    fail_fast: bool = False
+    max_failures: int | None = None
+    run_timeout_seconds: float | None = None
+    heartbeat_seconds: float = 5.0
+    stop_grace_seconds: float = 10.0
+    hang_grace_seconds: float = 30.0
+    tick_seconds: float = 0.2
+    retry: RetryBounds = field(default_factory=RetryBounds)
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1 or (self.max_failures is not None and self.max_failures < 1):
+            raise ValueError("jobs and max_failures are at least 1")
+
+    @property
+    def failures_allowed(self) -> int | None:
+        """Failed tables after which no further one is started."""
+        return 1 if self.fail_fast else self.max_failures
+
+
+def run_fleet(
+    plan: Plan,
+    engine: Engine,
+    *,
+    journal: Journal,
+    verifier: Verifier,
+    bounds: FleetBounds | None = None,
+    on_event: ProgressSink | None = None,
+    clock: Clock | None = None,
+    ledger: LedgerSink | None = None,
+    switch: StopSwitch | None = None,
+    on_problem: Callable[[Problem], None] = lambda problem: None,
+) -> RunOutcome:
+    """Carry out a plan.
+
+    Args:
+        plan: What to do. Its age and policy digests were checked by the caller; each table is checked again here.
+        engine: Makes one worker for each table that runs at once.
+        journal: An open journal; it is closed here.
+        verifier: Checks every commit.
+        bounds: How many at once, and how long.
+        on_event: Told of progress, one event at a time, from any thread.
+        clock: The clock.
+        ledger: Where the run's rows end up; None keeps them in the run folder.
+        on_problem: Told of what went wrong beside the tables, such as a ledger that could not be written.
+        switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
+
+    Returns:
+        The outcome: every table of the plan once, in the plan's order.
+
+    Raises:
+        MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
+    """
+    bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
+    context = RunContext(
+        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan)
+    )  # fmt: skip
+    try:
+        return _Fleet(plan, engine, context, bounds, ledger, on_problem).run()
+    finally:
+        journal.close()
+
+
+class _Fleet:
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        context: RunContext,
+        bounds: FleetBounds,
+        ledger: LedgerSink | None,
+        on_problem: Callable[[Problem], None],
+    ) -> None:
+        self._plan = plan
+        self._engine = engine
+        self._context = context
+        self._bounds = bounds
+        self._ledger = ledger
+        self._on_problem = on_problem
+        self._started_at_ms = context.clock.now_ms()
+        self._started = context.clock.monotonic()
+        self._results = Results(plan, context, self._started_at_ms, self._started)
+
+    def run(self) -> RunOutcome:
+        with signals_stop(self._context.switch):
+            tasks = self._prepare()
+            workers = min(self._bounds.jobs, len(tasks))
+            context = self._context
+            context.emit(
+                RunStarted(
+                    at_ms=self._started_at_ms,
+                    run_id=context.run_id,
+                    num_tables=len(self._plan.tables),
+                    num_steps=len(context.step_numbers),
+                    num_workers=workers,
+                    run_folder=os.fspath(context.journal.folder.path),
+                )
+            )
+            waiting = {task.plan.ref for task in tasks}
+            for table in self._plan.tables:
+                if table.ref not in waiting:
+                    self._finish(_without_steps(table))
+            if tasks:
+                Crew(self._engine, context, self._bounds, self._results, self._finish).run(tasks, workers)
+            return self._close()
+
+    def _prepare(self) -> list[Task]:
+        """Everything that can refuse, before anything is touched.
+
+        Raises:
+            MaintainerError: See ``run_fleet``.
+        """
+        runs_dir = self._context.journal.runs_dir
+        try:
+            records = table_records(runs_dir)
+            intents = unfinished(runs_dir, except_run=self._context.run_id)
+        except OSError as error:
+            raise FolderUnwritable.at(runs_dir, error) from error
+        tasks = [task for table in self._plan.tables if (task := _task(table, records, intents)) is not None]
+        if any(task.plan.steps for task in tasks):
+            expectations = {one for task in tasks for one in task.plan.checks.expectations}
+            self._context.verifier.preflight(tuple(sorted(expectations, key=repr)))
+        self._results.write()
+        return tasks
+
+    def _finish(self, outcome: TableOutcome) -> None:
+        """One table's end, from the watching thread only."""
+        self._results.finished(outcome)
+        try:
+            self._context.journal.table_finished(outcome)
+            if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
+                self._results.write()
+        except FolderUnwritable as error:
+            self._context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+        self._context.emit(TableFinished(self._context.clock.now_ms(), outcome))
+
+    def _close(self) -> RunOutcome:
+        """Give the rest its status, and put the run where the next one and people look for it."""
+        context = self._context
+        why = context.switch.halt_reason
+        for table in self._plan.tables:
+            if not self._results.has(table.ref):
+                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help="maintainer retry")
+                self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
+        outcome = self._results.outcome(context.switch.stop_reason)
+        try:
+            self._results.write()
+            self._append_to_ledger(outcome)
+            context.journal.finished(context.switch.stop_reason)
+        except FolderUnwritable as error:
+            self._on_problem(problem_of(error))
+        context.journal.close()
+        with contextlib.suppress(OSError):  # the next run reads the folders instead
+            update_state(context.journal.runs_dir)
+        context.emit(RunFinished(context.clock.now_ms(), outcome))
+        return outcome
+
+    def _append_to_ledger(self, outcome: RunOutcome) -> None:
+        """Append the run's rows. A ledger that cannot be written fails no run; it is told and tried again next time."""
+        journal = self._context.journal
+        problem = flush(journal.folder, rows_of(self._plan, outcome), self._ledger)
+        if problem is not None:
+            self._on_problem(problem)
+            journal.note("ledger", code=problem.code, what=problem.what)
+
+
+def _task(table: TablePlan, records: Mapping[str, TableRecord], intents: tuple[Intent, ...]) -> Task | None:
+    """What a worker has to do about a table; None when it needs no engine."""
+    if table.observed is None or table.problem is not None:
+        return None
+    table_id, location = table.observed.table_id, table.observed.location
+    own = tuple(intent for intent in intents if belongs_to(intent, table_id, location))
+    record = records.get(record_key(table_id, location), TableRecord())
+    if table.steps or own or record.unproven_versions:
+        return Task(table, record, own)
+    return None
+
+
+def _without_steps(table: TablePlan) -> TableOutcome:
+    """The outcome of a table for which nothing is run."""
+    match table.state:
+        case "problem":
+            return _ended(table, TableStatus.FAILED, table.problem)
+        case "blocked":
+            reason = table.blocked[0]
+            problem = Problem("A420", "; ".join(one.text for one in table.blocked), reason.origin)
+            return _ended(table, TableStatus.BLOCKED, problem)
+        case _:
+            return _ended(table, TableStatus.UP_TO_DATE, None)
+
+
+def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:
+    return TableOutcome(table.ref, status, (), problem, table.policy_file, table.owner)

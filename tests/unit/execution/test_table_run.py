@@ -1,0 +1,442 @@
+"""One table's steps against a lake in memory: order, gates, conflicts, fates, and what is written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted
+from maintainer.execution.attempt import Worker
+from maintainer.execution.clock import Clock
+from maintainer.execution.context import Emitter, RunContext
+from maintainer.execution.interruption import StopSwitch, TableControl
+from maintainer.execution.retry import RetryBounds
+from maintainer.execution.table_run import run_table
+from maintainer.journal.events import EVENTS_FILE, read_events
+from maintainer.journal.intents import unfinished
+from maintainer.journal.journal import Journal
+from maintainer.journal.records import record_key, table_records
+from maintainer.model.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.plan import TablePlan
+from maintainer.model.progress import ProgressEvent, StepFinished, StepStarted, Verified
+from maintainer.model.table import TableRecord
+from maintainer.verification.result import Verdict
+from tests.builders import NOW_MS
+from tests.fake_lake import FakeLake, FakeTable, PlainVerifier, Station, compact, plan_of, properties, vacuum
+
+NO_WAITING = RetryBounds(first_pause_seconds=0.0)
+
+
+class Bench:
+    """A lake, a journal and a verifier, and one call that runs a table's plan."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.lake = FakeLake()
+        self.verifier = PlainVerifier()
+        self.runs_dir = runs_dir
+        self.switch = StopSwitch()
+        self.events: list[ProgressEvent] = []
+        self.retry = NO_WAITING
+        self._number = 0
+        self.journal: Journal
+
+    def run(
+        self, plan: TablePlan, *, record: TableRecord | None = None, control: TableControl | None = None
+    ) -> TableOutcome:
+        self._number += 1
+        run_id = f"20261121T22000{self._number}Z-0000"
+        self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number)
+        context = RunContext(
+            self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch, self.retry
+        )
+        intents = unfinished(self.runs_dir, except_run=run_id)
+        with self.lake.worker("w") as engine:
+            worker = Worker(plan, engine, context, control or TableControl(self.switch))
+            try:
+                return run_table(worker, record=record or self.record(plan), open_intents=intents)
+            finally:
+                self.journal.close()
+
+    def record(self, plan: TablePlan) -> TableRecord:
+        assert plan.observed is not None
+        key = record_key(plan.observed.table_id, plan.observed.location)
+        return table_records(self.runs_dir).get(key, TableRecord())
+
+    def recorded(self, kind: str) -> list[Any]:
+        return [e for e in read_events(self.journal.folder.path / EVENTS_FILE).events if e["type"] == kind]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / ".maintainer" / "runs")
+
+
+def statuses(outcome: TableOutcome) -> list[str]:
+    return [f"{step.kind}: {step.status.value}" for step in outcome.steps]
+
+
+def three_files(bench: Bench, name: str = "t") -> FakeTable:
+    return bench.lake.table(name, (1, 2), (3,), (4, 5))
+
+
+def test_steps_run_in_the_order_of_the_plan_and_everything_is_written_down(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    outcome = bench.run(plan_of(table, properties(**{"delta.x": "1"}), compact(table), vacuum("old")))
+
+    assert outcome.status is TableStatus.DONE
+    assert statuses(outcome) == ["set_properties: succeeded", "compact: succeeded", "vacuum: succeeded"]
+    assert (table.properties, table.rows, list(table.live)) == ({"delta.x": "1"}, [1, 2, 3, 4, 5], ["packed-1"])
+    assert "old" not in table.storage
+    assert [(e["step"], e["batch"], e["proven"]) for e in bench.recorded("intent")] == [
+        ("t/set_properties", 0, False), ("t/compact", 0, True), ("t/vacuum", 0, False)
+    ]  # fmt: skip
+    assert [e["fate"] for e in bench.recorded("result")] == ["landed"] * 3
+    assert [(e["version"], e["result"]) for e in bench.recorded("verified")] == [(3, "pass"), (None, "pass")]
+    assert unfinished(bench.runs_dir) == ()
+    record = bench.record(plan_of(table))
+    assert (record.unproven_versions, record.quarantined) == ((), None)
+    assert record.last_optimize_at_ms == record.last_vacuum_at_ms == NOW_MS + 1
+
+
+def test_the_stamp_of_each_commit_names_run_step_batch_and_policy(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",))))
+    stamps = [version.stamp for version in table.versions if version.stamp]
+    assert [(s.run_id, s.step_id, s.batch, s.policy_digest) for s in stamps] == [
+        ("20261121T220001Z-0000", "t/compact", 0, "sha256:policy"),
+        ("20261121T220001Z-0000", "t/compact", 1, "sha256:policy"),
+    ]
+
+
+def test_events_tell_of_each_step_and_check(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",))))
+    assert [type(event) for event in bench.events] == [StepStarted, Verified, Verified, StepFinished]
+    verified = bench.events[1]
+    assert isinstance(verified, Verified)
+    assert (verified.version_before, verified.version_after) == (1, 2)
+    assert (verified.rows_before, verified.rows_after, verified.result) == (5, 5, "pass")
+
+
+def test_a_wrong_proof_commits_nothing_quarantines_the_table_and_halts_the_fleet(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("write", lambda at: at.rows and at.rows.pop())
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
+
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: verify_failed", "vacuum: skipped"]
+    assert (table.version, table.rows) == (1, [1, 2, 3, 4, 5])
+    assert "old" in table.storage
+    assert bench.recorded("intent") == []
+    assert bench.switch.halt_reason == "a verification failed on t"
+    assert bench.switch.deletions_held is not None
+    quarantined = bench.record(plan_of(table)).quarantined
+    assert quarantined is not None
+    assert quarantined.startswith("V501")
+    again = bench.run(plan_of(table, compact(table)))
+    assert again.status is TableStatus.BLOCKED
+    assert (again.problem.code if again.problem else None) == "A411"
+    assert table.version == 1
+
+
+def test_a_check_that_fails_after_the_commit_stops_the_table_and_its_vacuum(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.verifier.order = [Verdict.FAIL]
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",)), vacuum("old")))
+
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: verify_failed", "vacuum: skipped"]
+    assert [commit.version for commit in outcome.steps[0].commits] == [2]
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "V503"
+    assert "old" in table.storage
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+
+def test_a_check_that_could_not_be_made_is_not_a_failed_one_and_holds_deletion_back(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.verifier.order = [Verdict.ERROR]
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.FAILED
+    assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "V502"
+    assert bench.switch.halt_reason is None
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+    # A later run checks again before it does anything, and then may delete what the commit replaced.
+    later = bench.run(plan_of(table, vacuum("f0", "f1", "f2", removed_in_version=2)))
+    assert later.status is TableStatus.DONE
+    assert bench.verifier.asked[-2:] == [("pair", "t", 2), ("vacuum", "t", None)]
+    assert bench.record(plan_of(table)).unproven_versions == ()
+    assert table.storage == {"packed-1"}
+
+
+def test_files_of_an_unproven_rewrite_are_never_deleted(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.verifier.order = [Verdict.ERROR, Verdict.ERROR]
+    bench.run(plan_of(table, compact(table)))
+    for removed_in in (2, None):
+        bench.verifier.order = [Verdict.ERROR]
+        outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=removed_in)))
+        assert statuses(outcome) == ["vacuum: failed"]
+        assert outcome.steps[0].error is not None
+        assert outcome.steps[0].error.code == "A410"
+    assert {"f0", "f1", "f2"} <= table.storage
+    table.storage.add("long-gone")
+    bench.verifier.order = [Verdict.ERROR]
+    assert bench.run(plan_of(table, vacuum("long-gone", removed_in_version=1))).status is TableStatus.DONE
+
+
+def test_a_conflict_is_tried_again_with_what_is_still_live(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.lake.at("commit", lambda at: at.table.append(9), times=1)
+    bench.lake.at("commit", lambda at: _conflict(), times=1)
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.DONE
+    assert table.rows == [1, 2, 3, 4, 5, 9]
+    assert [e["fate"] for e in bench.recorded("result")] == ["not_landed", "landed"]
+
+
+def _conflict() -> None:
+    from maintainer.errors import CommitConflict
+
+    raise CommitConflict("another writer won")
+
+
+def test_a_batch_whose_file_another_writer_took_is_left_to_the_writer(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.lake.at("commit", lambda at: at.table.delete_file("f0"), times=1)
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",))))
+    # The retry finds nothing of the first batch live; the second is done.
+    assert statuses(outcome) == ["compact: succeeded"]
+    assert outcome.steps[0].note == "batch 0: its files are no longer live"
+    assert table.rows == [3, 4, 5]
+
+
+def test_a_hot_table_yields_after_its_bounds_and_keeps_what_landed(bench: Bench) -> None:
+    table = bench.lake.table("t", (1,), (2,), (3,), (4,), (5,), (6,))
+    bench.retry = RetryBounds(attempts=3, max_yields=2, first_pause_seconds=0.0)
+    seen: list[int] = []
+
+    def conflict_after_the_first(at: Station) -> None:
+        assert at.stamp is not None
+        seen.append(at.stamp.batch)
+        if at.stamp.batch > 0:
+            _conflict()
+
+    bench.lake.at("commit", conflict_after_the_first)
+    batches = tuple((f"f{i}",) for i in range(6))
+    outcome = bench.run(plan_of(table, compact(table, *batches), vacuum("old")))
+    assert outcome.status is TableStatus.YIELDED
+    assert statuses(outcome) == ["compact: yielded", "vacuum: skipped"]
+    assert seen == [0, 1, 1, 1, 2, 2, 2]
+    assert outcome.steps[0].note == "1 of 6 batches committed, 2 yielded"
+    assert [commit.version for commit in outcome.steps[0].commits] == [2]
+    assert table.rows == [1, 2, 3, 4, 5, 6]
+    assert bench.record(plan_of(table)).last_optimize_at_ms is None
+
+
+def test_a_commit_that_did_not_land_fails_the_step_and_keeps_earlier_batches(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def full(at: Station) -> None:
+        if at.stamp and at.stamp.batch == 1:
+            raise CommitNotLanded("no space left on device")
+
+    bench.lake.at("commit", full)
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",)), vacuum("old")))
+    assert outcome.status is TableStatus.FAILED
+    assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
+    assert len(outcome.steps[0].commits) == 1
+    assert outcome.steps[0].version_after == 2
+
+
+def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.FAILED
+    assert statuses(outcome) == ["compact: unknown", "vacuum: skipped"]
+    assert "f0" in table.storage
+    assert [intent.read_version for intent in unfinished(bench.runs_dir)] == [1]
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+    settled = bench.run(plan_of(table))
+    assert settled.status is TableStatus.UP_TO_DATE
+    assert bench.verifier.asked[-1] == ("pair", "t", 2)
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+    assert unfinished(bench.runs_dir) == ()
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    table.append(6)
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1", "f2"))))
+    assert outcome.status is TableStatus.DONE
+    assert [e["fate"] for e in bench.recorded("settled_earlier")] == ["not_landed"]
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_a_settled_commit_that_turns_out_wrong_quarantines_the_table(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        at.table.live["packed-1"] = (1, 2)  # what landed lacks rows
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert statuses(outcome) == ["compact: skipped"]
+    assert outcome.problem is not None
+    assert outcome.problem.code == "V503"
+    assert bench.record(plan_of(table)).quarantined is not None
+
+
+def test_an_error_nobody_foresaw_is_a_bug_of_this_table_with_its_traceback_in_the_folder(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def bug(at: Station) -> None:
+        raise ZeroDivisionError("oh")
+
+    bench.lake.at("write", bug)
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.FAILED
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "E699"
+    assert "ZeroDivisionError: oh" in (bench.journal.folder.path / "traceback.txt").read_text()
+
+
+def test_an_error_after_the_commit_landed_is_settled_at_once_by_the_log(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def bug(at: Station) -> None:
+        raise RuntimeError("a hook after the commit broke")
+
+    bench.lake.at("landed", bug, times=1)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
+    assert [commit.version for commit in outcome.steps[0].commits] == [2]
+    assert bench.recorded("result")[0]["fate"] == "landed"
+    assert unfinished(bench.runs_dir) == ()
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda table: setattr(table, "exists", False), "T401"),
+        (lambda table: setattr(table, "table_id", "another"), "A403"),
+        (lambda table: setattr(table, "columns", {"id": "long", "new": "string"}), "A403"),
+    ],
+)
+def test_a_table_that_is_not_the_planned_one_is_not_touched(bench: Bench, change: Any, code: str) -> None:
+    table = three_files(bench)
+    plan = plan_of(table, compact(table))
+    change(table)
+    outcome = bench.run(plan)
+    assert outcome.status is TableStatus.FAILED
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == code
+    assert table.version == 1
+
+
+def test_a_plan_that_was_done_already_has_nothing_left(bench: Bench) -> None:
+    table = three_files(bench)
+    plan = plan_of(table, properties(**{"delta.x": "1"}), compact(table))
+    bench.run(plan)
+    version = table.version
+    outcome = bench.run(plan)
+    assert outcome.status is TableStatus.UP_TO_DATE
+    assert statuses(outcome) == ["set_properties: nothing_left", "compact: nothing_left"]
+    assert table.version == version
+
+
+def test_a_stop_lets_a_proven_commit_through_and_ends_before_the_next(bench: Bench) -> None:
+    table = three_files(bench)
+    bench.lake.at("write", lambda at: bench.switch.stop("SIGINT"), times=1)
+    outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",)), vacuum("old")))
+    assert outcome.status is TableStatus.INTERRUPTED
+    assert statuses(outcome) == ["compact: interrupted", "vacuum: skipped"]
+    assert len(outcome.steps[0].commits) == 1
+    assert bench.recorded("verified")[0]["result"] == "pass"
+
+
+def test_a_cancelled_table_does_not_commit_any_more(bench: Bench) -> None:
+    table = three_files(bench)
+    control = TableControl(bench.switch)
+    bench.lake.at("write", lambda at: control.cancel("the table's limit of 60 s", timed_out=True))
+    outcome = bench.run(plan_of(table, compact(table)), control=control)
+    assert outcome.status is TableStatus.FAILED
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "C711"
+    assert table.version == 1
+    assert bench.recorded("intent") == []
+
+
+def test_nothing_is_committed_without_a_durable_intent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = three_files(bench)
+    import os
+
+    real = os.fsync
+
+    def full(handle: int) -> None:
+        if bench.lake.workers:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr("os.fsync", full)
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.FAILED
+    assert outcome.steps[0].error is not None
+    assert outcome.steps[0].error.code == "E651"
+    assert table.version == 1
+    assert bench.switch.halt_reason is not None
+
+
+def test_a_deletion_does_not_start_when_trust_was_lost_elsewhere(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("landed", lambda at: bench.switch.halt("a verification failed on u", hold_deletions=True))
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")))
+    assert statuses(outcome) == ["compact: succeeded", "vacuum: interrupted"]
+    assert outcome.status is TableStatus.INTERRUPTED
+    assert "old" in table.storage
+
+
+def test_a_vacuum_that_took_a_live_file_is_the_loudest_failure(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("vacuum", lambda at: at.table.storage.discard("f2"))
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert bench.record(plan_of(table)).quarantined is not None
+
+
+def test_engine_interruptions_count_as_such(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def cancelled(at: Station) -> None:
+        raise Interrupted("job group cancelled")
+
+    bench.lake.at("write", cancelled)
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.steps[0].status is StepStatus.INTERRUPTED
