@@ -44,6 +44,11 @@ class Diagnostic:
     span: Span
     help: str | None = None
 
+    def __post_init__(self) -> None:
+        # Both texts quote what files hold: whatever that is, they stay one line and move no cursor.
+        object.__setattr__(self, "message", _one_line(self.message))
+        object.__setattr__(self, "help", self.help and _one_line(self.help))
+
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:
         """Order of a report: by place, then by code; the message makes the order total."""
@@ -59,6 +64,12 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.span.line}:{self.span.column}: {self.severity.value}[{self.code}] {self.message}"
+
+
+def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:

@@ -145,5 +145,4 @@ def _homes() -> dict[str, list[str]]:
 
 
 def _cut(text: str) -> str:
-    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return text if len(text) <= 60 else text[:57] + "..."

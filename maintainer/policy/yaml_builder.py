@@ -20,7 +20,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.document import Document, Path
 from maintainer.policy.scalars import Refusal, plain_scalar
 
@@ -208,10 +208,10 @@ class TreeBuilder:
         if not isinstance(value, dict) and self._marks:
             line, column, end_line, end_column = self._marks[:4]
             span = Span(line + 1, column + 1, end_line + 1, end_column + 1)
-            found = ("Y112", "the file is empty") if value is None else ("Y113", "the file is not a map of keys")
-            self.findings.append(
-                Diagnostic(found[0], Severity.ERROR, found[1], self._file, span, "start with `version: 1`")
-            )
+            code, message = "Y113", "the file is not a map of keys"
+            if value is None:
+                code, message, span = "Y112", "the file is empty", START_OF_FILE
+            self.findings.append(Diagnostic(code, Severity.ERROR, message, self._file, span, "start with `version: 1`"))
 
     def _refuses_decoration(self, event: ScalarEvent | MappingStartEvent | SequenceStartEvent) -> bool:
         """Report an anchor or a tag. An anchor is only noise, a tag changes what the value is."""
@@ -235,7 +235,6 @@ class TreeBuilder:
         if not isinstance(event, (ScalarEvent, AliasEvent)) or end_line != line or end_column <= column:
             end_line, end_column = line, column + 1
         span = Span(line + 1, column + 1, end_line + 1, end_column + 1)
-        message = "".join(character if character.isprintable() else " " for character in message)
         self.findings.append(Diagnostic(code, Severity.ERROR, message, self._file, span, help))
 
     def _stop(self, code: str, message: str, event: yaml.Event, help: str) -> bool:

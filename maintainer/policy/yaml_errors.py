@@ -14,6 +14,7 @@ _QUOTE_HELP = "put text with special characters in quotes"
 _TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
     (re.compile(pattern), code, message, help)
     for pattern, code, message, help in (
+        (r"found character '`' that cannot start", "Y120", "text cannot begin with a backtick unless it is quoted", ""),
         (r"found character '(.+)' that cannot start", "Y120", "text cannot begin with `{0}` unless it is quoted", ""),
         (r"while scanning an (?:alias|anchor)", "Y120", "text cannot begin with `*` or `&` unless it is quoted", ""),
         (r"while scanning a tag|tag handle", "Y120", "text cannot begin with `!` unless it is quoted", ""),
@@ -41,6 +42,13 @@ _TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
             "a bracket that is not closed, or a missing comma",
             "separate items with `,` and close with `]` or `}`",
         ),
+        (r"while scanning a block scalar", "Y107", "a block text (`|` or `>`) that is not well formed", _QUOTE_HELP),
+        (
+            r"expected '<document start>'",
+            "Y111",
+            "text behind the end of the document",
+            "one policy per file; remove `...`, or quote text that stands in column 1",
+        ),
         (
             r"could not find expected ':'",
             "Y107",
@@ -54,11 +62,20 @@ _TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
             "keys of one map start in one column; items of one list as well",
         ),
         (r"did not find expected|expected the node content", "Y107", "a value is missing here", _QUOTE_HELP),
-        (r"while scanning a block scalar", "Y107", "a block text (`|` or `>`) that is not well formed", _QUOTE_HELP),
     )
 )
 
-_OPENING = re.compile(r"quoted scalar; found unexpected (?:end|document)|while parsing a flow")
+_AT_CONTEXT = re.compile(
+    r"quoted scalar; found unexpected (?:end|document)|parsing a flow|an (?:alias|anchor)|could not find expected"
+)
+"""Where what was begun says more than the place at which the parser gave up."""
+
+_STRAY = {
+    "]": "a closing bracket that closes nothing",
+    "}": "a closing bracket that closes nothing",
+    ",": "a comma outside of brackets",
+    "-": "a list item where a key is expected",
+}
 
 
 def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic:
@@ -70,12 +87,14 @@ def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic
     problem = _one_line(getattr(error, "problem", None) or str(error))
     whole = f"{_one_line(getattr(error, 'context', None) or '')}; {problem}"
     mark = getattr(error, "problem_mark", None)
-    if mark is None or (_OPENING.search(whole) and getattr(error, "context_mark", None) is not None):
+    if mark is None or (_AT_CONTEXT.search(whole) and getattr(error, "context_mark", None) is not None):
         mark = getattr(error, "context_mark", None) or mark
     span = _span(mark, text)
     for pattern, code, message, help in _TRANSLATIONS:
         if match := pattern.search(whole):
             shown = message.format(*(group or "" for group in match.groups()))
+            if "indentation" in shown:
+                shown = _STRAY.get(_character_at(text, span), shown)
             return Diagnostic(code, Severity.ERROR, shown, file, span, help or _quoted_line(text, span))
     return Diagnostic("Y107", Severity.ERROR, f"not YAML: {problem[:120]}", file, span, _QUOTE_HELP)
 
@@ -90,6 +109,11 @@ def _span(mark: yaml.Mark | None, text: str) -> Span:
         line -= 1
         column = max(len(lines[line]) - 1, 0) if line < len(lines) else 0
     return Span(line + 1, column + 1, line + 1, column + 2)
+
+
+def _character_at(text: str, span: Span) -> str:
+    line = text.split("\n")[span.line - 1]
+    return line[span.column - 1 : span.column]
 
 
 def _quoted_line(text: str, span: Span) -> str:

@@ -8,6 +8,7 @@ the pure parser gives the same data and the same places.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
@@ -102,7 +103,7 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
         if len(content) > MAX_FILE_BYTES:
             return None, [_too_large(file)]
         try:
-            text = content.decode("utf-8-sig")
+            text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
         except UnicodeDecodeError as error:
             return None, [_not_utf8(content, error, file)]
     elif len(content) > MAX_FILE_BYTES:
@@ -212,16 +213,16 @@ def _too_large(file: str) -> Diagnostic:
 
 
 def _not_utf8(content: bytes, error: UnicodeDecodeError, file: str) -> Diagnostic:
-    """Point at the first byte that is not UTF-8."""
-    before = content[: error.start].decode("utf-8-sig", errors="replace")
-    span = _span_at(before.replace("\r\n", "\n") + "?", len(before.replace("\r\n", "\n")))
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Point at the first byte that is not UTF-8; offsets of the error start behind a byte order mark."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _whole("Y104", "the file is UTF-16, not UTF-8", file, "save it as UTF-8")
+    body = content.removeprefix(codecs.BOM_UTF8)
+    before = body[: error.start].decode("utf-8").replace("\r\n", "\n")
     return Diagnostic(
         "Y104",
         Severity.ERROR,
-        f"the byte 0x{content[error.start]:02X} is not UTF-8",
+        f"the byte 0x{body[error.start]:02X} is not UTF-8",
         file,
-        span,
+        _span_at(before + "?", len(before)),
         "save the file as UTF-8",
     )
