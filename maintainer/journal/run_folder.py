@@ -113,10 +113,10 @@ def file_name(text: str) -> str:
     >>> file_name("sales.orders-compact-0")
     'sales.orders-compact-0'
     """
-    safe = re.sub(r"[^A-Za-z0-9._=-]+", "_", text).lstrip(".")
-    if safe == text and len(text) <= 120:
+    safe = re.sub(r"[^A-Za-z0-9._=@-]+", "_", text)
+    if safe == text and 0 < len(text) <= 120 and not text.startswith("."):
         return text
-    return f"{safe[-100:]}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+    return f"{safe[-100:].lstrip('.')}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
 def run_folders(runs_dir: Path) -> list[RunFolder]:
