@@ -1,0 +1,86 @@
+"""The command line as a whole: help, exit codes of misuse, and words about what does not exist yet."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+import pytest
+
+from maintainer.cli.main import COMMANDS, NOT_YET, run
+
+
+def test_every_command_of_the_table_loads_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, (module, _) in COMMANDS.items():
+        command = importlib.import_module(module).command
+        assert isinstance(command, click.Command)
+        assert run([name, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f"Usage: maintainer {name}")
+
+
+def test_help_lists_every_command_with_its_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for name, (_, text) in COMMANDS.items():
+        assert f"{name} {text}" in out
+
+
+@pytest.mark.parametrize("name", sorted(NOT_YET))
+def test_a_command_that_is_not_built_says_so_and_what_to_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name]) == 2
+    err = capsys.readouterr().err
+    assert f"error[E620]: `maintainer {name}` is not supported yet" in err
+    assert NOT_YET[name] in err
+
+
+def test_a_mistyped_command_is_a_usage_error_with_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["aply"]) == 2
+    assert "No such command 'aply'" in capsys.readouterr().err
+
+
+def test_verbose_and_quiet_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-v", "-q", "version"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+def test_no_project_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["plan"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error[E611]: ")
+    assert "maintainer init" in err
+    assert "Traceback" not in err
+
+
+def test_policy_errors_stop_apply_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.yaml").write_text("version: 1\ntable: a.b\noptimise: {}\n", encoding="utf-8")
+    assert run(["--project", str(tmp_path), "apply"]) == 2
+    err = capsys.readouterr().err
+    assert "policies/a.yaml:3:1" in err
+    assert "did you mean `optimize`?" in err
+    assert "error[E616]: 1 error in the policies; nothing was run" in err
+    assert not (tmp_path / ".maintainer").exists()
+
+
+def test_a_bug_ends_in_70_with_the_traceback_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("maintainer.cli.version._installed", broken)
+    assert run(["version"]) == 70
+    captured = capsys.readouterr()
+    assert "error[E699]: a bug in maintainer: RuntimeError: boom" in captured.err
+    assert "Traceback" not in captured.err
+    files = list((tmp_path / ".maintainer").glob("crash-*.txt"))
+    assert len(files) == 1
+    assert "RuntimeError: boom" in files[0].read_text(encoding="utf-8")
