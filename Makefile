@@ -1,0 +1,85 @@
+# `make demo` and `make test` need Python 3.10 to 3.13 and Java 17 or 21, and nothing else.
+# Each makes its own virtual environment the first time and again when pyproject.toml changes.
+
+SHELL := /bin/sh
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+
+# The first interpreter that fits; `make PYTHON=/path/to/python test` names another.
+FITS := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
+	if $$p -c '$(FITS)' >/dev/null 2>&1; then echo $$p; break; fi; done)
+
+# Everything that needs no Spark comes first: a mistake shows within seconds.
+FAST_TESTS := $(wildcard tests/unit tests/property tests/cli tests/docs)
+SPARK_TESTS := $(wildcard tests/integration tests/fault)
+PYTEST := $(BIN)/python -m pytest
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit spark bench format clean check-python check-java
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
+	$(BIN)/maintainer demo
+
+test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests
+	$(PYTEST) $(FAST_TESTS) $(SPARK_TESTS)
+
+lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
+	$(PYTEST) $(FAST_TESTS)
+
+spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
+	$(PYTEST) $(SPARK_TESTS)
+
+bench: check-java $(STAMPS)/dev ## measure `apply` beside a plain loop of OPTIMIZE and VACUUM (up to 20 minutes)
+	$(BIN)/python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md
+
+format: $(STAMPS)/dev ## let ruff format and sort
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+check-python:
+	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c '$(FITS)' >/dev/null 2>&1; then \
+		echo "Python 3.10 to 3.13 is needed; found: $$($(or $(PYTHON),python3) --version 2>&1)" >&2; \
+		echo "install one, or name it: make PYTHON=/path/to/python3.12 $(firstword $(MAKECMDGOALS))" >&2; exit 2; fi
+
+# Only whether there is one at all; which one, and whether it fits, is checked where Spark is started.
+check-java:
+	@if [ -n "$$JAVA_HOME" ] && [ -x "$$JAVA_HOME/bin/java" ]; then :; \
+	elif [ -z "$$JAVA_HOME" ] && command -v java >/dev/null 2>&1; then :; \
+	else \
+		echo "Java 17 or 21 is needed; found: JAVA_HOME=$${JAVA_HOME:-not set}, java on PATH: $$(command -v java || echo none)" >&2; \
+		echo "install it (Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)" >&2; \
+		echo "and set JAVA_HOME to its folder if it is not on PATH" >&2; exit 2; fi
+
+# pip 25.1 is the first that knows dependency groups.
+$(STAMPS)/venv: | check-python
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "$(PYTHON) cannot make a virtual environment; Debian, Ubuntu: sudo apt-get install python3-venv" >&2; \
+		rm -rf $(VENV); exit 2; }
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/demo: pyproject.toml | $(STAMPS)/venv
+	@echo "installing maintainer with Spark, Delta and the demo's data into $(VENV) (a minute or two, once)"
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
+	@echo "installing maintainer with everything that its tests need into $(VENV) (a minute or two, once)"
+	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
+	@touch $@ $(STAMPS)/demo
