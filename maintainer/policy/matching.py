@@ -20,7 +20,7 @@ class TableMatch:
     """The ``match`` of a rule: every criterion that is set must hold, of each list one item is enough.
 
     Globs are case-sensitive; ``*`` matches any characters, dots and slashes too. ``tags`` compares with the
-    tags of the table's own file, its profiles and the project's defaults, never with those that a rule gives:
+    tags of the table's own file or its profiles, never with those that a rule gives:
     otherwise a rule could decide about itself.
     """
 
@@ -28,11 +28,11 @@ class TableMatch:
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
 
-    def applies_to(self, ref: TableRef, tags: Iterable[str]) -> bool:
-        """Tell whether the rule reaches a table that carries these tags."""
-        if self.tables is not None and not matches_any(ref, self.tables):
+    def applies_to(self, name: str, tags: Iterable[str]) -> bool:
+        """Tell whether the rule reaches a table with this `plain_name` that carries these tags."""
+        if self.tables is not None and not name_matches(name, self.tables):
             return False
-        if matches_any(ref, self.exclude):
+        if name_matches(name, self.exclude):
             return False
         return self.tags is None or not set(self.tags).isdisjoint(tags)
 
@@ -61,7 +61,11 @@ def is_glob(text: str) -> bool:
 
 def matches_any(ref: TableRef, globs: Sequence[str]) -> bool:
     """Tell whether one of the globs (as `absolute_glob` returns them) matches a table."""
-    name = plain_name(ref)
+    return name_matches(plain_name(ref), globs)
+
+
+def name_matches(name: str, globs: Sequence[str]) -> bool:
+    """Tell whether one of the globs matches a `plain_name`."""
     return any(_compiled(glob).match(name) is not None for glob in globs)
 
 

@@ -15,7 +15,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.discovery import find_files
 from maintainer.policy.document import Document
 from maintainer.policy.effective_checks import check_effective
-from maintainer.policy.identity import identity, table_ref
+from maintainer.policy.identity import identity, plain_name, table_ref
 from maintainer.policy.layers import Layer, Level, document_layer
 from maintainer.policy.meaning import check_meaning
 from maintainer.policy.project_settings import ProjectSettings, project_settings, with_environment
@@ -121,11 +121,15 @@ class LoadedProject:
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table with these tags, from low to high priority."""
-        carried = frozenset(tags)
-        return tuple(rule for rule in self.rules if rule.match.applies_to(ref, carried))
+        name, carried = plain_name(ref), frozenset(tags)
+        return tuple(rule for rule in self.rules if rule.match.applies_to(name, carried))
 
-    def rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
-        """Return the rules that reach a table that a file names."""
+    @cached_property
+    def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
+        """The rules that reach the table of each table file, by the file."""
+        return {table.document.file: self._rules_of(table) for table in self.tables}
+
+    def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
         profiles = [self.profiles[name].layer for name in table.extends if name in self.profiles]
         return self.match_rules_for(table.ref, own_tags([*profiles, table.layer]))
 
@@ -134,7 +138,7 @@ class LoadedProject:
             return None
         layers = [
             *([self.defaults] if self.defaults else []),
-            *(rule.layer for rule in self.rules_of(table)),
+            *(rule.layer for rule in self.rules_by_file[table.document.file]),
             *(self.profiles[name].layer for name in table.extends),
             table.layer,
             *([self.overrides] if self.overrides else []),
@@ -221,7 +225,8 @@ def _overrides(document: Document | None, env: str | None) -> Layer | None:
 
 
 def _cross_findings(project: LoadedProject, loader: _Loader) -> list[Diagnostic]:
-    matched = {table.written: rules for table in project.tables if len(rules := project.rules_of(table)) > 1}
+    rules = project.rules_by_file
+    matched = {table.written: rules[table.document.file] for table in project.tables}
     return [
         *check_tables(loader.named_tables),
         *check_profiles(loader.named_profiles),
@@ -237,8 +242,9 @@ def _with_findings(project: LoadedProject, findings: Iterable[Diagnostic]) -> Lo
         once.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
     fields = {name: getattr(project, name) for name in project.__dataclass_fields__}
     checked = LoadedProject(**{**fields, "diagnostics": tuple(once.values())})
-    if "resolutions" in project.__dict__:
-        checked.__dict__["resolutions"] = project.resolutions
+    for name in ("resolutions", "rules_by_file"):  # what is known already need not be worked out again
+        if name in project.__dict__:
+            checked.__dict__[name] = project.__dict__[name]
     return checked
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from maintainer.policy.builtin import ALWAYS, VACUUM, ZORDER, min_file_size_of
 from maintainer.policy.digest import policy_digest
 from maintainer.policy.identity import absolute_path
 from maintainer.policy.layers import Layer, Level, Merged, Setting, merge
-from maintainer.policy.predicate import parse_predicate
+from maintainer.policy.predicate import Predicate, parse_predicate
 from maintainer.policy.resolved import (
     BUILT_IN,
     AutoCompactPolicy,
@@ -151,7 +152,7 @@ def _optimize(read: _Reader) -> OptimizePolicy:
         max_deleted_rows_ratio=float(read.required("optimize.maxDeletedRowsRatio", (int, float))),
         batch_size_bytes=read.required("optimize.batchSize", int),
         zorder=ZOrderPolicy(columns, ZOrderMode(read.text("optimize.zorder.mode"))) if columns else None,
-        where=parse_predicate(where) if where is not None else None,
+        where=_predicate(where) if where is not None else None,
         skip_newest_partitions=read.required("optimize.skipNewestPartitions", int),
         quiet_for_seconds=read.required("optimize.quietFor", int),
         every_seconds=read.required("optimize.every", int),
@@ -160,6 +161,12 @@ def _optimize(read: _Reader) -> OptimizePolicy:
             min_small_bytes=read.optional("optimize.when.minSmallBytes", int),
         ),
     )
+
+
+@lru_cache(maxsize=1024)
+def _predicate(text: str) -> Predicate:
+    """Read a predicate; equal texts share one, they are frozen."""
+    return parse_predicate(text)
 
 
 def _vacuum(read: _Reader) -> VacuumPolicy:

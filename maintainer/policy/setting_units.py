@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from maintainer.policy.predicate import parse_predicate
 from maintainer.units import exact_size, format_duration, parse_duration, parse_size
 
@@ -38,12 +40,8 @@ def base_value(key: str, value: object) -> object:
         UnitError: The value is not a size or duration (checked documents have none such).
         PredicateError: ``optimize.where`` is not a predicate.
     """
-    if key in SIZES and isinstance(value, (int, str)):
-        return parse_size(value)
-    if key in DURATIONS and isinstance(value, str):
-        return parse_duration(value)
-    if key == "optimize.where" and isinstance(value, str):
-        return parse_predicate(value).text
+    if isinstance(value, (int, str)) and (key in SIZES or key in DURATIONS or key == "optimize.where"):
+        return _scalar(key, value)
     if key.startswith("properties."):
         return _property(value)
     if key in ("consumers", "window") and isinstance(value, list):
@@ -60,6 +58,14 @@ def spelled(key: str, value: object) -> object:
     if key == "consumers" and isinstance(value, list):
         return [{k: format_duration(v) if k == "maxLag" else v for k, v in item.items()} for item in value]
     return value
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _scalar(key: str, value: int | str) -> object:
+    """Read one value; a fleet says the same few things thousands of times."""
+    if key in SIZES:
+        return parse_size(value)
+    return parse_duration(str(value)) if key in DURATIONS else parse_predicate(str(value)).text
 
 
 def _property(value: object) -> str:
