@@ -7,7 +7,8 @@ import json
 import click
 
 from maintainer.cli.context import CliContext
-from maintainer.cli.selection import TableName, load_valid_project
+from maintainer.cli.project import open_project
+from maintainer.cli.selection import TableName
 from maintainer.report.explain_text import explain_json, explain_text, merged_yaml
 from maintainer.report.style import Style
 
@@ -21,7 +22,7 @@ def command(context: CliContext, table: str, merged: bool, output: str) -> None:
     """Show the effective policy of TABLE, and the file and line of every value."""
     if merged and output == "json":
         raise click.UsageError("--merged prints YAML; it has no JSON form")
-    resolution = load_valid_project(context).resolution_of(table)
+    resolution = open_project(context).loaded.resolution_of(table)
     if merged:
         click.echo(merged_yaml(resolution), nl=False)
     elif output == "json":

@@ -7,7 +7,8 @@ import json
 import click
 
 from maintainer.cli.context import CliContext
-from maintainer.cli.selection import load_valid_project, select_policies, selection_options
+from maintainer.cli.project import open_project
+from maintainer.cli.selection import select_policies, selection_options
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.style import Role, Style
@@ -29,7 +30,7 @@ def command(
 ) -> None:
     """Show the tables that a selection means. Without one: all tables that a policy file names."""
     policies = select_policies(
-        load_valid_project(context),
+        open_project(context).loaded,
         command="list",
         select_=select_,
         exclude=exclude,

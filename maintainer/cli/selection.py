@@ -67,18 +67,6 @@ def selection_options(command: _F) -> _F:
     return command
 
 
-def load_valid_project(context: CliContext) -> LoadedProject:
-    """Load the project of a command, and refuse to go on with errors in it.
-
-    Raises:
-        ProjectError: There is no project, or no such environment.
-        PolicyErrors: Policy files have errors.
-    """
-    project = load_project(context.project_root, context.env)
-    project.require_valid()
-    return project
-
-
 def select_policies(
     project: LoadedProject,
     *,

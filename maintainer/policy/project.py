@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from maintainer.errors import ExitCode, MaintainerError, ProjectError
+from maintainer.errors import ProjectError
 from maintainer.model.table import TableRef
 from maintainer.policy.cross_checks import check_extends, check_profiles, check_rules, check_tables
 from maintainer.policy.diagnostics import Diagnostic, nearest
@@ -33,11 +33,10 @@ from maintainer.policy.sources import (
 from maintainer.policy.yaml_reader import read_document
 
 
-class PolicyErrors(MaintainerError):
+class PolicyErrors(ProjectError):
     """Policy files have errors, so nothing that depends on them is done."""
 
     default_code = "E616"
-    exit_code = ExitCode.FINDINGS
 
 
 @dataclass(frozen=True)

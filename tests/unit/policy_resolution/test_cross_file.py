@@ -50,7 +50,7 @@ def test_an_unknown_profile_is_named_with_the_nearest(tmp_path: Path) -> None:
     assert project.resolved() == ()
     with pytest.raises(PolicyErrors) as caught:
         project.resolve_table("s.t")
-    assert (caught.value.exit_code, caught.value.where) == (1, "policies/t.yml:3:11")
+    assert (caught.value.exit_code, caught.value.where) == (2, "policies/t.yml:3:11")
 
 
 def test_a_profile_with_errors_is_not_called_unknown(tmp_path: Path) -> None:

@@ -69,10 +69,14 @@ def test_exit_codes_and_ways_out(
     assert err in capsys.readouterr().err
 
 
-def test_a_project_with_errors_is_exit_1_and_names_the_first(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_project_with_errors_shows_all_of_them_and_ends_in_2(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_project(root, {"policies/crm.yml": "table: crm.leads\nlimit: {}\n"})
-    assert run(["--project", str(root), "explain", "sales.orders"]) == 1
-    assert "policies/crm.yml:3:1" in capsys.readouterr().err
+    write_project(root, {"policies/x.yml": "table: s.x\noptimize: {maxThreads: 0}\n"})
+    assert run(["--project", str(root), "explain", "sales.orders"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "policies/crm.yml:3:1" in printed.err
+    assert "policies/x.yml:3:24" in printed.err
 
 
 def test_explain_follows_the_environment(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
