@@ -50,7 +50,7 @@ def _digests_at(project: LoadedProject, old_root: Path, ref: str) -> dict[str, s
     except ProjectError as error:
         if error.code == "E611":
             return {}  # there was no project yet: everything is new
-        if error.code != "E612":
+        if error.code != "E627":
             raise
         old = load_project(old_root, paths_from=project.root)  # the environment is new
     errors = [finding for finding in old.diagnostics if finding.is_error]

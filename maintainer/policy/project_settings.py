@@ -45,7 +45,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
     """Read the settings of a checked maintainer.yml, or the defaults where there is none.
 
     Raises:
-        ProjectError: E612, the environment that was asked for is not in the file.
+        ProjectError: E627, the environment that was asked for is not in the file.
     """
     data = document.data if document else {}
     limits = data.get("limits") or {}
@@ -54,7 +54,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         near = nearest(env, environments)
         raise ProjectError(
             f"there is no environment `{env}`",
-            code="E612",
+            code="E627",
             where=document.file if document else str(root),
             found=env,
             allowed=", ".join(sorted(environments)) or "none: maintainer.yml has no `environments:`",

@@ -58,7 +58,7 @@ def test_what_a_variable_holds_is_never_read_as_yaml_or_replaced_again(tmp_path:
 
 
 def test_an_unknown_environment_stops_the_call(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match="E612") as caught:
+    with pytest.raises(ProjectError, match="E627") as caught:
         loaded(tmp_path, {"maintainer.yml": "environments: {prod: {}}\n"}, "prd")
     assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `prod`?")
 
