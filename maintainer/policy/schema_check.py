@@ -49,7 +49,7 @@ _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
         "table": "a profile names no table; tables name profiles with `extends`",
         "match": "a profile is not a rule; tables name profiles with `extends`",
         "priority": "`priority` is for rules, files with `match`",
-        "extends": "a profile cannot extend another profile",
+        "extends": "`extends` is for the file of one table, not for a profile",
     },
     DocumentKind.PROJECT: {},
 }

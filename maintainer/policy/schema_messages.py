@@ -80,7 +80,8 @@ def type_help(rule: Rule, value: object, example: object) -> str | None:
         return _UNIT_HELP[rule.format]
     if "boolean" in rule.type_names and isinstance(value, (str, int, float)):
         word = str(value).lower()
-        return f"write `{'false' if word in _FALSE_WORDS else 'true'}`" if word in _TRUE_WORDS | _FALSE_WORDS else None
+        if word in _TRUE_WORDS | _FALSE_WORDS:
+            return f"write `{'false' if word in _FALSE_WORDS else 'true'}`"
     if "integer" in rule.type_names and isinstance(value, (str, float)):
         digits = str(value).replace("_", "").replace(",", "").removesuffix(".0")
         if digits.isdigit() and digits.isascii() and len(digits) < 19:
@@ -102,14 +103,14 @@ def enum_help(allowed: list[str], value: object) -> str | None:
 
 
 def unknown_key_help(key: str, known: list[str], path: Path) -> str:
-    """Name the key that was likely meant, or the map that it belongs in, or what is known here."""
-    near = nearest(key, known)
-    if near:
-        return f"did you mean `{near}`?"
+    """Name the map that the key belongs in, or the key that was likely meant, or what is known here."""
     homes = [home for home in _homes().get(key, []) if home != dotted(path)]
     if homes:
         places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
         return f"`{key}` belongs {either(places)}"
+    near = nearest(key, known)
+    if near:
+        return f"did you mean `{near}`?"
     return "known here: " + ", ".join(known) if known else "no key is allowed here"
 
 
