@@ -177,5 +177,6 @@ def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[
     number = sum(has_many_deleted_rows(file, policy.optimize) for file in files)
     if not number:
         return ()
-    text = f"{count_of(number, 'file')} with more than {policy.optimize.max_deleted_rows_ratio:.4g} of rows deleted"
+    share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"
+    text = f"{count_of(number, 'file')} with more than {share} of its rows deleted"
     return (Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))),)

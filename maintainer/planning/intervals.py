@@ -6,6 +6,7 @@ and years because they have no fixed length.
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
@@ -38,7 +39,7 @@ def parse_interval_ms(text: str) -> int | None:
         position = match.end()
     if not rest or total < 0:
         return None
-    return int(-(-total // 1000))
+    return math.ceil(total / 1000)
 
 
 def format_interval(seconds: int) -> str:

@@ -140,13 +140,14 @@ def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
 def _check_settable(name: str, value: str, origin: str) -> None:
     kind = kind_of(name)
     if kind is None or name.lower() in RESERVED_BY_SPARK:
-        close = nearest(name, [known for known, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE])
+        known = [key.removeprefix("delta.") for key, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE]
+        close = nearest(name[len("delta.") :], known) if kind is None else None
         raise TableError(
             f"{name} is not a table property of Delta" if kind is None else f"Spark keeps {name} for itself",
             code="T415",
             where=origin,
             found=name,
-            help=f"did you mean {close}?" if close else "keys of your own must not start with `delta.`",
+            help=f"did you mean delta.{close}?" if close else "keys of your own must not start with `delta.`",
         )
     if kind not in _SETTABLE:
         change = "changes what readers and writers must support" if kind is PropertyKind.PROTOCOL else "is Delta's own"
