@@ -356,7 +356,11 @@ REASON = Reason(ReasonCode.SMALL_FILES, "small files", "policies/t.yml:3")
 
 def plan_of(table: FakeTable, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
     """A plan of the steps given, made from the table as it is."""
-    facts = table.facts()
+    return plan_for(table.facts(), *steps, timeout_seconds=timeout_seconds, **changes)
+
+
+def plan_for(facts: TableFacts, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
+    """A plan of the steps given, made from facts, of whichever engine."""
     observed = Observed(
         location=facts.location, table_id=facts.table_id, version=facts.version, schema_digest=schema_digest(facts),
         partition_columns=facts.partition_columns, protocol=facts.protocol, num_files=len(facts.files),

@@ -17,7 +17,7 @@ from maintainer.verification.result import Verdict, Verification
 class CheckImpossible(MaintainerError):
     """A commit landed and could not be checked afterwards: neither proven nor wrong."""
 
-    default_code = "V502"
+    default_code = "V504"
 
 
 def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
@@ -164,7 +164,7 @@ def take_verification(
 
     Raises:
         VerificationFailed: V503, checked and wrong.
-        CheckImpossible: V502, could not be checked.
+        CheckImpossible: V504, could not be checked.
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
     journal = worker.context.journal

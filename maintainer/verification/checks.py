@@ -42,6 +42,8 @@ class GreatExpectationsVerifier:
         """See ``Verifier``."""
         audited = audit(batch, receipt)
         check = _Check(self, versions, facts, receipt.version, checks)
+        if receipt.proof is not None and receipt.proof.uncovered_columns:
+            check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
         return check.run(pairs_of(batch, receipt), audited)
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
@@ -101,7 +103,7 @@ class _Check:
         self._checks = checks
         self._assertions: list[Assertion] = []
         self._documents: list[Document] = []
-        self._notes: list[str] = []
+        self.notes: list[str] = []
         self._rows_before: int | None = None
         self._rows_after: int | None = None
         self._content_equal: bool | None = None
@@ -132,7 +134,7 @@ class _Check:
             content_equal=self._content_equal,
             num_files_checked=self._files_checked,
             detail=_detail(self._deciding()) if verdict is not Verdict.PASS else None,
-            note="; ".join(self._notes) or None,
+            note="; ".join(self.notes) or None,
         )
 
     def _measure(self) -> tuple[Pair, ...]:
@@ -144,7 +146,7 @@ class _Check:
             self._rows_before = known if known is not None else self._rows(self._before, scan=True)
         elif count == "log":
             self._rows_before, self._rows_after = (self._rows(one, scan=False) for one in (self._before, self._after))
-            before, after = str(self._rows_before), str(self._rows_after)
+            before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by the log", before, "rows after, by the log", after))
         if self._checks.content == "exact":
             differing = self._versions.rows_differ(self._facts, self._before, self._after)
@@ -188,7 +190,7 @@ class _Check:
             if then.outcome == now.outcome:
                 said = "failed" if now.outcome == "fail" else "could not be checked"
                 note = f"{expectation.type} {said} at version {self._after} and at {self._before} as well"
-                self._notes.append(note)
+                self.notes.append(note)
                 self._assertions.append(
                     dataclasses.replace(now, error=f"{_NOT_OURS}{note}" + (f": {now.error}" if now.error else ""))
                 )
@@ -212,6 +214,11 @@ class _Check:
 
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"
+
+
+def _known(rows: int | None) -> str | None:
+    """A count as a figure; the log's -1 means that it cannot say, and two of those are not equal."""
+    return None if rows is None or rows < 0 else str(rows)
 
 
 _NOT_OURS = "not this commit's: "

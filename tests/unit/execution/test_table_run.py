@@ -165,7 +165,7 @@ def test_a_check_that_could_not_be_made_is_not_a_failed_one_and_holds_deletion_b
     assert outcome.status is TableStatus.FAILED
     assert statuses(outcome) == ["compact: failed", "vacuum: skipped"]
     assert outcome.steps[0].error is not None
-    assert outcome.steps[0].error.code == "V502"
+    assert outcome.steps[0].error.code == "V504"
     assert bench.switch.halt_reason is None
     assert bench.record(plan_of(table)).unproven_versions == (2,)
 

@@ -72,7 +72,7 @@ def test_properties_predict_no_files() -> None:
     ("step", "expected"),
     [
         ({"status": StepStatus.VERIFY_FAILED}, ("none", "fail")),
-        ({"status": StepStatus.FAILED, "error": Problem("V502", "x")}, ("none", "error")),
+        ({"status": StepStatus.FAILED, "error": Problem("V504", "x")}, ("none", "error")),
         ({"status": StepStatus.SUCCEEDED, "assertions": (Assertion("x", "pass"),)}, ("none", "pass")),
         ({"status": StepStatus.SUCCEEDED, "commits": (CommitReceipt(1, 0, proof=ROWS_ONLY),)}, ("rows", "pass")),
     ],

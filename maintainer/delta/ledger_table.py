@@ -1,0 +1,139 @@
+"""The ledger as a Delta table: appended once a run, readable by every engine that reads Delta.
+
+Appending is blind, so several runs may append at once. Each append carries the run as an idempotency token
+(``txnAppId``, ``txnVersion``): rows that were appended before a crash and are offered again are left out by Delta.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.error_classes import as_write_error, describe, is_conflict, message_of
+from maintainer.errors import CommitNotLanded, MaintainerError
+from maintainer.journal.ledger import LedgerRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ATTEMPTS = 4
+"""Tries of one append: two runs that make the table at the same moment conflict once."""
+
+MAX_ROWS_READ = 100_000
+
+_COLUMNS = (
+    ("run_id", "string"),
+    ("table", "string"),
+    ("table_id", "string"),
+    ("location", "string"),
+    ("step_id", "string"),
+    ("kind", "string"),
+    ("status", "string"),
+    ("reason", "string"),
+    ("version_before", "bigint"),
+    ("version_after", "bigint"),
+    ("num_files_removed", "bigint"),
+    ("num_files_added", "bigint"),
+    ("bytes_removed", "bigint"),
+    ("bytes_added", "bigint"),
+    ("predicted_files_removed", "bigint"),
+    ("predicted_files_added", "bigint"),
+    ("predicted_bytes_removed", "bigint"),
+    ("predicted_bytes_added", "bigint"),
+    ("started_at", "timestamp"),
+    ("duration_seconds", "double"),
+    ("proof_level", "string"),
+    ("proof_result", "string"),
+    ("policy_file", "string"),
+    ("policy_digest", "string"),
+    ("git_commit", "string"),
+    ("environment", "string"),
+    ("owner", "string"),
+    ("error_code", "string"),
+    ("error", "string"),
+)
+LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
+"""Columns of the ledger, as Spark's DDL. Columns are only ever added."""
+
+
+class LedgerTable:
+    """Implements ``LedgerSink`` on a Spark session.
+
+    Args:
+        spark: A session with our settings (``worker_session``), used on the calling thread.
+        location: Path or URI of the table; it is made on the first append.
+    """
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self._location = location
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        """Append the rows of a run, once.
+
+        Raises:
+            MaintainerError: They could not be appended, after a few tries.
+        """
+        if not rows:
+            return
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._append(run_id, rows)
+                return
+            except Exception as error:  # every kind of engine error, sorted out below
+                if attempt < ATTEMPTS and is_conflict(describe(error)):
+                    time.sleep(0.2 * attempt * (0.5 + random.random()))
+                    continue
+                raise self._error(error) from error
+
+    def rows(self, *, table: str | None = None, limit: int = MAX_ROWS_READ) -> tuple[LedgerRow, ...]:
+        """Rows of the ledger, newest step first; none when there is no ledger yet.
+
+        Raises:
+            MaintainerError: The ledger is there and cannot be read.
+        """
+        from pyspark.sql import functions
+
+        try:
+            if not self._exists():
+                return ()
+            frame = self._spark.read.format("delta").load(self._location)
+            if table is not None:
+                frame = frame.where(functions.col("table") == functions.lit(table))
+            newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
+            found = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
+        except Exception as error:  # see append
+            raise self._error(error) from error
+        return tuple(_row_of(one.asDict()) for one in found)
+
+    def _exists(self) -> bool:
+        from delta.tables import DeltaTable
+
+        return bool(DeltaTable.isDeltaTable(self._spark, self._location))
+
+    def _append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+        token = writer.option("txnAppId", f"maintainer-ledger-{run_id}").option("txnVersion", "1")
+        token.save(self._location)
+
+    def _error(self, error: Exception) -> MaintainerError:
+        known = as_write_error(error, self._location)
+        return known or CommitNotLanded("the ledger is not usable", where=self._location, found=message_of(error))
+
+
+def _values(row: LedgerRow) -> tuple[Any, ...]:
+    """A row in the order of the columns."""
+    values = {name: getattr(row, name) for name, _ in _COLUMNS if name != "started_at"}
+    values["started_at"] = datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+    return tuple(values[name] for name, _ in _COLUMNS)
+
+
+def _row_of(values: dict[str, Any]) -> LedgerRow:
+    started = values.pop("started_at")
+    # A naive timestamp is in the zone of this process, as Spark hands it to Python.
+    started_at_ms = 0 if started is None else round(started.timestamp() * 1000)
+    known: Any = {name: values.get(name) for name, _ in _COLUMNS if name != "started_at"}
+    return LedgerRow(started_at_ms=started_at_ms, **known)
