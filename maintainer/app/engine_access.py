@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.app.project import Project
 from maintainer.engine import Engine
 from maintainer.journal.ledger import LedgerSink
 
@@ -25,24 +24,27 @@ class EngineOptions:
     log_path: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedEngine:
+    """A running engine, and what else its session is good for."""
+
+    engine: Engine
+    ledger_at: Callable[[str], LedgerSink]
+    """Opens the ledger at a path or URI: a Delta table, made when it is first written to."""
+
+
 @contextmanager
-def open_engine(options: EngineOptions | None = None) -> Iterator[Engine]:
+def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
     """Borrow the session that is active in this process, or start one that ends with the block.
 
     Raises:
         EnvironmentUnfit: Java, the JARs or the session are not as they must be; nothing was touched.
     """
     options = options or EngineOptions()
-    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.ledger_table import LedgerTable
+    from maintainer.delta.session import SessionOptions, open_session, worker_session
     from maintainer.delta.table_engine import DeltaEngine
 
     session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path)
     with open_session(session) as lease:
-        yield DeltaEngine(lease)
-
-
-def open_ledger(project: Project, engine: Engine) -> LedgerSink:
-    """The ledger of a project: a Delta table, made when it is first written to."""
-    from maintainer.delta.ledger_table import DeltaLedger
-
-    return DeltaLedger(engine, project.ledger_location)
+        yield OpenedEngine(DeltaEngine(lease), lambda location: LedgerTable(worker_session(lease), location))

@@ -20,7 +20,7 @@ from maintainer.app.apply_plan import (
     engine_log_of,
     open_journal,
 )
-from maintainer.app.engine_access import EngineOptions, open_engine, open_ledger
+from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project, describe_selection
 from maintainer.cli.context import CliContext
@@ -142,7 +142,8 @@ def _run(
     exact: bool,
     ask: bool,
 ) -> int:
-    with open_engine(options) as engine:
+    with open_engine(options) as opened:
+        engine = opened.engine
         if planning is not None:
             plan = make_plan(project, engine, planning)
             if request.output == "text" and context.verbosity >= 0:
@@ -158,7 +159,7 @@ def _run(
             bounds = ApplyRequest(
                 request.jobs, request.fail_fast, request.max_failures, request.timeout_seconds, on_event=sink
             )
-            outcome = apply_plan(project, engine, plan, journal, open_ledger(project, engine), bounds)
+            outcome = apply_plan(project, engine, plan, journal, opened.ledger_at(project.ledger_location), bounds)
     (journal.folder.path / "junit.xml").write_text(render_junit(outcome), encoding="utf-8")
     _print_outcome(context, outcome, journal, request.output)
     return exit_code(outcome)

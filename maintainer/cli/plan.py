@@ -59,9 +59,9 @@ def command(
     )
     planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
     selection = describe_selection(select_, exclude)
-    with open_engine(parse_engine_options(master, conf)) as engine:
+    with open_engine(parse_engine_options(master, conf)) as opened:
         request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
-        plan = make_plan(project, engine, request)
+        plan = make_plan(project, opened.engine, request)
     if out is not None:
         save(plan, out)
     if output == "json":

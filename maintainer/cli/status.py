@@ -51,8 +51,8 @@ def command(
         rows.append(status_row(look, past.get(look.policy.table.identifier, [])))
 
     at_ms = now_ms()
-    with open_engine(parse_engine_options(master, conf)) as engine:
-        make_plan(project, engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
+    with open_engine(parse_engine_options(master, conf)) as opened:
+        make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
     rows.sort(key=lambda row: row.table)
     if output == "json":
         click.echo(status_json(rows, at_ms), nl=False)

@@ -24,8 +24,8 @@ def command(context: CliContext, table: str, master: str | None, conf: tuple[str
     """Show every decision about one table, taken and not taken, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
-    with open_engine(parse_engine_options(master, conf)) as engine:
-        plan = make_plan(project, engine, PlanRequest((policy,), now_ms()))
+    with open_engine(parse_engine_options(master, conf)) as opened:
+        plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms()))
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone())
     click.echo(render_why(plan.tables[0], policy, options, Style(context.color)), nl=False)
     return plan_exit_code(plan)
