@@ -26,8 +26,11 @@ def reference(name: str) -> jsonschema.Draft7Validator:
     strict = jsonschema.Draft7Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
-    validator = jsonschema.validators.extend(jsonschema.Draft7Validator, type_checker=strict)
-    return validator(load_schema(name), registry=Registry().with_resources(resources))
+    # Untyped in the stubs; what comes out is a class like the one that went in.
+    extend: Any = jsonschema.validators.extend
+    validator = extend(jsonschema.Draft7Validator, type_checker=strict)
+    made: jsonschema.Draft7Validator = validator(load_schema(name), registry=Registry().with_resources(resources))
+    return made
 
 
 VALIDATORS = {name: reference(name) for name in (POLICY_SCHEMA, PROJECT_SCHEMA)}
