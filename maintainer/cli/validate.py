@@ -12,6 +12,7 @@ import click
 
 from maintainer.cli.context import CliContext
 from maintainer.cli.validate_scope import Checked, check_project, check_text
+from maintainer.cli.validate_tests import check_project_and_tests
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.policy.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.diagnostics_github import render_github, render_step_summary
@@ -38,6 +39,7 @@ FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
     metavar="NAME",
     help="Check stdin alone, as if it were this file of the project. For editors.",
 )
+@click.option("--tests", "with_tests", is_flag=True, help="Also run the tests of policies in policies/_tests/.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -47,6 +49,7 @@ def command(
     strict: bool,
     exit_zero: bool,
     stdin_filename: str | None,
+    with_tests: bool,
 ) -> None:
     """Check policy files, and how they fit together.
 
@@ -55,11 +58,15 @@ def command(
     """
     if stdin_filename and paths:
         raise click.UsageError("--stdin-filename and PATHS exclude each other")
+    if with_tests and (stdin_filename or paths):
+        raise click.UsageError("--tests runs all tests of the project: give neither PATHS nor --stdin-filename")
     context: CliContext = ctx.obj
     root = context.project_root
     started = time.perf_counter()
     if stdin_filename:
         checked = check_text(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), stdin_filename, root)
+    elif with_tests:
+        checked = check_project_and_tests(root, context.env, context.verbosity)
     else:
         checked = check_project(root, context.env, paths)
     report = DiagnosticsReport(

@@ -72,6 +72,18 @@ def find_files(root: Path) -> ProjectFiles:
     )
 
 
+def find_tests(root: Path) -> tuple[Path, ...]:
+    """Find the tests of policies: every YAML file under ``policies/_tests/``, sorted.
+
+    Raises:
+        ProjectError: E614, there are too many.
+    """
+    paths = tuple(sorted(_yaml_files(root / POLICY_FOLDER / TEST_FOLDER, root, [])))
+    if len(paths) > MAX_FILES:
+        raise ProjectError(f"there are more than {MAX_FILES:,} files of tests", code="E614", where=TEST_FOLDER)
+    return paths
+
+
 def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterator[Path]:
     if folder.is_symlink():
         findings.append(_link(folder, root))

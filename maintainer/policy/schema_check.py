@@ -10,10 +10,10 @@ import enum
 from typing import Any
 
 from maintainer.policy.diagnostics import Diagnostic, Severity, Span
-from maintainer.policy.discovery import PROFILE_FOLDER, PROJECT_FILE
+from maintainer.policy.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
 from maintainer.policy.document import Document, Path
 from maintainer.policy.formats import Problem, check_format
-from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA
+from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA
 from maintainer.policy.schema_messages import (
     dotted,
     either,
@@ -37,6 +37,7 @@ class DocumentKind(str, enum.Enum):
     RULE = "rule"
     PROFILE = "profile"
     PROJECT = "project"
+    TESTS = "tests"
 
 
 _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
@@ -52,7 +53,11 @@ _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
         "extends": "`extends` is for the file of one table, not for a profile",
     },
     DocumentKind.PROJECT: {},
+    DocumentKind.TESTS: {},
 }
+
+_SCHEMAS = {DocumentKind.PROJECT: PROJECT_SCHEMA, DocumentKind.TESTS: TESTS_SCHEMA}
+"""Every other kind has the schema of policies."""
 
 
 def kind_of(document: Document) -> DocumentKind:
@@ -60,6 +65,8 @@ def kind_of(document: Document) -> DocumentKind:
     folders = document.file.split("/")
     if folders[-1] == PROJECT_FILE:
         return DocumentKind.PROJECT
+    if folders[:2] == [POLICY_FOLDER, TEST_FOLDER]:
+        return DocumentKind.TESTS
     if PROFILE_FOLDER in folders[:-1]:
         return DocumentKind.PROFILE
     has = {key: key in document.data or (key,) in document.unreadable for key in ("table", "match")}
@@ -69,7 +76,7 @@ def kind_of(document: Document) -> DocumentKind:
 def check_schema(document: Document, kind: DocumentKind) -> list[Diagnostic]:
     """Return what the schema says against a document, sorted; at most `MAX_FINDINGS`."""
     walk = _Walk(document, kind)
-    walk.top(compiled(PROJECT_SCHEMA if kind is DocumentKind.PROJECT else POLICY_SCHEMA))
+    walk.top(compiled(_SCHEMAS.get(kind, POLICY_SCHEMA)))
     return sorted(walk.findings)[:MAX_FINDINGS]
 
 

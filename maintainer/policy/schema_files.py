@@ -11,6 +11,7 @@ JsonObject: TypeAlias = "dict[str, Any]"
 
 POLICY_SCHEMA = "policy.schema.json"
 PROJECT_SCHEMA = "project.schema.json"
+TESTS_SCHEMA = "tests.schema.json"
 
 
 def schema_text(name: str) -> str:
