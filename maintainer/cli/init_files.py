@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer import __version__
-from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, schema_text
+from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 
 _PROJECT = """\
 # yaml-language-server: $schema=schemas/project.schema.json
@@ -50,6 +50,26 @@ vacuum:
   every: 7d
 """
 
+_TEST = """\
+# yaml-language-server: $schema=../../schemas/tests.schema.json
+# Tests of policies: given a table with these files, expect these steps. `maintainer validate --tests`, no Spark.
+version: 1
+tests:
+  - name: twenty small files are worth a rewrite
+    table: sales.orders
+    given:
+      files: [{count: 20, size: 8MiB}]
+    expect:
+      steps: [{action: compact, files: 20, writes: 1}]
+
+  - name: nineteen are not
+    table: sales.orders
+    given:
+      files: [{count: 19, size: 8MiB}]
+    expect:
+      steps: []
+"""
+
 _RULE = """\
 # yaml-language-server: $schema=../../schemas/policy.schema.json
 # A rule: settings for every table whose name matches and that a file names. The table's own file wins.
@@ -90,7 +110,7 @@ jobs:
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install -r requirements.txt
-      - run: maintainer validate --strict -o github
+      - run: maintainer validate --strict --tests -o github
 
   plan:
     needs: check
@@ -155,7 +175,8 @@ _VSCODE = """\
 {
   "yaml.schemas": {
     "./schemas/project.schema.json": "maintainer.yml",
-    "./schemas/policy.schema.json": "policies/**/*.{yml,yaml}"
+    "./schemas/policy.schema.json": "policies/**/*.{yml,yaml}",
+    "./schemas/tests.schema.json": "policies/_tests/**/*.{yml,yaml}"
   }
 }
 """
@@ -176,8 +197,10 @@ def project_files() -> dict[str, str]:
         "maintainer.yml": _PROJECT,
         "policies/sales/orders.yml": _POLICY,
         "policies/_fleet/bronze.yml": _RULE,
+        "policies/_tests/orders.yml": _TEST,
         f"schemas/{POLICY_SCHEMA}": schema_text(POLICY_SCHEMA),
         f"schemas/{PROJECT_SCHEMA}": schema_text(PROJECT_SCHEMA),
+        f"schemas/{TESTS_SCHEMA}": schema_text(TESTS_SCHEMA),
         ".github/workflows/maintainer.yml": _WORKFLOW,
         ".pre-commit-config.yaml": _PRE_COMMIT,
         ".vscode/settings.json": _VSCODE,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from maintainer.model.table import RemovedFile
+from maintainer.planning.planner import plan_table
 from maintainer.policy.project import LoadedProject, load_project
 from maintainer.report.explain_text import explain_text, merged_yaml
+from tests.builders import DAY_MS, HOUR_MS, MIB, NEVER_TOUCHED, NOW_MS, make_facts, make_file
 from tests.projects import complaints, loaded
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,3 +73,47 @@ def test_an_example_names_its_schema_so_that_editors_find_it(name: str) -> None:
     schema = first.removeprefix("# yaml-language-server: $schema=")
     kind = "tests" if "/_tests/" in name else "policy"
     assert (path.parent / schema).resolve() == ROOT / "schemas" / f"{kind}.schema.json"
+
+
+STEPS = {
+    "demo.smallest": ["compact"],
+    "demo.sizes": ["compact"],
+    "demo.worth": [],  # sixty files, but not half a gigabyte
+    "demo.events": [],  # the newest partition
+    "demo.lineitem": ["zorder"],
+    "demo.vacuumed": ["set_properties", "compact", "vacuum"],
+    "demo.staging": ["set_properties", "compact", "vacuum"],
+    "demo.streamed": ["set_properties", "compact", "vacuum"],
+    "demo.properties": ["set_properties", "compact"],
+    "demo.nightly": [],  # outside the window
+    "demo.verified": ["compact"],
+    "demo.huge": ["compact"],
+    "demo.migrating": [],  # suspended
+    "demo.facts": ["set_properties", "compact", "vacuum"],
+    "bronze.clicks": ["set_properties", "compact", "vacuum"],
+    f"{ROOT}/lake/by_path": ["compact"],
+}
+
+
+@pytest.mark.parametrize("table", IDEAS, ids=[table.rpartition("/")[2] for table in IDEAS])
+def test_an_example_is_planned(project: LoadedProject, table: str) -> None:
+    """One table that suits all: sixty small files in one partition, and files removed long ago."""
+    policy = project.resolve_table(table)
+    partition = {"event_day": "2026-11-20", "region": "EU"}
+    facts = make_facts(
+        name=table,
+        columns={
+            "order_id": "long",
+            "quantity": "integer",
+            "l_partkey": "long",
+            "l_suppkey": "long",
+            "event_day": "date",
+        },
+        partitioned_by=("event_day", "region"),
+        files=[make_file(f"f{i}", size=MIB, partition=partition) for i in range(60)],
+        removed_files=(RemovedFile("r", MIB, NOW_MS - 40 * DAY_MS, removed_in_version=3),),
+    )
+    wednesday_noon_ms = NOW_MS - 3 * DAY_MS - 10 * HOUR_MS
+    plan = plan_table(policy, facts, NEVER_TOUCHED, wednesday_noon_ms, date(2026, 11, 18))
+    assert plan.problem is None
+    assert [step.kind for step in plan.steps] == STEPS[table]

@@ -93,14 +93,17 @@ def test_init_makes_a_project_without_findings(tmp_path: Path, capsys: pytest.Ca
     project = load_project(root)
     assert complaints(project) == []
     assert [policy.table.identifier for policy in project.resolved()] == ["sales.orders"]
-    for name in ("maintainer.yml", "policies/sales/orders.yml", "policies/_fleet/bronze.yml"):
+    for name in ("maintainer.yml", *(str(path.relative_to(root)) for path in root.glob("policies/*/*.yml"))):
         first = (root / name).read_text().splitlines()[0]
         assert ((root / name).parent / first.partition("$schema=")[2]).is_file()
     assert (root / ".gitignore").read_text() == ".maintainer/\n"
     assert set(json.loads((root / ".vscode/settings.json").read_text())["yaml.schemas"]) == {
         "./schemas/project.schema.json",
         "./schemas/policy.schema.json",
+        "./schemas/tests.schema.json",
     }
+    assert run(["--project", str(root), "validate", "--strict", "--tests"]) == 0
+    assert "2 tests in policies/_tests/ (1 file): 2 passed, 0 failed" in capsys.readouterr().err
 
 
 def test_the_workflow_of_init_checks_pull_requests_and_applies_main_one_at_a_time(tmp_path: Path) -> None:
