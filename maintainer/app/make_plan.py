@@ -20,9 +20,7 @@ from maintainer.errors import MaintainerError
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan
-from maintainer.planning.schedule import vacuum_wanted
-from maintainer.planning.vacuum import vacuum_horizon
+from maintainer.planning.planner import PlanOptions, assemble, horizon_to_read, plan_table, problem_plan
 from maintainer.policy.resolved import ResolvedPolicy
 
 
@@ -76,7 +74,13 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
 
 
 def read_for_planning(
-    reader: TableReader, policy: ResolvedPolicy, records: Mapping[str, TableRecord], *, now_ms: int, today: date
+    reader: TableReader,
+    policy: ResolvedPolicy,
+    records: Mapping[str, TableRecord],
+    *,
+    now_ms: int,
+    today: date,
+    options: PlanOptions,
 ) -> tuple[TableFacts, TableRecord]:
     """Read the facts of one table, with its removed files where a vacuum may be due.
 
@@ -85,8 +89,8 @@ def read_for_planning(
     """
     facts = reader.facts(policy.table)
     record = records.get(record_key(facts.table_id, facts.location), TableRecord())
-    if vacuum_wanted(policy, record, now_ms=now_ms, today=today):
-        horizon = vacuum_horizon(policy, facts, now_ms)
+    horizon = horizon_to_read(policy, facts, record, now_ms, today, options)
+    if horizon is not None:
         removed = reader.removed_files(facts, removed_before_ms=horizon.removed_before_ms)
         facts = replace(facts, removed_files=removed)
     return facts, record
@@ -135,7 +139,9 @@ class _Tables:
         request = self._request
         facts, record = None, TableRecord()
         try:
-            facts, record = read_for_planning(reader, policy, self._records, now_ms=request.now_ms, today=self._today)
+            facts, record = read_for_planning(
+                reader, policy, self._records, now_ms=request.now_ms, today=self._today, options=request.options
+            )
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
         except MaintainerError as error:
             plan = problem_plan(policy, error)
