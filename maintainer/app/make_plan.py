@@ -21,6 +21,7 @@ from maintainer.journal.records import record_key, table_records
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.planning.planner import PlanOptions, assemble, horizon_to_read, plan_table, problem_plan
+from maintainer.policy.identity import same_locations
 from maintainer.policy.resolved import ResolvedPolicy
 
 
@@ -157,18 +158,17 @@ def each_table_once(plans: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
     Two spellings of a path are found without looking (policy/identity.py); a catalog name and a path, or two
     names of one table, only here, where the table's own id and place are known.
     """
-    places: dict[str, list[TablePlan]] = {}
-    for plan in plans:
-        if plan.observed is not None:
-            places.setdefault(record_key(plan.observed.table_id, plan.observed.location), []).append(plan)
-    twice = {plan.ref: same for same in places.values() if len(same) > 1 for plan in same}
-    return tuple(_named_twice(plan, twice[plan.ref]) if plan.ref in twice else plan for plan in plans)
+    locations = {plan.ref.identifier: plan.observed.location for plan in plans if plan.observed is not None}
+    same = {identifier: group for group in same_locations(locations) for identifier in group}
+    files = {plan.ref.identifier: plan.policy_file for plan in plans}
 
+    def checked(plan: TablePlan) -> TablePlan:
+        others = [one for one in same.get(plan.ref.identifier, ()) if one != plan.ref.identifier]
+        if not others:
+            return plan
+        listed = ", ".join(f"{one} ({files[one]})" for one in others)
+        what = f"two policies name the same table: this one and {listed}"
+        problem = Problem("T406", what, plan.policy_file, "keep one of the policies; until then nothing is done to it")
+        return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
 
-def _named_twice(plan: TablePlan, same: Sequence[TablePlan]) -> TablePlan:
-    others = ", ".join(f"{other.ref} ({other.policy_file})" for other in same if other.ref != plan.ref)
-    what = f"two policies name the same table: this one and {others}"
-    problem = Problem(
-        "T406", what, plan.policy_file, "keep one of the policies; nothing is done to the table until then"
-    )
-    return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
+    return tuple(checked(plan) for plan in plans)

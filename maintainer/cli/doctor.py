@@ -67,7 +67,7 @@ def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
             raise
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
-    locations.extend(policy.table.identifier for policy in project.policies)
+    locations.extend(policy.table.location for policy in project.policies)
     yield Check("project", Status.OK, f"{project.root}: {len(locations)} tables with a policy of their own")
 
 

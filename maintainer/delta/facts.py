@@ -70,7 +70,7 @@ class DeltaTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def _open(self, ref: TableRef) -> tuple[JavaObject, JavaObject]:
-        log = self._jvm.log_of_path(ref.identifier) if ref.is_path else self._log_of_name(ref)
+        log = self._jvm.log_of_path(ref.location) if ref.is_path else self._log_of_name(ref)
         storage = TableStorage(self._jvm, log)
         if storage.status(storage.root_uri) is None:
             raise TableError(

@@ -111,7 +111,7 @@ class VacuumReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One Great Expectations result. ``outcome`` is ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check)."""
+    """One Great Expectations result: ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check)."""
 
     expectation: str
     outcome: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-PartitionValues = tuple[tuple[str, "str | None"], ...]
+PartitionValues = tuple[tuple[str, str | None], ...]
 """``(column, value)`` in the table's partition column order, logical names, values as the log serializes them."""
 
 
@@ -17,15 +17,22 @@ PartitionValues = tuple[tuple[str, "str | None"], ...]
 class TableRef:
     """A table as a policy names it: a catalog name, or a path or URI.
 
-    ``identifier`` is what messages show. A path is anything with a slash or a URI scheme.
+    ``identifier`` is what people, plans and the ledger call it: a path below the project is relative to it, so that
+    it is the same in every clone. ``path`` is where such a table is; None where the identifier says it itself.
     """
 
     identifier: str
+    path: str | None = None
 
     @property
     def is_path(self) -> bool:
-        """Whether the identifier is a path or URI and not a catalog name."""
-        return "/" in self.identifier or "\\" in self.identifier
+        """Whether this is a path or URI and not a catalog name."""
+        return self.path is not None or "/" in self.identifier or "\\" in self.identifier
+
+    @property
+    def location(self) -> str:
+        """What the engine opens: a catalog name, an absolute path or a URI."""
+        return self.path or self.identifier
 
     def __str__(self) -> str:
         return self.identifier

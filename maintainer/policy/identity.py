@@ -35,7 +35,12 @@ def table_ref(written: str, root: Path) -> TableRef:
         written = by_path[1].replace("``", "`")
     if not TableRef(written).is_path:
         return TableRef(written)
-    return TableRef(absolute_path(written, root))
+    path = absolute_path(written, root)
+    below = path.removeprefix(f"{os.fspath(root)}/")
+    if below == path:
+        return TableRef(path)
+    # One part alone would read like a catalog name.
+    return TableRef(below if "/" in below else f"./{below}", path)
 
 
 def absolute_path(written: str, root: Path) -> str:
@@ -64,7 +69,7 @@ def name_parts(identifier: str) -> tuple[str, ...]:
 def plain_name(ref: TableRef) -> str:
     """Return what globs are matched against: a path as it is, a name without back-ticks and session catalog."""
     if ref.is_path:
-        return ref.identifier
+        return ref.location
     parts = name_parts(ref.identifier)
     if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
         parts = parts[1:]
@@ -77,7 +82,7 @@ def identity(ref: TableRef) -> str:
     Spark's names do not depend on case; a name of one part is in the schema ``default``.
     """
     if ref.is_path:
-        scheme, colon, rest = ref.identifier.partition(":")
+        scheme, colon, rest = ref.location.partition(":")
         return f"path:{_ONE_STORE.get(scheme, scheme)}{colon}{rest}"
     name = plain_name(ref).lower()
     return f"name:{name}" if "." in name else f"name:default.{name}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
+from maintainer.model.table import TableRef
 from maintainer.policy.project import PolicyErrors, load_project
 from tests.projects import complaints, loaded, write_project
 
@@ -32,7 +33,7 @@ def test_two_files_for_one_table_are_an_error_in_any_spelling(tmp_path: Path, on
 def test_a_path_below_the_project_and_its_absolute_form_are_one_table(tmp_path: Path) -> None:
     project = loaded(tmp_path, {"policies/a.yml": "table: lake/x\n", "policies/b.yml": f"table: {tmp_path}/lake/x\n"})
     assert complaints(project) == ["policies/b.yml:2:8 P350"]
-    assert project.tables[0].ref.identifier == f"{tmp_path}/lake/x"
+    assert project.tables[0].ref == TableRef("lake/x", f"{tmp_path}/lake/x")
 
 
 def test_different_tables_are_different(tmp_path: Path) -> None:

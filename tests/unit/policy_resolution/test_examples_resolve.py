@@ -33,7 +33,7 @@ IDEAS = {
     "demo.migrating": ("suspend.reason", "the table moves to another bucket"),
     "demo.facts": ("optimize.max_threads", 12),
     "bronze.clicks": ("optimize.max_file_size_bytes", 512 << 20),
-    f"{ROOT}/lake/by_path": ("table.is_path", True),
+    "lake/by_path": ("table.is_path", True),
 }
 
 
@@ -91,7 +91,7 @@ STEPS = {
     "demo.migrating": [],  # suspended
     "demo.facts": ["set_properties", "compact", "vacuum"],
     "bronze.clicks": ["set_properties", "compact", "vacuum"],
-    f"{ROOT}/lake/by_path": ["compact"],
+    "lake/by_path": ["compact"],
 }
 
 
