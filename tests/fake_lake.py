@@ -158,6 +158,10 @@ class FakeLake:
 
         self._hooks.setdefault(station, []).append((table, counted))
 
+    def clear_hooks(self) -> None:
+        """Nothing happens at any station any more."""
+        self._hooks.clear()
+
     def reach(self, station: str, where: Station) -> None:
         """Call the hooks of a station."""
         for table, hook in self._hooks.get(station, ()):

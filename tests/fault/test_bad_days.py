@@ -1,0 +1,107 @@
+"""One table sick, the other not; a ledger that cannot be written; a time limit that cancels Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deltalake
+import pytest
+
+from maintainer.delta.ledger_table import LedgerTable
+from maintainer.delta.rewrite import WrittenFile
+from maintainer.delta.session import SessionLease
+from maintainer.delta.storage import TableStorage
+from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.execution.fleet import FleetBounds, run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger import read_pending
+from maintainer.model.outcome import RunOutcome
+from maintainer.model.plan import Plan, Problem
+from maintainer.model.table import TableRef
+from maintainer.verification.checks import GreatExpectationsVerifier
+from tests.builders import NOW_MS
+from tests.delta_tables import compaction
+from tests.fake_lake import PlainVerifier, plan_all, plan_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("bad-days") as worker:
+        yield worker
+
+
+def small_table(spark: SparkSession, path: Path) -> str:
+    spark.range(100).repartition(3).write.format("delta").save(str(path))
+    return str(path)
+
+
+def plan_tables(engine: DeltaTableEngine, *paths: str, timeout_seconds: int = 60) -> Plan:
+    facts = [engine.reader.facts(TableRef(path)) for path in paths]
+    return plan_all(*(plan_for(one, compaction(one)[0], timeout_seconds=timeout_seconds) for one in facts))
+
+
+def statuses(outcome: RunOutcome) -> dict[str, str]:
+    return {Path(table.ref.identifier).name: table.status.value for table in outcome.tables}
+
+
+def test_two_tables_at_once_one_of_them_sick_and_no_place_for_the_ledger(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    sick, well = small_table(spark, lake / "sick"), small_table(spark, lake / "well")
+    plan = plan_tables(engine, sick, well)
+    lost = next((lake / "sick").glob("*.parquet"))
+    lost.unlink()
+    (lake / "ledger").write_text("a file is in the way")
+    journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
+    problems: list[Problem] = []
+    outcome = run_fleet(
+        plan, DeltaEngine(lease), journal=journal, verifier=GreatExpectationsVerifier(), bounds=FleetBounds(jobs=2),
+        ledger=LedgerTable(spark, str(lake / "ledger")), on_problem=problems.append,
+    )  # fmt: skip
+
+    assert statuses(outcome) == {"sick": "failed", "well": "done"}
+    error = outcome.tables[0].steps[0].error
+    assert error is not None
+    assert not error.code.startswith("E699"), error
+    assert deltalake.DeltaTable(sick).version() == 0
+    assert sorted(deltalake.DeltaTable(well).to_pyarrow_table()["id"].to_pylist()) == list(range(100))
+    (problem,) = problems
+    assert "the ledger could not be written" in problem.what
+    waiting = read_pending(journal.folder.path / "ledger_pending.jsonl")
+    assert [(Path(row.table).name, row.status) for row in waiting] == [("sick", "failed"), ("well", "succeeded")]
+
+    # The next run has a ledger again, and takes them along.
+    (lake / "ledger").unlink()
+    later = Journal.open(lake / ".maintainer" / "runs", "20261121T220001Z-0000", lambda: NOW_MS)
+    ledger = LedgerTable(spark, str(lake / "ledger"))
+    run_fleet(plan_all(), DeltaEngine(lease), journal=later, verifier=GreatExpectationsVerifier(), ledger=ledger)
+    assert sorted(row.status for row in ledger.rows()) == ["failed", "succeeded"]
+
+
+def test_a_table_over_its_time_is_cancelled_and_nothing_of_it_is_committed(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = small_table(spark, lake / "slow")
+
+    def slow_storage(storage: TableStorage, written: list[WrittenFile]) -> None:
+        time.sleep(3)
+
+    journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
+    outcome = run_fleet(
+        plan_tables(engine, path, timeout_seconds=1), DeltaEngine(lease, between_write_and_proof=slow_storage),
+        journal=journal, verifier=PlainVerifier(),
+    )  # fmt: skip
+    (table,) = outcome.tables
+    assert statuses(outcome) == {"slow": "failed"}
+    assert table.steps[0].error is not None
+    assert table.steps[0].error.code == "C711"
+    assert deltalake.DeltaTable(path).version() == 0
+    assert len(list(Path(path).glob("*.parquet"))) == 3  # what was written is removed again

@@ -1,0 +1,51 @@
+"""A process that compacts a table and is killed at a point: ``python -m tests.fault.victim TABLE RUNS_DIR POINT``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from maintainer.delta.session import SessionOptions, open_session
+from maintainer.delta.table_engine import DeltaEngine
+from maintainer.execution.fleet import run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.model.table import TableRef
+from tests.builders import NOW_MS
+from tests.delta_tables import compaction
+from tests.fake_lake import PlainVerifier, plan_all, plan_for
+
+POINTS = ("after intent", "before result")
+
+
+def die(*_: object, **__: object) -> NoReturn:
+    """End like a machine that lost its power."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("SIGKILL cannot be survived")
+
+
+def main(table: str, runs_dir: str, point: str) -> None:
+    """Run the compaction; die at the point."""
+    journal = Journal.open(Path(runs_dir), "20261121T210000Z-dead", lambda: NOW_MS)
+    written = journal.intent
+
+    def intent_then_die(*args: object, **kwargs: object) -> None:
+        written(*args, **kwargs)  # type: ignore[arg-type]
+        die()
+
+    if point == "after intent":
+        journal.intent = intent_then_die  # type: ignore[method-assign]
+    else:
+        journal.result = die  # type: ignore[method-assign]
+    with open_session(SessionOptions(master="local[2]", app_name="victim", quick=True)) as lease:
+        engine = DeltaEngine(lease)
+        with engine.worker("planner") as worker:
+            facts = worker.reader.facts(TableRef(table))
+        step, _ = compaction(facts)
+        run_fleet(plan_all(plan_for(facts, step)), engine, journal=journal, verifier=PlainVerifier())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
