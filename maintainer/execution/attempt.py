@@ -21,6 +21,7 @@ from maintainer.errors import (
 from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import TableControl
 from maintainer.journal.intents import Fate
+from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.table import TableFacts
@@ -133,7 +134,3 @@ def problem_of(error: BaseException) -> Problem:
         return Problem(error.code, f"{error.what}{found}", error.where, error.help)
     text = " ".join(str(error).split())[:500]
     return Problem(BUG_CODE, f"a bug of ours: {type(error).__name__}: {text}", help="report it with traceback.txt")
-
-
-BUG_CODE = "E699"
-"""An exception that we did not foresee. The table ends, the run goes on, the exit code is 70."""

@@ -1,6 +1,6 @@
 """What a process ends with, worked out from what happened. Pure, so that every front end says the same.
 
-Order: a failed verification outranks everything, an interruption outranks failures (the rest was never tried), a
+Order: a failed verification outranks everything, a bug of ours comes next, an interruption outranks failures (the rest was never tried), a
 failure outranks a refusal. A table that yielded to another writer is no failure: nothing is wrong, and the next run
 takes it up again.
 """
@@ -11,6 +11,9 @@ from maintainer.errors import ExitCode
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
 from maintainer.model.plan import Plan
 
+BUG_CODE = "E699"
+"""Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
+
 _FAILED_TABLES = frozenset({TableStatus.FAILED})
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 
@@ -18,7 +21,7 @@ _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INC
 def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
-    5 if a verification failed; 143 if the run was ended by SIGTERM, 130 by anything else (Ctrl-C, a timeout); 1 if a
+    5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by anything else (Ctrl-C, a timeout); 1 if a
     step or a table failed, or the fate of a commit is unknown, or a vacuum left files behind; 4 if a table was
     blocked; else 0.
     """
@@ -26,6 +29,9 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     steps = {step.status for table in outcome.tables for step in table.steps}
     if TableStatus.VERIFY_FAILED in tables or StepStatus.VERIFY_FAILED in steps:
         return ExitCode.VERIFICATION_FAILED
+    problems = [table.problem for table in outcome.tables] + [s.error for table in outcome.tables for s in table.steps]
+    if any(problem is not None and problem.code == BUG_CODE for problem in problems):
+        return ExitCode.BUG
     if outcome.interrupted_by is not None:
         return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
     if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:

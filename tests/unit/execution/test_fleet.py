@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.interruption import StopSwitch
 from maintainer.execution.retry import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.run_folder import RunFolder
+from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
 from maintainer.model.plan import Plan, Problem, Reason, ReasonCode, TablePlan
 from maintainer.model.progress import ProgressEvent, RunFinished, RunStarted, StepHeartbeat, TableFinished, TableStarted
@@ -87,6 +88,7 @@ def test_one_bad_table_never_stops_the_others(run: Run) -> None:
     run.lake.at("write", fail, table="d")
     outcome = run(plan_all(*plans), jobs=2)
     assert by_table(outcome) == {"a": "done", "b": "failed", "c": "done", "d": "failed", "e": "done"}
+    assert exit_code(outcome) is ExitCode.BUG
     assert [run.lake.tables[name].rows for name in "abcde"] == [[1, 2, 3]] * 5
     assert sorted(run.lake.workers) == ["20261121T220001Z-0000-w0", "20261121T220001Z-0000-w1"]
 
