@@ -1,8 +1,8 @@
 """What a process ends with, worked out from what happened. Pure, so that every front end says the same.
 
-Order: a failed verification outranks everything, a bug of ours comes next, an interruption outranks failures (the rest was never tried), a
-failure outranks a refusal. A table that yielded to another writer is no failure: nothing is wrong, and the next run
-takes it up again.
+Order: a failed verification outranks everything, a bug of ours comes next, an interruption outranks failures (the rest
+was never tried), a failure outranks a refusal. A table that yielded to another writer is no failure: nothing is wrong,
+and the next run takes it up again.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INC
 def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
-    5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by anything else (Ctrl-C, a timeout); 1 if a
-    step or a table failed, or the fate of a commit is unknown, or a vacuum left files behind; 4 if a table was
-    blocked; else 0.
+    5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
+    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or the fate of a commit is unknown, or a vacuum
+    left files behind; 4 if a table was blocked; else 0.
     """
     tables = {table.status for table in outcome.tables}
     steps = {step.status for table in outcome.tables for step in table.steps}
