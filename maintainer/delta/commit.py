@@ -171,7 +171,7 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
 def _conflict(job: RewriteJob, error: BaseException, why: str) -> CommitConflict:
     winner = find_winner(job.storage, {one.key for one in job.batch.files}, after_version=int(job.snapshot.version()))
     return CommitConflict(
-        f"Another writer won: {why}" + (f" ({winner})" if winner else ""),
+        f"another writer won: {why}" + (f" ({winner})" if winner else ""),
         where=job.where,
         found=safe_message(error),
         help="nothing was committed and what was written was removed; the next plan takes the new state",

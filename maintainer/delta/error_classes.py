@@ -48,6 +48,10 @@ _GATEWAY_LOSS = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "Connec
 _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 
+NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
+NOT_DELTA_HELP = "remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
     """One throwable: simple class name, error class (or empty), message without stack trace."""
@@ -111,11 +115,11 @@ def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerErr
     innermost = chain[-1].message if chain else ""
     if _STORAGE_FULL.search(text):
         return EnvironmentUnfit(
-            "Storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer retry`"
+            "storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer retry`"
         )
     if _DENIED.search(text) or any(one.type_name in _PERMISSION for one in chain):
         return TableError(
-            "Permission denied on the table's storage",
+            "permission denied on the table's storage",
             code="T405",
             where=where,
             found=innermost,
@@ -126,7 +130,12 @@ def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerErr
 
 def jvm_gone(where: str) -> EnvironmentUnfit:
     """The error for a lost JVM."""
-    return EnvironmentUnfit("The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder")
+    return EnvironmentUnfit(
+        "the Spark JVM has gone",
+        code="E612",
+        where=where,
+        help="see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g",
+    )
 
 
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
@@ -134,9 +143,7 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     if isinstance(error, MaintainerError):
         return error
     if is_gateway_loss(error):
-        return EnvironmentUnfit(
-            "The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder"
-        )
+        return jvm_gone(where)
     chain = describe(error)
     if (storage := storage_error(chain, where)) is not None:
         return storage
@@ -146,18 +153,19 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         one.type_name == "InvalidProtocolVersionException" for one in chain
     ):
         return TableError(
-            "The table needs a feature that this version of Delta does not know",
+            "the table needs a feature that this version of Delta does not know",
             code="T404",
             where=where,
             found=found,
             allowed="features of Delta 4.4.0",
+            help="the table is left as it is; remove it from the policies to silence this",
         )
     if conditions & _NO_SUCH:
-        return TableError("There is no such table", code="T401", where=where, found=found)
+        return TableError("there is no such table", code="T401", where=where, found=found, help=NO_TABLE_HELP)
     if conditions & _NOT_A_TABLE:
-        return TableError("This is not a Delta table", code="T402", where=where, found=found)
+        return TableError("this is not a Delta table", code="T402", where=where, found=found, help=NOT_DELTA_HELP)
     return TableError(
-        "The table's log cannot be read",
+        "the table's log cannot be read",
         code="T403",
         where=where,
         found=found,
@@ -170,9 +178,7 @@ def as_write_error(error: BaseException, where: str) -> MaintainerError | None:
     if isinstance(error, MaintainerError):
         return error
     if is_gateway_loss(error):
-        return EnvironmentUnfit(
-            "The Spark JVM has gone", code="E612", where=where, help="see spark.log in the run folder"
-        )
+        return jvm_gone(where)
     chain = describe(error)
     if is_conflict(chain):
         return CommitConflict("Another writer won", where=where, found=chain[0].message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.error_classes import as_table_error
+from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.removed_files import find_removed_files
 from maintainer.delta.schema_names import logical_names, physical_path_to_logical, stats_columns
@@ -74,34 +74,38 @@ class DeltaTableReader:
         storage = TableStorage(self._jvm, log)
         if storage.status(storage.root_uri) is None:
             raise TableError(
-                "There is no such table: the folder does not exist",
+                "there is no such table: the folder does not exist",
                 code="T401",
                 where=ref.identifier,
-                help="check the path, or remove the policy file",
+                help=NO_TABLE_HELP,
             )
         snapshot = self._jvm.update(log)
         if snapshot.version() < 0:
             raise TableError(
-                "This is not a Delta table: it has no transaction log",
+                "this is not a Delta table: it has no transaction log",
                 code="T402",
                 where=ref.identifier,
                 found=storage.root_uri,
                 allowed="a folder with a _delta_log",
+                help=NOT_DELTA_HELP,
             )
         return log, snapshot
 
     def _log_of_name(self, ref: TableRef) -> JavaObject:
         found = self._jvm.catalog_location(ref.identifier)
         if found is None:
-            raise TableError("There is no such table in the catalog", code="T401", where=ref.identifier)
+            raise TableError(
+                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
+            )
         location, provider, kind = found
         if kind == "VIEW" or provider.lower() != "delta":
             raise TableError(
-                "This is not a Delta table",
+                "this is not a Delta table",
                 code="T402",
                 where=ref.identifier,
                 found="a view" if kind == "VIEW" else f"provider {provider or 'unknown'}",
                 allowed="a table with provider delta",
+                help=NOT_DELTA_HELP,
             )
         return self._jvm.log_at(location)
 

@@ -42,14 +42,14 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
         version = find()
     except BaseException as second:
         raise CommitUnknown(
-            "Whether the commit landed could not be learned: the log cannot be read",
+            "whether the commit landed could not be learned: the log cannot be read",
             where=where,
             found=f"{safe_message(error)}; then {safe_message(second)}",
             help="nothing was removed; the next run looks for the commit in the table's history",
         ) from error
     if version is None and (is_gateway_loss(error) or not isinstance(error, Exception)):
         raise CommitUnknown(
-            "Whether the commit landed could not be learned: the connection broke while it was running",
+            "whether the commit landed could not be learned: the connection broke while it was running",
             where=where,
             found=safe_message(error),
             help="nothing was removed; the next run looks for the commit in the table's history",
@@ -71,7 +71,10 @@ def not_landed(error: Exception, where: str) -> MaintainerError:
         return error
     known = storage_error(describe(error), where)
     return known or CommitNotLanded(
-        "The commit failed and did not land; what was written was removed", where=where, found=message_of(error)
+        "the commit failed and did not land; what was written was removed",
+        where=where,
+        found=message_of(error),
+        help="mend what was found, then run `maintainer retry`; spark.log in the run folder has the whole story",
     )
 
 
@@ -99,9 +102,11 @@ def commit_once(
             if isinstance(error, MaintainerError) or not isinstance(error, Exception):
                 raise
             if is_conflict(describe(error)):
-                raise CommitConflict("Another writer won", where=where, found=message_of(error)) from error
+                raise CommitConflict(
+                    "another writer won", where=where, found=message_of(error), help="plan again"
+                ) from error
             raise not_landed(error, where) from error
     found = version if version is not None else find_stamp(storage, stamp, after_version=before)
     if found is None:
-        raise CommitNotLanded("The commit is not in the log", where=where)
+        raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer retry`")
     return found

@@ -93,8 +93,8 @@ class DeltaJvm:
     def __init__(self, spark: SparkSession) -> None:
         if not hasattr(spark, "_jsparkSession"):
             raise EnvironmentUnfit(
-                "This Spark session has no JVM in this process (Spark Connect)",
-                code="E607",
+                "this Spark session has no JVM in this process (Spark Connect)",
+                code="E620",
                 help="run on a classic session, for example --master local[*]",
             )
         self.spark = spark
@@ -152,13 +152,13 @@ class DeltaJvm:
         """Check that this Delta build has every private method that is called here.
 
         Raises:
-            EnvironmentUnfit: E607, naming the Delta version found and all that is missing.
+            EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
         """
         missing = [f"{name}.{method}/{count}" for name, method, count in REQUIRED if not self._has(name, method, count)]
         if missing:
             raise EnvironmentUnfit(
                 f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",
-                code="E607",
+                code="E633",
                 found=", ".join(missing),
                 allowed="delta-spark 4.4.0",
                 help="pip install delta-spark==4.4.0 and let `maintainer doctor` fetch its JARs",

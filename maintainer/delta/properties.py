@@ -26,7 +26,7 @@ def set_properties(
 
     Raises:
         CommitConflict: C701, the table was replaced, or a property is no longer as the plan saw it.
-        TableError: T407, Delta refuses a property or its value.
+        TableError: T418, Delta refuses a property or its value.
         CommitNotLanded: C702.
         CommitUnknown: C703.
     """
@@ -52,7 +52,7 @@ def set_properties(
             if error.found and "[DELTA_" in error.found:
                 raise TableError(
                     "Delta refuses the table properties",
-                    code="T407",
+                    code="T418",
                     where=where,
                     found=error.found,
                     help="correct the value in the policy",
@@ -69,7 +69,7 @@ def _check_as_planned(configuration: dict[str, str], step: SetPropertiesStep, wh
         found = configuration.get(key)
         if found not in (planned, wanted.get(key)):
             raise CommitConflict(
-                f"The property {key} was changed since it was planned",
+                f"the property {key} was changed since it was planned",
                 where=where,
                 found=str(found),
                 allowed=str(planned),

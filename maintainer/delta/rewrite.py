@@ -175,7 +175,10 @@ class RewriteJob:
             action = json.loads(line)
             if set(action) != {"add"}:
                 raise CommitNotLanded(
-                    "Delta's writer returned something else than added files", where=self.where, found=line[:200]
+                    "Delta's writer returned something else than added files",
+                    where=self.where,
+                    found=line[:200],
+                    help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
                 )
             found.append(WrittenFile(action["add"], self.step.file_tags))
         return found
@@ -216,7 +219,7 @@ class RewriteJob:
             return proof
         self.discard()
         raise VerificationFailed(
-            "What was written does not equal what was read; nothing was committed and the new files were removed",
+            "what was written does not equal what was read; nothing was committed and the new files were removed",
             where=f"{self.where}@{int(self.snapshot.version())}",
             found=f"written: {_figures(proof.written.rows, proof.written.sums)}, statistics say {in_new_log} rows",
             allowed=f"read: {_figures(proof.read.rows, proof.read.sums)}, the log says {proof.rows_in_log} rows",
@@ -275,11 +278,15 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         CommitConflict: C701, another table id, or no table at all.
     """
     if snapshot.version() < 0:
-        raise CommitConflict("The table was dropped since it was planned", where=facts.ref.identifier)
+        raise CommitConflict(
+            "the table was dropped since it was planned",
+            where=facts.ref.identifier,
+            help="plan again, or remove its policy",
+        )
     found = jvm.metadata(snapshot)["id"]
     if found != facts.table_id:
         raise CommitConflict(
-            "The table was dropped and created again since it was planned",
+            "the table was dropped and created again since it was planned",
             where=facts.ref.identifier,
             found=f"table id {found}",
             allowed=f"table id {facts.table_id}",

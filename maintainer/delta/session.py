@@ -148,7 +148,7 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
     if DELTA_EXTENSION not in (context.getConf().get(EXTENSIONS) or ""):
         raise EnvironmentUnfit(
             "the active Spark session was started without Delta",
-            code="E607",
+            code="E632",
             found=f"{EXTENSIONS} = {context.getConf().get(EXTENSIONS) or 'not set'}",
             allowed=DELTA_EXTENSION,
             help="start that session with Delta, or stop it and let maintainer start its own",

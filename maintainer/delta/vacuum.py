@@ -40,7 +40,7 @@ def vacuum(
 
     Raises:
         CommitConflict: C701, the table was replaced, restored or cloned over, or a file is needed again.
-        Refused: A430, a file is younger than the retention allows, or lies outside the table.
+        Refused: A430, a file is younger than the retention allows; A431, it lies outside the table.
         VerificationFailed: V502, a live file that was on storage before is gone after.
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
         CommitUnknown: C703.
@@ -108,7 +108,7 @@ def _check_retention(jvm: DeltaJvm, snapshot: JavaObject, facts: TableFacts, ste
         one.removed_at_ms >= step.removed_before_ms for one in step.files
     ):
         raise Refused(
-            "The plan would delete files that the retention protects",
+            "the plan would delete files that the retention protects",
             code="A430",
             where=facts.ref.identifier,
             found=f"removed before {step.removed_before_ms}",
@@ -123,11 +123,12 @@ def _check_places(storage: TableStorage, facts: TableFacts, planned: Iterable[st
         inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith("_delta_log/")
         if not inside or not _really_below(storage.root_uri, uri):
             raise Refused(
-                "The plan would delete something that is not a data file of the table",
+                "the plan would delete something that is not a data file of the table",
                 code="A431",
                 where=facts.ref.identifier,
                 found=uri,
                 allowed=f"files below {storage.root_uri}, no symlinks",
+                help="plan again; if it comes back, look at who writes to the table's folder and its log",
             )
 
 
@@ -158,7 +159,7 @@ def _check_log(storage: TableStorage, facts: TableFacts, planned: dict[str, Remo
 
 def _yield(facts: TableFacts, why: str, winner: Winner) -> CommitConflict:
     return CommitConflict(
-        f"Nothing was deleted: {why} ({winner})", where=facts.ref.identifier, help="plan again on the new version"
+        f"nothing was deleted: {why} ({winner})", where=facts.ref.identifier, help="plan again on the new version"
     )
 
 
