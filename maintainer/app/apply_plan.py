@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.journal.run_id import new_run_id
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import CompactStep, Plan, TablePlan, ZOrderStep
+from maintainer.model.plan import CompactStep, Plan, Problem, TablePlan, ZOrderStep
 from maintainer.model.progress import ProgressSink
 from maintainer.model.table import TableRef
 from maintainer.model.wire import to_json
@@ -28,13 +28,17 @@ from maintainer.verification.checks import GreatExpectationsVerifier
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan."""
+    """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan.
+
+    ``on_problem`` is told of what went wrong beside the tables, such as a ledger that could not be written.
+    """
 
     jobs: int = 1
     fail_fast: bool = False
     max_failures: int | None = None
     timeout_seconds: float | None = None
     on_event: ProgressSink | None = None
+    on_problem: Callable[[Problem], None] = lambda problem: None
 
 
 def open_journal(project: Project, started_at_ms: int) -> Journal:
@@ -148,6 +152,7 @@ def apply_plan(
         bounds=bounds,
         on_event=request.on_event,
         ledger=ledger,
+        on_problem=request.on_problem,
     )
 
 

@@ -168,7 +168,7 @@ def each_table_once(plans: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
             return plan
         listed = ", ".join(f"{one} ({files[one]})" for one in others)
         what = f"two policies name the same table: this one and {listed}"
-        problem = Problem("T406", what, plan.policy_file, "keep one of the policies; until then nothing is done to it")
+        problem = Problem("T409", what, plan.policy_file, "keep one of the policies; until then nothing is done to it")
         return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
 
     return tuple(checked(plan) for plan in plans)

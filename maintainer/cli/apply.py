@@ -30,16 +30,18 @@ from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import select_policies, selection_options
 from maintainer.cli.ticking import ticking
 from maintainer.errors import ExitCode, ProjectError
+from maintainer.journal.durable import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan
+from maintainer.model.plan import Plan, Problem
 from maintainer.model.progress import ProgressSink
 from maintainer.model.results_wire import run_to_json
 from maintainer.model.wire import MAX_PLAN_CHARACTERS, from_json
 from maintainer.planning.planner import PlanOptions as PlanningOptions
 from maintainer.report.github import render_annotations, run_annotations, run_markdown, write_step_summary
 from maintainer.report.junit import render_junit
+from maintainer.report.layout import printable
 from maintainer.report.progress_jsonl import ProgressJsonl
 from maintainer.report.progress_text import ProgressText
 from maintainer.report.run_text import render_run
@@ -157,12 +159,34 @@ def _run(
             return ExitCode.FINDINGS
         with _event_sink(context, request.output, plan) as sink:
             bounds = ApplyRequest(
-                request.jobs, request.fail_fast, request.max_failures, request.timeout_seconds, on_event=sink
+                request.jobs,
+                request.fail_fast,
+                request.max_failures,
+                request.timeout_seconds,
+                on_event=sink,
+                on_problem=_warn,
             )
             outcome = apply_plan(project, engine, plan, journal, opened.ledger_at(project.ledger_location), bounds)
-    (journal.folder.path / "junit.xml").write_text(render_junit(outcome), encoding="utf-8")
+    _keep_junit(journal, outcome)
     _print_outcome(context, outcome, journal, request.output)
     return exit_code(outcome)
+
+
+def _warn(problem: Problem) -> None:
+    """Say what went wrong beside the tables; the run itself does not fail by it."""
+    click.echo(f"warning[{problem.code}]: {printable(problem.what)}", err=True)
+    for label, text in (("-->", problem.where), ("= help:", problem.help)):
+        if text:
+            click.echo(f"  {label} {printable(text)}", err=True)
+
+
+def _keep_junit(journal: Journal, outcome: RunOutcome) -> None:
+    """Write junit.xml beside the results; what is already done does not fail by it."""
+    path = journal.folder.path / "junit.xml"
+    try:
+        write_atomically(path, render_junit(outcome).encode("utf-8", "replace"))
+    except OSError as error:
+        _warn(Problem("E651", f"junit.xml could not be written: {error.strerror or error}", str(path)))
 
 
 def _confirmed() -> bool:

@@ -1,0 +1,66 @@
+"""The README says what is so: its commands, links and exit codes are held against the program."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from maintainer.cli.main import COMMANDS, NOT_YET
+from maintainer.errors import ExitCode
+from maintainer.policy.project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def test_the_table_of_commands_is_the_programs() -> None:
+    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|.*\| (?:yes|no|tries) \|$", README, flags=re.MULTILINE)
+    named = [name.split()[0] for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert named == list(COMMANDS)
+
+
+def test_what_is_not_built_is_said() -> None:
+    sentence = re.search(r"^(`inventory`.*) are not supported yet", README, flags=re.MULTILINE)
+    assert sentence is not None
+    assert sorted(re.findall(r"`(\w+)`", sentence.group(1))) == sorted(NOT_YET)
+
+
+def test_every_exit_code_is_explained() -> None:
+    paragraph = README[README.index("Exit codes:") :].split("\n\n")[0]
+    assert {int(code) for code in re.findall(r"\b(\d{1,3})\b", paragraph)} == {code.value for code in ExitCode}
+
+
+def test_the_two_commands_are_in_the_makefile() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for command in ("demo", "test"):
+        assert f"make {command} " in README
+        assert command in targets
+
+
+def test_the_policy_at_the_top_is_valid(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    assert blocks
+    for number, block in enumerate(blocks):
+        folder = tmp_path / str(number) / "policies"
+        folder.mkdir(parents=True)
+        (folder / "policy.yaml").write_text(block, encoding="utf-8")
+        assert load_project(folder.parent).diagnostics == ()
+
+
+def test_the_demo_is_shown_by_its_real_output() -> None:
+    shown = README[README.index("<!-- demo -->") : README.index("<!-- /demo -->")]
+    for command in ("validate", "explain", "plan --out plan.json", "apply plan.json", "apply", "history", "status"):
+        assert f"$ maintainer {command}" in shown
+    assert "ok: the second `apply` committed nothing" in shown
+    assert "FAILED" not in shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
