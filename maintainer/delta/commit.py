@@ -57,6 +57,7 @@ def commit_rewrite(
     try:
         before_commit(read_version, proof)
         actions = _actions(job)
+        _check_head(job)
     except BaseException:
         job.discard()
         raise
@@ -134,29 +135,40 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         raise not_landed(error, job.where) from error
 
 
+def _check_head(job: RewriteJob) -> JavaObject:
+    """The newest snapshot, if what the proof rests on is unchanged in it.
+
+    Looked at before every attempt: Delta itself would commit across a protocol upgrade, and, since it goes by version
+    numbers, even into a table that was dropped and created again with as many versions.
+
+    Raises:
+        CommitConflict: C701.
+    """
+    before, protocol = job.jvm.metadata(job.snapshot), job.jvm.protocol(job.snapshot)
+    snapshot = job.jvm.update(job.log)
+    check_same_table(job.jvm, job.facts, snapshot)
+    now = job.jvm.metadata(snapshot)
+    for key in ("schemaString", "partitionColumns"):
+        if now[key] != before[key]:
+            raise _conflict(job, "the table's schema or partitioning was changed")
+    if job.jvm.protocol(snapshot) != protocol:
+        raise _conflict(job, "the table's protocol was changed")
+    for key in ("delta.enableRowTracking", "delta.columnMapping.mode"):
+        if now["configuration"].get(key) != before["configuration"].get(key):
+            raise _conflict(job, f"{key} was switched")
+    return snapshot
+
+
 def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
     """Move the job to a fresh snapshot for another attempt, or remove what was written and yield."""
     try:
         if attempts >= MAX_ATTEMPTS:
-            raise _conflict(job, error, f"another writer won {attempts} times")
+            raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
-        planned = job.jvm.metadata(job.snapshot)
-        protocol = job.jvm.protocol(job.snapshot)
-        snapshot = job.jvm.update(job.log)
-        check_same_table(job.jvm, job.facts, snapshot)
-        now = job.jvm.metadata(snapshot)
-        for key in ("schemaString", "partitionColumns"):
-            if now[key] != planned[key]:
-                raise _conflict(job, error, "the table's schema or partitioning was changed")
-        if job.jvm.protocol(snapshot) != protocol:
-            raise _conflict(job, error, "the table's protocol was changed")
-        if now["configuration"].get("delta.enableRowTracking") != planned["configuration"].get(
-            "delta.enableRowTracking"
-        ):
-            raise _conflict(job, error, "row tracking was switched")
+        snapshot = _check_head(job)
         live = job.jvm.live_add_files(snapshot, [one.path for one in job.batch.files])
         if any(one.key not in live for one in job.batch.files):
-            raise _conflict(job, error, "files of the batch were removed or changed")
+            raise _conflict(job, "files of the batch were removed or changed", error)
         txn = job.jvm.start_transaction(job.log, snapshot)
         job.jvm.track_read(txn, job.jvm.seq(job.sources))
         job.snapshot, job.txn = snapshot, txn
@@ -168,11 +180,12 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
         raise not_landed(second, job.where) from second
 
 
-def _conflict(job: RewriteJob, error: BaseException, why: str) -> CommitConflict:
-    winner = find_winner(job.storage, {one.key for one in job.batch.files}, after_version=int(job.snapshot.version()))
+def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
+    keys = {one.key for one in job.batch.files}
+    winner = find_winner(job.storage, keys, after_version=int(job.snapshot.version()))
     return CommitConflict(
         f"another writer won: {why}" + (f" ({winner})" if winner else ""),
         where=job.where,
-        found=safe_message(error),
+        found=safe_message(error) if error is not None else None,
         help="nothing was committed and what was written was removed; the next plan takes the new state",
     )

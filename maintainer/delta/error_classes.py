@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
-from maintainer.errors import CommitConflict, EnvironmentUnfit, MaintainerError, TableError
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError
 
 MAX_CAUSES = 12
 
@@ -115,7 +115,7 @@ def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerErr
     innermost = chain[-1].message if chain else ""
     if _STORAGE_FULL.search(text):
         return EnvironmentUnfit(
-            "storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer retry`"
+            "storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer apply` again"
         )
     if _DENIED.search(text) or any(one.type_name in _PERMISSION for one in chain):
         return TableError(
@@ -173,26 +173,40 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     )
 
 
-def as_write_error(error: BaseException, where: str) -> MaintainerError | None:
-    """Turn an exception met while writing into one of ours; None if it is of no kind that we know."""
+def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerError:
+    """Turn an exception met on the way to a commit (nothing is committed yet) into one of ours.
+
+    Args:
+        error: What was raised.
+        where: The table, for the message.
+        doing: What was being done, as "writing the new files".
+    """
     if isinstance(error, MaintainerError):
         return error
     if is_gateway_loss(error):
         return jvm_gone(where)
     chain = describe(error)
-    if is_conflict(chain):
-        return CommitConflict("Another writer won", where=where, found=chain[0].message)
+    if any(one.condition == "SPARK_JOB_CANCELLED" for one in chain):
+        return Interrupted(
+            f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
+        )
     if (storage := storage_error(chain, where)) is not None:
         return storage
+    innermost = message_of(error)
     if any(one.type_name in _MISSING or "FILE_NOT_EXIST" in one.message for one in chain):
         return TableError(
-            "A data file of the table is missing",
-            code="T406",
+            f"a file was missing while {doing}; nothing was committed",
+            code="T408",
             where=where,
-            found=next((one.message for one in reversed(chain) if one.message), ""),
-            help="the table was damaged before this run; restore the file or repair the table",
+            found=innermost,
+            help="if it is a file of the table, the table was damaged before: see docs/codes.md",
         )
-    return None
+    return CommitNotLanded(
+        f"{doing} failed; nothing was committed",
+        where=where,
+        found=innermost,
+        help="mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story",
+    )
 
 
 def message_of(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from maintainer.delta.error_classes import describe, is_conflict, is_gateway_los
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage import TableStorage
-from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, MaintainerError
+from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.outcome import CommitStamp
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -69,12 +69,16 @@ def not_landed(error: Exception, where: str) -> MaintainerError:
     """The error for a commit that failed for good and is not in the log."""
     if isinstance(error, MaintainerError):
         return error
-    known = storage_error(describe(error), where)
-    return known or CommitNotLanded(
+    chain = describe(error)
+    if any(one.condition == "SPARK_JOB_CANCELLED" for one in chain):
+        return Interrupted(
+            "cancelled while committing; the commit did not land", where=where, help="run `maintainer apply` again"
+        )
+    return storage_error(chain, where) or CommitNotLanded(
         "the commit failed and did not land; what was written was removed",
         where=where,
         found=message_of(error),
-        help="mend what was found, then run `maintainer retry`; spark.log in the run folder has the whole story",
+        help="mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story",
     )
 
 
@@ -108,5 +112,5 @@ def commit_once(
             raise not_landed(error, where) from error
     found = version if version is not None else find_stamp(storage, stamp, after_version=before)
     if found is None:
-        raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer retry`")
+        raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")
     return found

@@ -66,6 +66,7 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("DeltaOperations$VacuumStart", "<init>", 3),
     ("DeltaOperations$VacuumEnd", "<init>", 1),
     ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
+    ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
     ("storage.LogStore", "listFrom", 2),
     ("storage.LogStore", "read", 2),
@@ -186,13 +187,21 @@ class DeltaJvm:
         """A Hadoop path from a percent-encoded URI (as ``TableFacts.location`` is)."""
         return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))
 
+    def hadoop_path(self, text: str) -> JavaObject:
+        """A Hadoop path from text in which nothing is percent-encoded."""
+        return self._jvm.org.apache.hadoop.fs.Path(text)
+
+    def forget_logs(self) -> None:
+        """Drop Delta's cache of logs: the next look at any table reads its log anew."""
+        self._delta.DeltaLog.clearCache()
+
     def log_at(self, uri: str) -> JavaObject:
         """The DeltaLog of the table rooted at a percent-encoded URI."""
         return self._delta.DeltaLog.forTable(self._session, self.path(uri))
 
     def log_of_path(self, text: str) -> JavaObject:
         """The DeltaLog for a path as people write it (nothing is percent-decoded), as Spark reads it."""
-        return self._delta.DeltaLog.forTable(self._session, self._jvm.org.apache.hadoop.fs.Path(text))
+        return self._delta.DeltaLog.forTable(self._session, self.hadoop_path(text))
 
     def catalog_location(self, name: str) -> tuple[str, str, str] | None:
         """(location URI, provider, table type) of a name in the session catalog; None if there is no such table."""
@@ -231,6 +240,8 @@ class DeltaJvm:
     def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``metaData`` action."""
         found: dict[str, Any] = json.loads(snapshot.metadata().json())["metaData"]
+        # A table created without a schema has none in its log.
+        found.setdefault("schemaString", '{"type":"struct","fields":[]}')
         return found
 
     def protocol(self, snapshot: JavaObject) -> dict[str, Any]:
@@ -316,9 +327,10 @@ class DeltaJvm:
 
     def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
         """The operation of VACUUM START with the retention that was applied."""
-        boxed = self._jvm.java.lang.Long.valueOf
-        make = getattr(self._delta, "DeltaOperations$VacuumStart")
-        return make(True, self._option(boxed(str(retention_ms))), table_retention_ms)
+        # Option.apply(n) would hold an Integer for a small number, and Delta unboxes a Long.
+        boxed = self._jvm.java.util.OptionalLong.of(retention_ms)
+        retention = self._jvm.scala.jdk.javaapi.OptionConverters.toScala(boxed)
+        return getattr(self._delta, "DeltaOperations$VacuumStart")(True, retention, table_retention_ms)
 
     def vacuum_end_operation(self, status: str) -> JavaObject:
         """The operation of VACUUM END; the status is COMPLETED or FAILED."""
@@ -351,7 +363,8 @@ class DeltaJvm:
         table = self._delta.catalog.DeltaTableV2.apply(
             self._session, self.path(uri), self.string_map({}), "ALTER TABLE SET TBLPROPERTIES"
         )
-        self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, self.string_map(properties)).run(self._session)
+        valid = self._module("DeltaConfigs$").validateConfigurations(self.string_map(properties))
+        self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, valid).run(self._session)
 
     # -- storage --------------------------------------------------------------------------------------------
 

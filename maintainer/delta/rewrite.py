@@ -14,11 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.delta.error_classes import describe, storage_error
+from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.fingerprint import combine, hashed_columns, sum_expressions
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage import TableStorage
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, VerificationFailed
+from maintainer.delta.winners import find_winner
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, VerificationFailed
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import Proof
 from maintainer.model.plan import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
@@ -50,6 +51,14 @@ class WrittenFile:
         """Rows by its statistics, None without statistics."""
         stats = json.loads(self.add.get("stats") or "{}")
         return None if stats.get("numRecords") is None else int(stats["numRecords"])
+
+    def to_proof_line(self) -> str:
+        """The action for reading the file before it is committed.
+
+        Delta gives row ids at commit and refuses to read a file without; the ids that count are in the file, and a
+        row that lacks one would get an id from this base and not pass the proof.
+        """
+        return json.dumps({"add": {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}}, ensure_ascii=False)
 
     def to_line(self) -> str:
         """The action for the log: a rewrite changes no data."""
@@ -115,15 +124,33 @@ class RewriteJob:
                     where=self.where,
                     help=f"set {key}=false",
                 )
+        try:
+            self._open()
+        except Exception as error:
+            raise as_write_error(error, self.where, "reading the table") from error
+        self.timings.snapshot = time.monotonic() - started
+
+    def _open(self) -> None:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_same_table(self.jvm, self.facts, self.snapshot)
         live = self.jvm.live_add_files(self.snapshot, [one.path for one in self.batch.files])
-        check_all_live(self.facts, self.batch, live)
+        self._check_all_live(live)
         self.sources = [live[one.key] for one in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
-        self.timings.snapshot = time.monotonic() - started
+
+    def _check_all_live(self, live: dict[tuple[str, str], JavaObject]) -> None:
+        gone = [one for one in self.batch.files if one.key not in live]
+        if gone:
+            winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)
+            raise CommitConflict(
+                f"{len(gone)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
+                + (f" ({winner})" if winner else ""),
+                where=self.where,
+                found=f"{gone[0].path} was removed or has other deleted rows now",
+                help="plan again; the rest will be done then",
+            )
 
     def write(self) -> None:
         """Write all bins. On any failure what other bins wrote is removed and the failure is raised.
@@ -158,7 +185,7 @@ class RewriteJob:
         self.timings.write = time.monotonic() - started
         if failures:
             self.discard()
-            raise self._as_failure(failures[0], "writing") from failures[0]
+            raise as_write_error(failures[0], self.where, "writing the new files") from failures[0]
 
     def _write_bin(self, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
         frame = self.jvm.read_files(self.log, self.snapshot, self.jvm.seq(sources), "Optimize")
@@ -183,19 +210,6 @@ class RewriteJob:
             found.append(WrittenFile(action["add"], self.step.file_tags))
         return found
 
-    def _as_failure(self, error: BaseException, doing: str) -> MaintainerError:
-        if isinstance(error, MaintainerError):
-            return error
-        chain = describe(error)
-        known = storage_error(chain, self.where)
-        if known is not None:
-            return known
-        return CommitNotLanded(
-            f"{doing.capitalize()} the new files failed; nothing was committed",
-            where=self.where,
-            found=next((one.message for one in reversed(chain) if one.message), type(error).__name__),
-        )
-
     def prove(self) -> Proof:
         """Read sources and written files again from storage and compare; removes what was written on a mismatch.
 
@@ -211,7 +225,7 @@ class RewriteJob:
             proof = self._measure(started)
         except Exception as error:
             self.discard()
-            raise self._as_failure(error, "proving") from error
+            raise as_write_error(error, self.where, "proving the new files") from error
         self.timings.proof = time.monotonic() - started
         counts = [one.records for one in self.written]
         in_new_log = None if None in counts else sum(count or 0 for count in counts)
@@ -236,7 +250,7 @@ class RewriteJob:
         selected = [f"{text} AS {name}" for text, name in zip(columns.hashes, names, strict=True)]
         sides = source.selectExpr("0 AS side", *selected)
         if self.written:
-            adds = self.jvm.seq(self.jvm.action(one.to_line()) for one in self.written)
+            adds = self.jvm.seq(self.jvm.action(one.to_proof_line()) for one in self.written)
             target = self.jvm.read_files(self.log, self.snapshot, adds, "Verify")
             sides = sides.unionAll(target.selectExpr("1 AS side", *selected))
         from pyspark.sql import functions as F
@@ -291,20 +305,4 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
             found=f"table id {found}",
             allowed=f"table id {facts.table_id}",
             help="plan again",
-        )
-
-
-def check_all_live(facts: TableFacts, batch: Batch, live: dict[tuple[str, str], JavaObject]) -> None:
-    """Refuse if a file of the batch, with its deletion vector, is no longer live.
-
-    Raises:
-        CommitConflict: C701, with the number of files and the first of them.
-    """
-    gone = [one for one in batch.files if one.key not in live]
-    if gone:
-        raise CommitConflict(
-            f"{len(gone)} of {len(batch.files)} files are no longer live as planned: another writer won",
-            where=facts.ref.identifier,
-            found=f"{gone[0].path} was removed or has other deleted rows now",
-            help="plan again; the rest will be done then",
         )

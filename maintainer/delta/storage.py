@@ -6,6 +6,7 @@ Calls cross to the JVM at about 0.1 ms each, so what loops is cut down on the JV
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -37,6 +38,16 @@ def java_quote(path: str) -> str:
     )
 
 
+def one_spelling(uri: str) -> str:
+    """Hadoop says ``file:/x`` in one place and ``file:///x`` in another: the first is ours."""
+    return "file:/" + uri[8:] if uri.startswith("file:///") else uri
+
+
+def local_path(uri: str) -> str:
+    """The path on this machine behind a ``file:`` URI."""
+    return unquote(uri.removeprefix("file:"))
+
+
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One published commit file of a table's log."""
@@ -65,7 +76,7 @@ class TableStorage:
         self._log = log
         self._fs, self._conf = jvm.file_system(log)
         self._root = self._fs.makeQualified(log.dataPath())
-        self._root_uri = str(self._root.toUri().toString()).rstrip("/")
+        self._root_uri = one_spelling(str(self._root.toUri().toString())).rstrip("/")
         self._vectors: dict[tuple[str, str], str] = {}
 
     @property
@@ -77,7 +88,7 @@ class TableStorage:
         """The qualified URI of a path as the log writes it (percent-encoded; relative to the root or absolute)."""
         if not _ABSOLUTE.match(relative):
             return f"{self.root_uri}/{java_quote(unquote(relative))}"
-        return str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString())
+        return one_spelling(str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString()))
 
     def is_below_root(self, uri: str) -> bool:
         """Whether a qualified URI lies strictly below the table's root (by its text; see ``real_path_is_below``)."""
@@ -107,12 +118,14 @@ class TableStorage:
 
     @staticmethod
     def _stored(status: JavaObject) -> StoredFile:
+        uri = one_spelling(str(status.getPath().toUri().toString()))
         return StoredFile(
-            uri=str(status.getPath().toUri().toString()),
+            uri=uri,
             size_bytes=int(status.getLen()),
             modification_time_ms=int(status.getModificationTime()),
             is_dir=bool(status.isDirectory()),
-            is_symlink=bool(status.isSymlink()),
+            # Hadoop's local file system follows links even where it is asked not to.
+            is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
 
     def delete(self, uri: str) -> bool:
@@ -177,5 +190,5 @@ class TableStorage:
         key = (kind, path)
         if key not in self._vectors:
             found = self._jvm.vector_path(kind, path, self._root)
-            self._vectors[key] = str(self._fs.makeQualified(found).toUri().toString())
+            self._vectors[key] = one_spelling(str(self._fs.makeQualified(found).toUri().toString()))
         return self._vectors[key]

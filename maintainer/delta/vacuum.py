@@ -13,14 +13,13 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import unquote
 
 from maintainer.delta.error_classes import message_of
 from maintainer.delta.fate import commit_once
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.removed_files import stored_files
 from maintainer.delta.rewrite import check_same_table
-from maintainer.delta.storage import TableStorage
+from maintainer.delta.storage import TableStorage, local_path
 from maintainer.delta.winners import Winner, removed_key, winner_of
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
@@ -136,8 +135,8 @@ def _really_below(root_uri: str, uri: str) -> bool:
     """On a local disk: whether the folder of a file is below the root after all symlinks are followed."""
     if not root_uri.startswith("file:"):
         return True
-    root = os.path.realpath(unquote(root_uri.removeprefix("file:")))
-    folder = os.path.realpath(os.path.dirname(unquote(uri.removeprefix("file:"))))
+    root = os.path.realpath(local_path(root_uri))
+    folder = os.path.realpath(os.path.dirname(local_path(uri)))
     return os.path.commonpath([root, folder]) == root
 
 

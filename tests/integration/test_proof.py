@@ -1,0 +1,153 @@
+"""Faults planted between write and proof: each is caught, nothing is committed, nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.delta.rewrite import WrittenFile
+from maintainer.delta.session import SessionLease
+from maintainer.delta.storage import TableStorage
+from maintainer.delta.table_engine import DeltaEngine
+from maintainer.errors import CommitNotLanded, VerificationFailed
+from maintainer.model.table import TableRef
+from tests.delta_tables import bytes_of, compaction, no_intent, stamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Fault = Callable[[pa.Table], pa.Table]
+
+
+def _cell(column: str, row: int, value: object) -> Fault:
+    def change(table: pa.Table) -> pa.Table:
+        values: list[Any] = table.column(column).to_pylist()
+        values[row] = value
+        field = table.schema.field(column)
+        return table.set_column(table.schema.get_field_index(column), field, pa.array(values, field.type))
+
+    return change
+
+
+def _swap(table: pa.Table) -> pa.Table:
+    values = table.column("s").to_pylist()
+    values[3], values[4] = values[4], values[3]
+    return _cell("s", 3, values[3])(_cell("s", 4, values[4])(table))
+
+
+def _shift_null(table: pa.Table) -> pa.Table:
+    # Row 2 holds (NULL, 7): moved to (7, NULL), which xxhash64 alone cannot tell apart.
+    return _cell("a", 2, 7)(_cell("b", 2, None)(table))
+
+
+FAULTS: dict[str, Fault] = {
+    "drop a row": lambda table: table.slice(1),
+    "duplicate a row": lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+    "drop one and duplicate another": lambda table: pa.concat_tables([table.slice(1), table.slice(5, 1)]),
+    "change a character": _cell("s", 1, "X"),
+    "swap two values": _swap,
+    "shift a null": _shift_null,
+    "null for empty": _cell("s", 0, None),
+    "minus zero": _cell("d", 0, -0.0),
+    "null moves in an array": _cell("l", 0, [1, None]),
+    "null moves in a struct of a map": _cell("m", 0, [("k", {"x": 1, "y": None})]),
+    "array empty for null": _cell("l", 1, []),
+}
+
+
+def _build(spark: SparkSession, path: Path) -> None:
+    frame = spark.range(8).selectExpr(
+        "cast(id AS INT) id",
+        "if(id = 0, '', concat('s', id)) s",
+        "if(id = 2, NULL, cast(id AS INT)) a",
+        "7 b",
+        "cast(0 AS DOUBLE) d",
+        "if(id = 0, array(NULL, 1), NULL) l",
+        "map('k', named_struct('x', CAST(NULL AS INT), 'y', 1)) m",
+    )
+    frame.repartition(2).write.format("delta").save(str(path))
+
+
+def _rewrite_with(change: Fault, sort: bool = True) -> Callable[[TableStorage, list[WrittenFile]], None]:
+    def plant(storage: TableStorage, written: list[WrittenFile]) -> None:
+        (one,) = written
+        path = Path(storage.uri(one.path).removeprefix("file:"))
+        table = pq.read_table(path)
+        if sort:
+            table = table.take(pc.sort_indices(table, [("id", "ascending")]))
+        pq.write_table(change(table), path)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        # The reader takes the file's size from the log.
+        one.add["size"] = path.stat().st_size
+
+    return plant
+
+
+def test_every_fault_is_caught_and_nothing_is_committed(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    with DeltaEngine(lease).worker("faults") as clean:
+        facts = clean.reader.facts(TableRef(str(path)))
+        before = bytes_of(path)
+        step, batch = compaction(facts)
+        missed = []
+        for name, fault in FAULTS.items():
+            with DeltaEngine(lease, between_write_and_proof=_rewrite_with(fault)).worker("faults") as engine:
+                try:
+                    engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+                    missed.append(name)
+                except VerificationFailed as error:
+                    if error.code != "V501" or "rows, fingerprint" not in (error.found or ""):
+                        missed.append(error.render())
+            assert bytes_of(path) == before, name
+        assert missed == []
+        # Without a fault, in another row order, the same file passes: no false alarm.
+        harmless = _rewrite_with(lambda table: table.take(pa.array(range(len(table)))[::-1]))
+        with DeltaEngine(lease, between_write_and_proof=harmless).worker("faults") as engine:
+            assert engine.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 1
+
+
+def test_statistics_that_lie_and_a_file_that_vanishes(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+
+    def lie(storage: TableStorage, written: list[WrittenFile]) -> None:
+        stats = json.loads(written[0].add["stats"])
+        written[0].add["stats"] = json.dumps({**stats, "numRecords": stats["numRecords"] + 1})
+
+    def vanish(storage: TableStorage, written: list[WrittenFile]) -> None:
+        assert storage.delete(storage.uri(written[0].path))
+
+    for plant, expected in ((lie, VerificationFailed), (vanish, CommitNotLanded)):
+        with DeltaEngine(lease, between_write_and_proof=plant).worker("faults") as engine:
+            facts = engine.reader.facts(TableRef(str(path)))
+            before = bytes_of(path)
+            step, batch = compaction(facts)
+            with pytest.raises(expected):
+                engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+            assert bytes_of(path) == before
+
+
+def test_an_exception_of_the_intent_aborts(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+
+    def refuse(version: int, proof: object) -> None:
+        raise OSError("no space for the intent")
+
+    with DeltaEngine(lease).worker("faults") as engine:
+        facts = engine.reader.facts(TableRef(str(path)))
+        before = bytes_of(path)
+        step, batch = compaction(facts)
+        with pytest.raises(OSError, match="no space"):
+            engine.writer.rewrite(facts, step, batch, stamp(), refuse)
+        assert bytes_of(path) == before

@@ -1,0 +1,216 @@
+"""Deletion: exactly the planned files go, nothing that any version inside the horizon needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.delta.session import SessionLease
+from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.errors import CommitConflict, MaintainerError, Refused
+from maintainer.model.plan import VacuumStep
+from maintainer.model.table import RemovedFile, TableFacts, TableRef
+from tests.delta_tables import compaction, files_on_disk, history, no_intent, spark_rows, stamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DAY_MS = 86_400_000
+NO_RETENTION = "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("vacuum") as worker:
+        yield worker
+
+
+def _step(files: tuple[RemovedFile, ...], *, before_ms: int | None = None, seconds: int = 0) -> VacuumStep:
+    return VacuumStep(files, before_ms or int(time.time() * 1000), seconds, "vacuum.retention", ())
+
+
+def _compacted(spark: SparkSession, engine: DeltaTableEngine, path: Path, properties: str) -> TableFacts:
+    """Three small files compacted into one: three removed files."""
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, p STRING) USING delta PARTITIONED BY (p) {properties}")
+    for start in (0, 10, 20):
+        frame = spark.range(start, start + 10).selectExpr("id", "'a b' p")
+        frame.coalesce(1).write.format("delta").mode("append").save(str(path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    return engine.reader.facts(facts.ref)
+
+
+def _age(engine: DeltaTableEngine, path: Path, days: int) -> None:
+    """Move everything that the log says, and its files' times, into the past."""
+    shift = days * DAY_MS
+    for log in sorted((path / "_delta_log").glob("*.json")):
+        lines = []
+        for line in log.read_text().splitlines():
+            action = json.loads(line)
+            (body,) = action.values()
+            for key in ("timestamp", "deletionTimestamp", "modificationTime"):
+                if key in body:
+                    body[key] -= shift
+            lines.append(json.dumps(action))
+        log.write_text("\n".join(lines) + "\n")
+    for one in path.rglob("*"):
+        if one.name.endswith(".crc"):
+            one.unlink()
+        elif one.is_file():
+            moment = one.stat().st_mtime - shift / 1000
+            os.utime(one, (moment, moment))
+    engine.jvm.forget_logs()
+
+
+def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    facts = _compacted(spark, engine, path, NO_RETENTION)
+    rows = spark_rows(spark, path)
+    (path / "p=a b" / "untracked.parquet").write_bytes(b"not ours")
+    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    assert len(removed) == 3
+    assert all((one.kind, one.size_bytes > 0) == ("data", True) for one in removed)
+    kept = files_on_disk(path)
+    chosen = removed[:2]
+    calls: list[int] = []
+    receipt = engine.writer.vacuum(facts, _step(chosen), stamp("t/vacuum"), lambda version, _: calls.append(version))
+    assert calls == [facts.version]
+    assert (receipt.num_files_deleted, receipt.remaining) == (2, ())
+    assert receipt.bytes_deleted == sum(one.size_bytes for one in chosen)
+    gone = {one.path.replace("%20", " ") for one in chosen}
+    assert files_on_disk(path) == kept - gone
+    assert spark_rows(spark, path) == rows
+    end, start = history(spark, path, 2)
+    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
+    assert start["userMetadata"] == end["userMetadata"] == stamp("t/vacuum").to_json()
+    assert start["operationMetrics"]["numFilesToDelete"] == "2"
+    assert start["operationMetrics"]["sizeOfDataToDelete"] == str(receipt.bytes_deleted)
+    assert end["operationParameters"] == {"status": "COMPLETED"}
+    assert end["operationMetrics"]["numDeletedFiles"] == "2"
+    assert (receipt.version_before, receipt.version_after) == (facts.version, facts.version + 2)
+    assert not (path / "_delta_log" / "_last_vacuum_info").exists()
+    later = engine.reader.facts(facts.ref)
+    left = engine.reader.removed_files(later, removed_before_ms=int(time.time() * 1000) + 1)
+    assert [one.path for one in left] == [removed[2].path]
+
+
+def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta TBLPROPERTIES "
+        "('delta.enableDeletionVectors' = 'true', 'delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+    )
+    spark.range(20).coalesce(1).write.format("delta").mode("append").save(str(path))
+    for number in (3, 4):
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = {number}")
+    rows = spark_rows(spark, path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    vectors = {one.name for one in path.rglob("deletion_vector*.bin")}
+    assert len(vectors) == 2
+    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    # The data file was removed twice and added again twice: it is live. Only the first vector's file is not needed.
+    assert [one.kind for one in removed] == ["deletion_vector"]
+    receipt = engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+    assert receipt.num_files_deleted == 1
+    assert len({one.name for one in path.rglob("deletion_vector*.bin")}) == 1
+    assert spark_rows(spark, path) == rows
+
+
+def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    facts = _compacted(spark, engine, path, "")
+    now_ms = int(time.time() * 1000)
+    assert engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS) == ()
+    with pytest.raises(Refused) as caught:
+        engine.writer.vacuum(facts, _step((), before_ms=now_ms - 6 * DAY_MS), stamp(), no_intent)
+    assert caught.value.code == "A430"
+    # A remover that began 20 days ago and committed just now: readers needed the files until just now.
+    log = path / "_delta_log" / f"{facts.version:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "remove" in action:
+            action["remove"]["deletionTimestamp"] -= 20 * DAY_MS
+    log.write_text("\n".join(map(json.dumps, actions)) + "\n")
+    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    engine.jvm.forget_logs()
+    assert engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS) == ()
+    _age(engine, path, 10)
+    facts = engine.reader.facts(facts.ref)
+    removed = engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS)
+    assert len(removed) == 3
+    step = _step(removed, before_ms=now_ms - 7 * DAY_MS, seconds=7 * 86_400)
+    assert engine.writer.vacuum(facts, step, stamp(), no_intent).num_files_deleted == 3
+    assert spark.read.format("delta").load(str(path)).count() == 30
+
+
+def test_a_restore_in_between_stops_the_deletion(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    facts = _compacted(spark, engine, path, NO_RETENTION)
+    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    key = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+    spark.conf.set(key, "false")
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {facts.version - 1}")
+    spark.conf.unset(key)
+    before = files_on_disk(path)
+    with pytest.raises(CommitConflict, match="RESTORE"):
+        engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+    # Also with facts that already know the restored version: the files are live again.
+    restored = engine.reader.facts(facts.ref)
+    assert not {one.path for one in restored.files} & {
+        one.path for one in engine.reader.removed_files(restored, removed_before_ms=int(time.time() * 1000) + 1)
+    }
+    with pytest.raises(CommitConflict, match="live again"):
+        engine.writer.vacuum(restored, _step(removed), stamp(), no_intent)
+    assert files_on_disk(path) == before
+
+
+def test_nothing_outside_the_table_and_nothing_behind_a_symlink(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    facts = _compacted(spark, engine, path, NO_RETENTION)
+    outside = lake / "precious"
+    outside.mkdir()
+    (outside / "x.parquet").write_bytes(b"precious")
+    (path / "link").symlink_to(outside)
+    log = facts.version
+    for bad in (f"file:{outside}/x.parquet", "../precious/x.parquet", "link/x.parquet", f"_delta_log/{log:020d}.json"):
+        with pytest.raises(MaintainerError) as caught:
+            engine.writer.vacuum(facts, _step((RemovedFile(bad, 1, 1),)), stamp(), no_intent)
+        assert caught.value.code == "A431", bad
+    assert (outside / "x.parquet").read_bytes() == b"precious"
+    # A link in the place of a removed file is no file of the table.
+    (one, *_) = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    place = path / one.path.replace("%20", " ")
+    place.unlink()
+    place.symlink_to(outside / "x.parquet")
+    left = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    assert one.path not in {other.path for other in left}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs chattr")
+def test_what_will_not_go_is_named(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    import subprocess
+
+    path = lake / "t"
+    facts = _compacted(spark, engine, path, NO_RETENTION)
+    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    stuck = path / removed[1].path.replace("%20", " ")
+    if subprocess.run(["chattr", "+i", str(stuck)], capture_output=True).returncode != 0:
+        pytest.skip("this file system has no immutable files")
+    try:
+        receipt = engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+    finally:
+        subprocess.run(["chattr", "-i", str(stuck)], check=True)
+    assert receipt.num_files_deleted == 2
+    assert [one.split(" (")[0] for one in receipt.remaining] == [removed[1].path]
+    assert receipt.bytes_deleted == removed[0].size_bytes + removed[2].size_bytes

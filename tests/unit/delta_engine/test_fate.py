@@ -1,0 +1,121 @@
+"""The three fates of a commit, and engine failures told apart, without an engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.error_classes import EngineFailure, as_table_error, describe, is_conflict, is_gateway_loss
+from maintainer.delta.fate import not_landed, settle
+from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, TableError
+
+
+class Py4JNetworkError(Exception):
+    """Named as py4j's: what is told apart is the name."""
+
+
+class FakeClass:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def getName(self) -> str:
+        return self._name
+
+
+class FakeThrowable:
+    """What py4j hands over for a Java throwable, as far as we ask it."""
+
+    def __init__(self, name: str, message: str, cause: FakeThrowable | None = None) -> None:
+        self._name, self._message, self._cause = name, message, cause
+
+    def getClass(self) -> FakeClass:
+        return FakeClass(self._name)
+
+    def getMessage(self) -> str:
+        return self._message
+
+    def getCause(self) -> FakeThrowable | None:
+        return self._cause
+
+
+class JavaError(Exception):
+    def __init__(self, throwable: FakeThrowable) -> None:
+        super().__init__("java")
+        self.java_exception = throwable
+
+
+def _java(name: str, message: str, cause: FakeThrowable | None = None) -> JavaError:
+    return JavaError(FakeThrowable(name, message, cause))
+
+
+def test_an_error_after_landing_is_a_landing() -> None:
+    for error in (RuntimeError("hook"), Py4JNetworkError("gone"), KeyboardInterrupt()):
+        assert settle(lambda: 7, error, where="t") == 7
+
+
+def test_an_error_from_the_jvm_and_no_trace_in_the_log_did_not_land() -> None:
+    assert settle(lambda: None, RuntimeError("x"), where="t") is None
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionResetError(), KeyboardInterrupt()])
+def test_a_lost_connection_and_no_trace_is_unknown(error: BaseException) -> None:
+    with pytest.raises(CommitUnknown) as caught:
+        settle(lambda: None, error, where="t")
+    assert (caught.value.code, caught.value.where) == ("C703", "t")
+
+
+def test_a_log_that_cannot_be_read_is_unknown() -> None:
+    def fail() -> int | None:
+        raise OSError("storage is away")
+
+    with pytest.raises(CommitUnknown, match="log cannot be read") as caught:
+        settle(fail, RuntimeError("first"), where="t")
+    assert caught.value.found == "first; then storage is away"
+
+
+def test_failures_are_flattened_with_causes_and_without_stack_traces() -> None:
+    error = _java(
+        "org.apache.spark.SparkException",
+        "[TASK_FAILED] Task failed\n\tat org.apache",
+        FakeThrowable("java.nio.file.NoSuchFileException", "/t/x"),
+    )
+    assert describe(error) == (
+        EngineFailure("SparkException", "TASK_FAILED", "[TASK_FAILED] Task failed"),
+        EngineFailure("NoSuchFileException", "", "/t/x"),
+    )
+
+
+def test_python_conflict_classes_are_known_by_text() -> None:
+    class ConcurrentDeleteReadException(Exception):
+        _desc = "[DELTA_CONCURRENT_DELETE_READ] a concurrent DELETE"
+
+    assert is_conflict(describe(ConcurrentDeleteReadException()))
+    assert is_conflict(describe(_java("io.delta.exceptions.MetadataChangedException", "changed")))
+    assert not is_conflict(describe(_java("java.io.IOException", "broken pipe")))
+    assert is_gateway_loss(Py4JNetworkError())
+    assert not is_gateway_loss(RuntimeError())
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "kind", "code"),
+    [
+        ("o.DeltaAnalysisException", "[DELTA_PATH_DOES_NOT_EXIST] x", TableError, "T401"),
+        ("o.DeltaAnalysisException", "[DELTA_MISSING_DELTA_TABLE] x", TableError, "T402"),
+        ("o.DeltaIllegalStateException", "[DELTA_STATE_RECOVER_ERROR] x", TableError, "T403"),
+        ("o.DeltaUnsupportedTableFeatureException", "[DELTA_UNSUPPORTED_FEATURES_FOR_READ] x", TableError, "T404"),
+        ("o.InvalidProtocolVersionException", "reader 9", TableError, "T404"),
+        ("org.apache.hadoop.security.AccessControlException", "no", TableError, "T405"),
+        ("java.io.FileNotFoundException", "/x (Permission denied)", TableError, "T405"),
+        ("java.io.IOException", "No space left on device", EnvironmentUnfit, "E631"),
+        ("java.lang.IllegalStateException", "odd", TableError, "T403"),
+    ],
+)
+def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: str) -> None:
+    found = as_table_error(_java(name, message), "t")
+    assert (type(found), found.code) == (kind, code)
+
+
+def test_a_failed_commit_says_what_was_found() -> None:
+    found = not_landed(_java("java.io.IOException", "disk on fire"), "t")
+    assert isinstance(found, CommitNotLanded)
+    assert found.found == "disk on fire"
+    assert isinstance(not_landed(_java("java.io.IOException", "Disk quota exceeded"), "t"), EnvironmentUnfit)
