@@ -115,7 +115,11 @@ def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerErr
     innermost = chain[-1].message if chain else ""
     if _STORAGE_FULL.search(text):
         return EnvironmentUnfit(
-            "storage is full", code="E631", where=where, found=innermost, help="free space, then run `maintainer apply` again"
+            "storage is full",
+            code="E631",
+            where=where,
+            found=innermost,
+            help="free space, then run `maintainer apply` again",
         )
     if _DENIED.search(text) or any(one.type_name in _PERMISSION for one in chain):
         return TableError(

@@ -40,7 +40,7 @@ def vacuum(
     Raises:
         CommitConflict: C701, the table was replaced, restored or cloned over, or a file is needed again.
         Refused: A430, a file is younger than the retention allows; A431, it lies outside the table.
-        VerificationFailed: V502, a live file that was on storage before is gone after.
+        VerificationFailed: V505, a live file that was on storage before is gone after.
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
         CommitUnknown: C703.
     """
@@ -76,7 +76,7 @@ def vacuum(
     if lost:
         raise VerificationFailed(
             f"{len(lost)} live files are gone from storage after the deletion",
-            code="V502",
+            code="V505",
             where=f"{facts.ref.identifier}@{read_version}",
             found=lost[0],
             help="stop all deletion on this storage and restore the files from a backup",

@@ -35,10 +35,8 @@ REWRITABLE_FEATURES: frozenset[str] = frozenset(
         "domainMetadata",
         # A commit's time is inside the commit; Delta writes it.
         "inCommitTimestamp",
-        "inCommitTimestamp-preview",
-        # Forms of the checkpoint; Delta writes it.
+        # A form of the checkpoint; Delta writes it.
         "v2Checkpoint",
-        "v2Checkpoint-preview",
         # Restricts clean-up of old log files, which we never do.
         "checkpointProtection",
         # Partition columns are also in the data files; Delta's writer looks at it.
