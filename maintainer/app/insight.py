@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.make_plan import TableLook
-from maintainer.errors import MaintainerError, ProjectError
+from maintainer.errors import MaintainerError
+from maintainer.journal.durable import unreadable
 from maintainer.journal.ledger import LedgerRow, rows_of
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.insight import HistoryRow, StatusRow
@@ -42,14 +43,12 @@ def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
     A folder without ``results.json`` is a run that never came to a step; it is passed over.
 
     Raises:
-        ProjectError: E641, the folder of runs cannot be listed.
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
     try:
         folders = run_folders(runs_dir)
     except OSError as error:
-        raise ProjectError(
-            f"the run folders cannot be read: {error.strerror or error}", code="E641", where=str(runs_dir)
-        ) from error
+        raise unreadable(runs_dir, error) from error
     for folder in reversed(folders[-MAX_RUNS_READ:]):
         results, plan = folder.path / "results.json", folder.path / "plan.json"
         if not results.is_file() or not plan.is_file():
@@ -74,7 +73,7 @@ def history_rows(
         limit: At most so many rows.
 
     Raises:
-        ProjectError: E641, the folder of runs cannot be listed.
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
     rows: list[HistoryRow] = []
     unread: list[str] = []
@@ -162,7 +161,7 @@ def status_row(look: TableLook, past: Sequence[HistoryRow]) -> StatusRow:
 
 def _state(plan: TablePlan, last: HistoryRow | None) -> str:
     if plan.problem is not None:
-        return "unsupported" if plan.problem.code == "T404" else "problem"
+        return "unsupported" if plan.problem.code in _UNSUPPORTED else "problem"
     codes = {reason.code for reason in plan.blocked}
     if ReasonCode.QUARANTINED in codes:
         return "quarantined"
@@ -189,6 +188,9 @@ def _next(plan: TablePlan, last: HistoryRow | None) -> str:
     waits = next((left.reason.text for left in plan.left_alone if left.reason.code in _WAITING), None)
     return waits or "nothing to do"
 
+
+_UNSUPPORTED = frozenset({"T404", "T406", "T407"})
+"""Codes of tables that this version cannot maintain, whatever the policy says."""
 
 _WAITING = frozenset({ReasonCode.SUSPENDED, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NOT_DUE, ReasonCode.NOT_WORTH_IT})
 

@@ -260,7 +260,12 @@ def _read_plan(path: Path) -> Plan:
     """
     try:
         if path.stat().st_size > 4 * MAX_PLAN_CHARACTERS:
-            raise ProjectError("the plan file is too large to be a plan of ours", code="E642", where=str(path))
+            raise ProjectError(
+                "the plan cannot be read: it is too large to be a plan of ours",
+                code="E642",
+                where=str(path),
+                help="`maintainer plan --out FILE` makes one",
+            )
         return from_json(path.read_text(encoding="utf-8"), where=str(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

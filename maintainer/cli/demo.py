@@ -85,7 +85,13 @@ def working_directory(folder: Path) -> Iterator[None]:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise EnvironmentUnfit("the demo's folder cannot be entered", code="E663", where=str(folder)) from error
+        raise EnvironmentUnfit(
+            "the demo's folder cannot be entered",
+            code="E663",
+            where=str(folder),
+            found=error.strerror or str(error),
+            help="name another one: maintainer demo --dir FOLDER",
+        ) from error
     try:
         yield
     finally:

@@ -57,7 +57,7 @@ def _write_new(path: Path, content: str) -> None:
     except OSError as error:
         raise ProjectError(
             f"a file cannot be written: {error.strerror or error}",
-            code="E618",
+            code="E640",
             where=str(path),
             help="check that the folder can be written and is empty",
         ) from error

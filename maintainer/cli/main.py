@@ -166,7 +166,7 @@ def _report_bug(error: Exception, args: list[str]) -> str:
         f"a bug in maintainer: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
         code="E699",
         where=place,
-        help="nothing half-done is hidden: tables are only changed by whole commits. Report it with this file.",
+        help="tables are only changed by whole commits, so nothing is half done; report it with this file",
     )
     return bug.render()
 

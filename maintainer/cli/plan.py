@@ -102,7 +102,7 @@ def save(plan: Plan, path: Path) -> None:
         write_atomically(path.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
     except OSError as error:
         raise ProjectError(
-            f"the plan cannot be saved: {error.strerror or error}",
+            f"the plan cannot be written: {error.strerror or error}",
             code="E640",
             where=str(path),
             help="name a file in a folder that exists and that you may write to",

@@ -44,7 +44,10 @@ def command(context: CliContext, key: str | None, which: str, keys: bool, out: P
             out.write_text(schema_text(_FILES[which]), encoding="utf-8")
         except OSError as error:
             raise ProjectError(
-                f"the schema cannot be written: {error.strerror}", where=str(out), help="check the folder"
+                f"the schema cannot be written: {error.strerror or error}",
+                code="E640",
+                where=str(out),
+                help="name a file in a folder that exists and that you may write to",
             ) from error
     else:
         click.echo(schema_text(_FILES[which]), nl=False)

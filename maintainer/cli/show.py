@@ -18,6 +18,8 @@ from maintainer.report.plan_text import PlanOptions, render_plan
 from maintainer.report.run_text import render_run
 from maintainer.report.style import Style
 
+_WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists"
+
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path))
@@ -32,7 +34,9 @@ def command(context: CliContext, file: Path, output: str) -> None:
         try:
             shown = run_from_json(text)
         except ValueError as error:
-            raise ProjectError("not the results of a run", code="E643", where=str(path), found=str(error)) from error
+            raise ProjectError(
+                "not the results of a run", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
+            ) from error
         _show_run(context, shown, path, output)
     else:
         shown = from_json(text, where=str(path))
@@ -69,7 +73,7 @@ def _find(context: CliContext, file: Path) -> Path:
         "there is no such file and no such run",
         code="E643",
         where=str(file),
-        help="name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists",
+        help=_WHAT_CAN_BE_SHOWN,
     )
 
 
@@ -78,4 +82,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ProjectError(f"the file cannot be read: {reason}", code="E642", where=str(path)) from error
+        raise ProjectError(
+            f"the file cannot be read: {reason}", code="E642", where=str(path), help=_WHAT_CAN_BE_SHOWN
+        ) from error

@@ -112,7 +112,10 @@ def _write(lines: Iterable[str], output_file: Path | None) -> None:
             file.writelines(f"{line}\n" for line in lines)
     except OSError as error:
         raise ProjectError(
-            f"the findings cannot be written: {error.strerror}", where=str(output_file), help="check the folder"
+            f"the findings cannot be written: {error.strerror or error}",
+            code="E640",
+            where=str(output_file),
+            help="name a file in a folder that exists and that you may write to",
         ) from error
 
 

@@ -11,8 +11,8 @@ import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.error_classes import as_write_error, describe, is_conflict, message_of
-from maintainer.errors import CommitNotLanded, MaintainerError
+from maintainer.delta.error_classes import as_write_error, describe, is_conflict
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
 from maintainer.journal.ledger import LedgerRow
 
 if TYPE_CHECKING:
@@ -120,8 +120,16 @@ class LedgerTable:
         token.save(self._location)
 
     def _error(self, error: Exception) -> MaintainerError:
-        known = as_write_error(error, self._location)
-        return known or CommitNotLanded("the ledger is not usable", where=self._location, found=message_of(error))
+        known = as_write_error(error, self._location, "using the ledger")
+        if not isinstance(known, CommitNotLanded):
+            return known
+        return EnvironmentUnfit(
+            "the ledger cannot be used",
+            code="E652",
+            where=self._location,
+            found=known.found,
+            help="check `state:` in maintainer.yml; the run folders hold the same rows",
+        )
 
 
 def _values(row: LedgerRow) -> tuple[Any, ...]:

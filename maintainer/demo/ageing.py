@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.demo.files import LOG_FOLDER, commit_files
-from maintainer.errors import ProjectError
 
 _TIMES_MS = {
     "commitInfo": ("timestamp", "inCommitTimestamp"),
@@ -51,19 +50,17 @@ def age_table(table: Path, by: timedelta) -> Aged:
         by: How far back, more than zero.
 
     Raises:
-        ProjectError: When the log has a checkpoint (its times could not be moved), more than 1,000 commits
-            or none, or ``by`` is not positive.
+        ValueError: When the log has a checkpoint (its times could not be moved), more than 1,000 commits
+            or none, or ``by`` is not positive: a bug, for the demo ages only what it built.
     """
     if by <= timedelta(0):
-        raise ProjectError("a table can only be made older", found=str(by))
+        raise ValueError(f"a table can only be made older, not by {by}")
     log = table / LOG_FOLDER
     commits = commit_files(table) if log.is_dir() else []
     if not 0 < len(commits) <= _MAX_COMMITS:
-        raise ProjectError(
-            "this log cannot be aged", where=str(log), found=f"{len(commits)} commits", allowed=f"1 to {_MAX_COMMITS}"
-        )
+        raise ValueError(f"{log} cannot be aged: {len(commits)} commits, and 1 to {_MAX_COMMITS} can be")
     if any(".checkpoint." in path.name or path.name == "_last_checkpoint" for path in log.iterdir()):
-        raise ProjectError("a log with a checkpoint cannot be aged", where=str(log))
+        raise ValueError(f"{log} has a checkpoint and cannot be aged")
 
     for commit in commits:
         lines = commit.read_text(encoding="utf-8").splitlines()

@@ -165,6 +165,7 @@ def _require_room(root: Path) -> None:
             where=str(root),
             found=f"{free_bytes // 2**20} MiB free",
             allowed=f"{NEEDED_BYTES // 2**20} MiB",
+            help="free space, or name another folder: maintainer demo --dir FOLDER",
         )
 
 

@@ -64,7 +64,12 @@ def generator() -> str:
 def check_scale(scale: float) -> None:
     """Refuse scales that would make no sense or take too long; 1 is six million rows of lineitem."""
     if not MIN_SCALE <= scale <= MAX_SCALE:
-        raise ProjectError("the scale is out of range", found=f"{scale:g}", allowed=f"{MIN_SCALE:g} to {MAX_SCALE:g}")
+        raise ProjectError(
+            "the scale is out of range",
+            found=f"{scale:g}",
+            allowed=f"{MIN_SCALE:g} to {MAX_SCALE:g}",
+            help=f"leave --scale out for {DEFAULT_SCALE:g}",
+        )
 
 
 def generate(folder: Path, scale: float) -> None:

@@ -133,4 +133,6 @@ def problem_of(error: BaseException) -> Problem:
         found = f" (found: {error.found})" if error.found else ""
         return Problem(error.code, f"{error.what}{found}", error.where, error.help)
     text = " ".join(str(error).split())[:500]
-    return Problem(BUG_CODE, f"a bug of ours: {type(error).__name__}: {text}", help="report it with traceback.txt")
+    return Problem(
+        BUG_CODE, f"a bug in maintainer: {type(error).__name__}: {text}", help="report it with traceback.txt"
+    )

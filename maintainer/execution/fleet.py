@@ -16,17 +16,18 @@ from maintainer.execution.attempt import problem_of
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext, number_steps
 from maintainer.execution.interruption import StopSwitch, signals_stop
-from maintainer.execution.results import Results
+from maintainer.execution.results import APPLY_AGAIN, Results
 from maintainer.execution.retry import RetryBounds
 from maintainer.execution.settle import belongs_to
+from maintainer.execution.steps import LIFT_HELP
 from maintainer.execution.workers import Crew, Task
-from maintainer.journal.durable import FolderUnwritable
+from maintainer.journal.durable import FolderUnwritable, unreadable
 from maintainer.journal.intents import Intent, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink, flush, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.plan import Plan, Problem, ReasonCode, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table import TableRecord
 from maintainer.verification.result import Verifier
@@ -159,7 +160,7 @@ class _Fleet:
             records = table_records(runs_dir)
             intents = unfinished(runs_dir, except_run=self._context.run_id)
         except OSError as error:
-            raise FolderUnwritable.at(runs_dir, error) from error
+            raise unreadable(runs_dir, error) from error
         tasks = [task for table in self._plan.tables if (task := _task(table, records, intents)) is not None]
         if any(task.plan.steps for task in tasks):
             expectations = {one for task in tasks for one in task.plan.checks.expectations}
@@ -184,7 +185,7 @@ class _Fleet:
         why = context.switch.halt_reason
         for table in self._plan.tables:
             if not self._results.has(table.ref):
-                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help="maintainer retry")
+                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=APPLY_AGAIN)
                 self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
         outcome = self._results.outcome(context.switch.stop_reason)
         try:
@@ -227,10 +228,15 @@ def _without_steps(table: TablePlan) -> TableOutcome:
             return _ended(table, TableStatus.FAILED, table.problem)
         case "blocked":
             reason = table.blocked[0]
-            problem = Problem("A420", "; ".join(one.text for one in table.blocked), reason.origin)
+            quarantined = reason.code is ReasonCode.QUARANTINED
+            code, help_text = ("A411", LIFT_HELP) if quarantined else ("A420", _LIMIT_HELP)
+            problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
             return _ended(table, TableStatus.BLOCKED, problem)
         case _:
             return _ended(table, TableStatus.UP_TO_DATE, None)
+
+
+_LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
 
 
 def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:

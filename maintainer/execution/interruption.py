@@ -105,7 +105,7 @@ class TableControl:
         """
         reason = self.reason
         if reason is not None:
-            raise Interrupted(f"stopped before the next commit: {reason}", code="C711" if self._timed_out else "C710")
+            raise self._interrupted(f"stopped before the next commit: {reason}")
 
     def check_commit(self) -> None:
         """Right before a commit: everything is written and proven, so a mere stop lets it through.
@@ -114,9 +114,12 @@ class TableControl:
             Interrupted: The table was cancelled or given up; committing now would surprise whoever reads the report.
         """
         if self._abandoned or self._reason is not None:
-            raise Interrupted(
-                f"not committed: {self._reason or 'given up'}", code="C711" if self._timed_out else "C710"
-            )
+            raise self._interrupted(f"not committed: {self._reason or 'given up'}")
+
+    def _interrupted(self, what: str) -> Interrupted:
+        if self._timed_out:
+            return Interrupted(what, code="C711", help="raise limits.timeout, or make batches smaller")
+        return Interrupted(what, help="run `maintainer apply` again: what is done is not done twice")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,9 @@ from maintainer.model.plan import Plan, Problem
 from maintainer.model.results_wire import run_to_json
 from maintainer.model.table import TableRef
 
+APPLY_AGAIN = "run `maintainer apply` again: what is done is not done twice"
+"""The way out where a run ended before its tables did."""
+
 
 class Results:
     """Collects outcomes from all threads. Tables that are not done yet are shown as what they would be if we died."""
@@ -72,9 +75,9 @@ class Results:
         if ref in self._done:
             return self._done[ref]
         if ref in self._running:
-            problem = Problem("C712", "the run ended while this table was worked on", help="maintainer retry")
+            problem = Problem("C712", "the run ended while this table was worked on", help=APPLY_AGAIN)
             return TableOutcome(ref, TableStatus.INTERRUPTED, tuple(self._running[ref]), problem, policy_file, owner)
-        problem = Problem("C713", "the run ended before this table was started", help="maintainer retry")
+        problem = Problem("C713", "the run ended before this table was started", help=APPLY_AGAIN)
         return TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
 
     def write(self) -> None:

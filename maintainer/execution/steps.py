@@ -13,6 +13,9 @@ from maintainer.model.progress import Verified
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.verification.result import Verdict, Verification
 
+LIFT_HELP = "look at the run that failed and at the table; docs/codes.md (A411) says how to go on"
+_HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
+
 
 class CheckImpossible(MaintainerError):
     """A commit landed and could not be checked afterwards: neither proven nor wrong."""
@@ -112,7 +115,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     """
     held = worker.context.switch.deletions_held
     if held is not None:
-        raise Interrupted(f"nothing is deleted any more in this run: {held}")
+        raise Interrupted(f"nothing is deleted any more in this run: {held}", code="C715", help=_HELD_HELP)
     worker.control.check()
     _check_all_proven(step, record)
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
@@ -141,10 +144,10 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
     """The gate before deletion: no file goes whose replacement is not proven.
 
     Raises:
-        Refused: A410.
+        Refused: A410 not proven, A411 in quarantine.
     """
     if record.quarantined is not None:
-        raise Refused(f"the table is in quarantine: {record.quarantined}", code="A410")
+        raise Refused(f"the table is in quarantine: {record.quarantined}", code="A411", help=LIFT_HELP)
     unproven = set(record.unproven_versions)
     # A file of which the log no longer says who removed it may be one that an unproven rewrite replaced.
     held = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
@@ -153,7 +156,7 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
             f"{len(held)} files were replaced by a rewrite that is not proven",
             code="A410",
             found=f"version {min(unproven)}",
-            help="maintainer verify TABLE@VERSION proves it after the fact",
+            help="`maintainer apply` checks it again first, and deletes when it is proven",
         )
 
 
@@ -201,7 +204,10 @@ def take_verification(
             )  # fmt: skip
         case Verdict.ERROR:
             if worker.control.reason is not None:
-                raise Interrupted(f"stopped while it was checked: {worker.control.reason}")
+                raise Interrupted(
+                    f"stopped while it was checked: {worker.control.reason}", where=where,
+                    help="the commit stands; nothing is deleted until the next apply has proven it",
+                )  # fmt: skip
             raise CheckImpossible(
                 f"committed and proven, but the check afterwards could not be made: {found.detail}", where=where,
                 help="nothing is deleted from this table until it is proven; the next apply checks again",

@@ -19,7 +19,7 @@ from maintainer.errors import (
 )
 from maintainer.execution.attempt import StepWork, Worker, problem_of
 from maintainer.execution.settle import settle
-from maintainer.execution.steps import run_properties, run_rewrite, run_vacuum, with_protocol
+from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.closed import assert_never
@@ -104,8 +104,7 @@ class _TableRun:
         """A saved plan may be older than the quarantine: nothing is touched until a person has looked."""
         for step in self._plan.steps:
             self._keep(self._skipped(step, why))
-        help_text = "look at the run that failed, then lift the quarantine"
-        problem = Problem("A411", why, self._plan.ref.identifier, help_text)
+        problem = Problem("A411", why, self._plan.ref.identifier, LIFT_HELP)
         return TableOutcome(
             self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
         )

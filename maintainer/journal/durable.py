@@ -44,6 +44,17 @@ class FolderUnwritable(EnvironmentUnfit):
         )
 
 
+def unreadable(path: Path, error: OSError) -> EnvironmentUnfit:
+    """The error (E641) for a folder of runs that cannot be listed, or a record in it that cannot be read."""
+    return EnvironmentUnfit(
+        "the run folders cannot be read",
+        code="E641",
+        where=str(path),
+        found=error.strerror or str(error),
+        help="let this user read the folder; what earlier runs left open is found there",
+    )
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames and new names in the folder durable. Storage that cannot sync a folder is left alone."""
     with contextlib.suppress(OSError):

@@ -223,7 +223,8 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
         for waiting in _waiting(folder):
             problem = _append_pending(waiting, sink) or problem
     except MaintainerError as error:
-        return Problem(error.code, f"the ledger could not be written: {error.what}", error.where, error.help or _LATER)
+        cause = error.what + (f" (found: {error.found})" if error.found else "")
+        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or _LATER)
     except OSError as error:
         return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), _LATER)
     return problem

@@ -53,7 +53,12 @@ def read_schema(facts: TableFacts) -> list[dict[str, Any]]:
             return list(fields)
     except (ValueError, KeyError, TypeError):
         pass
-    raise TableError("the schema in the table's log cannot be read", code="T403", where=at_version(facts))
+    raise TableError(
+        "the schema in the table's log cannot be read",
+        code="T403",
+        where=at_version(facts),
+        help="nothing was changed; compare the _delta_log folder with a backup",
+    )
 
 
 def at_version(facts: TableFacts) -> str:

@@ -264,5 +264,6 @@ def _checks(policy: ResolvedPolicy) -> Checks:
             code="T419",
             where=str(policy.origin("verify.expectations")),
             found=str(error),
+            help="write numbers, text, true, false and lists only",
         ) from error
     return Checks(verify.row_count.value, verify.content.value, verify.files, expectations)

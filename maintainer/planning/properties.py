@@ -63,6 +63,7 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
             where=str(facts.ref),
             found=value,
             allowed="interval 7 days",
+            help=f"set it right: `properties: {{{key}: interval 7 days}}` in its policy",
         )
     return parsed
 
@@ -130,7 +131,12 @@ def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
         origin = str(policy.origin(f"properties.{key}"))
         name = canonical_name(key)
         if name in wanted:
-            raise TableError(f"the property {name} is written twice, in different case", code="T417", where=origin)
+            raise TableError(
+                f"the property {name} is written twice, in different case",
+                code="T417",
+                where=origin,
+                help="remove one of the two",
+            )
         if not same_value(name, property_of(facts, name), value):
             _check_settable(name, value, origin)
         wanted[name] = _drift(facts, name, value, origin)
@@ -167,6 +173,7 @@ def _check_settable(name: str, value: str, origin: str) -> None:
             where=origin,
             found=value,
             allowed="true or false" if boolean_wrong else "interval 7 days",
+            help="correct the value in the policy",
         )
 
 

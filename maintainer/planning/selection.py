@@ -146,9 +146,7 @@ def _where_test(policy: ResolvedPolicy, facts: TableFacts, today: date) -> Calla
 
 
 def _placed(error: PredicateTypeError, where: str) -> TableError:
-    return TableError(
-        error.what, code=error.code, where=where, found=error.found, allowed=error.allowed, help=error.help
-    )
+    return TableError(error.what, code="T410", where=where, found=error.found, allowed=error.allowed, help=error.help)
 
 
 def _newest(partitions: tuple[Partition, ...], facts: TableFacts, number: int) -> frozenset[Any]:

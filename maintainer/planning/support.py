@@ -57,4 +57,5 @@ def check_supported(facts: TableFacts) -> None:
             where=at_version(facts),
             found=f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}",
             allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
+            help="the table is left as it is; remove it from the policies to silence this",
         )

@@ -20,6 +20,7 @@ from maintainer.planning.packing import pack_batches
 from maintainer.planning.selection import has_many_deleted_rows, select_partitions
 from maintainer.policy.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 
+_LEAVE_OUT = "leave it out of optimize.zorder.columns"
 _UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
 
 
@@ -28,7 +29,7 @@ def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today
 
     Raises:
         TableError: T410 ``where``, T411 no such column, T412 a partition column, T413 a column without
-            statistics, T414 a type that has no order, T417 a column twice.
+            statistics, T414 a type that has no order, T420 a column twice.
         NotSupportedYet: E620, ``mode: incremental``.
     """
     optimize = policy.optimize
@@ -141,12 +142,18 @@ def check_zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str
         help="name it in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols",
     )
     if len(set(columns)) < len(columns):
-        raise TableError("a Z-order column is named twice", code="T417", where=where, found=", ".join(zorder.columns))
+        raise TableError(
+            "a Z-order column is named twice",
+            code="T420",
+            where=where,
+            found=", ".join(zorder.columns),
+            help="remove one of the two",
+        )
     return tuple(column.quoted for column in columns)
 
 
 def _refuse(
-    where: str, code: str, what: str, columns: list[FoundColumn], *, types: bool = False, help: str | None = None
+    where: str, code: str, what: str, columns: list[FoundColumn], *, types: bool = False, help: str = _LEAVE_OUT
 ) -> None:
     if not columns:
         return

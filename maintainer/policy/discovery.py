@@ -80,7 +80,12 @@ def find_tests(root: Path) -> tuple[Path, ...]:
     """
     paths = tuple(sorted(_yaml_files(root / POLICY_FOLDER / TEST_FOLDER, root, [])))
     if len(paths) > MAX_FILES:
-        raise ProjectError(f"there are more than {MAX_FILES:,} files of tests", code="E614", where=TEST_FOLDER)
+        raise ProjectError(
+            f"there are more than {MAX_FILES:,} files of tests",
+            code="E614",
+            where=TEST_FOLDER,
+            help="one file may hold up to 200 tests",
+        )
     return paths
 
 
@@ -90,7 +95,12 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
         return
     for count, (parent, folders, files) in enumerate(os.walk(folder, followlinks=False)):
         if count >= MAX_FOLDERS:
-            raise ProjectError(f"there are more than {MAX_FOLDERS:,} folders", code="E614", where=str(folder))
+            raise ProjectError(
+                f"there are more than {MAX_FOLDERS:,} folders",
+                code="E614",
+                where=str(folder),
+                help="keep only policies under policies/, or cut the fleet into several projects",
+            )
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
         for name in files:

@@ -188,6 +188,7 @@ def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> t
     raise PredicateTypeError(
         f"partition column `{name}` has the type {type_name}, which `where` cannot compare",
         allowed="string, integer types, date, timestamp, decimal, float, double, boolean; IS NULL on any type",
+        help="choose the partitions by another partition column",
     )
 
 
@@ -206,6 +207,7 @@ def _mismatch(name: str, type_name: str, value: Value, allowed: str) -> Predicat
         f"partition column `{name}` is {type_name} and cannot be compared with {format_value(value)}",
         found=format_value(value),
         allowed=allowed,
+        help="write the value in the column's own type",
     )
 
 
@@ -216,7 +218,9 @@ def _strict(name: str, what: str, read: Callable[[str], _T | None]) -> Callable[
         value = read(text)
         if value is None:
             raise PredicateTypeError(
-                f"the log has {text!r} in partition column `{name}`, which is not {what}", found=text
+                f"the log has {text!r} in partition column `{name}`, which is not {what}",
+                found=text,
+                help="choose the partitions by another partition column, or leave `where` out",
             )
         return value
 

@@ -58,7 +58,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
             where=document.file if document else str(root),
             found=env,
             allowed=", ".join(sorted(environments)) or "none: maintainer.yml has no `environments:`",
-            help=f"did you mean `{near}`?" if near else None,
+            help=f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out",
         )
     chosen = environments.get(env) or {} if env is not None else {}
     max_bytes, timeout = limits.get("maxBytes"), limits.get("timeout")

@@ -101,7 +101,9 @@ def _from_file(name: str, root: Path) -> list[str]:
         if not path.is_file():
             raise FileNotFoundError(2, "no such file", str(path))
         if path.stat().st_size > MAX_SELECTOR_FILE_BYTES:
-            raise ProjectError("the file of selectors is larger than 1 MiB", code="E622", where=str(path))
+            raise ProjectError(
+                "the file of selectors is larger than 1 MiB", code="E622", where=str(path), help="use globs or tags"
+            )
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
@@ -116,7 +118,13 @@ def _from_file(name: str, root: Path) -> list[str]:
         found.extend(line.partition("#")[0].split())
     nested = [text for text in found if text.startswith("@")]
     if nested:
-        raise ProjectError("a file of selectors names another one", code="E622", where=str(path), found=nested[0])
+        raise ProjectError(
+            "a file of selectors names another one",
+            code="E622",
+            where=str(path),
+            found=nested[0],
+            help="put its lines into this file, or name both on the command line",
+        )
     return found
 
 
@@ -199,7 +207,7 @@ def _answerable(term: Term, context: SelectorContext) -> None:
     helps = {
         Method.STATE: "say what to compare with: `--since REF`, such as `--since origin/main`",
         Method.RESULT: "it needs the last run: use it with `plan`, `apply` or `status`",
-        Method.UNMANAGED: "it needs the catalog: `maintainer inventory`",
+        Method.UNMANAGED: "it needs a look at the catalog, which this version does not have",
     }
     raise ProjectError(
         f"`maintainer {context.command}` cannot select by `{term.text}`",

@@ -37,7 +37,7 @@ _CODE_OF_STATUS = {
     StepStatus.UNKNOWN: "C703",
     StepStatus.YIELDED: "C701",
     StepStatus.INTERRUPTED: "C710",
-    StepStatus.INCOMPLETE: "C702",
+    StepStatus.INCOMPLETE: "C704",
     StepStatus.FAILED: "E600",
 }
 

@@ -50,7 +50,7 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
 
     Raises:
         EnvironmentUnfit: E653, Great Expectations cannot be imported or does not work.
-        ProjectError: P311, an expectation that it does not know, or arguments that it does not take.
+        ProjectError: P316, an expectation that it does not know, or arguments that it does not take.
     """
     pair = Pair("one", "1", "the same", "1")
     probe = validate_pairs((pair,), "preflight")
@@ -69,14 +69,14 @@ def build(expectation: CheckedExpectation) -> object:
     """Make the expectation of the user's that a name and arguments stand for.
 
     Raises:
-        ProjectError: P311, it is not known, its arguments do not fit, or it carries SQL text (a plan runs none).
+        ProjectError: P316, it is not known, its arguments do not fit, or it carries SQL text (a plan runs none).
     """
     arguments = json.loads(expectation.arguments_json)
     sql = sorted(_SQL_ARGUMENTS.intersection(arguments))
     if expectation.type in _SQL_TYPES or sql:
         raise ProjectError(
             "an expectation that carries a query or a condition is not taken",
-            code="P311",
+            code="P316",
             found=f"{expectation.type}({', '.join(sql)})",
             help="a plan holds no SQL text; state the expectation by columns and values",
         )
@@ -86,7 +86,7 @@ def build(expectation: CheckedExpectation) -> object:
     except Exception as error:  # its own error classes, pydantic's, TypeError: all mean the same to a user
         raise ProjectError(
             f"Great Expectations does not take the expectation {expectation.type}",
-            code="P311",
+            code="P316",
             found=_short(error),
             help="names and arguments are those of its gallery; see `maintainer schema verify.expectations`",
         ) from error

@@ -292,7 +292,7 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
     sink.broken = CommitNotLanded("the ledger's storage is read-only")
     outcome = run(plan_all(plan_of(table, compact(table))))
     assert by_table(outcome) == {"a": "done"}
-    assert [problem.code for problem in run.problems] == ["C702"]
+    assert [problem.code for problem in run.problems] == ["E652"]
     assert sink.rows == {}
 
     sink.broken = None

@@ -386,7 +386,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
                 TableRef("crm.leads"),
                 TableStatus.BLOCKED,
                 problem=Problem(
-                    "A410", "would rewrite 812 GiB, limits.maxBytes is 500 GiB", "policies/crm/leads.yml:21"
+                    "A420", "would rewrite 812 GiB, limits.maxBytes is 500 GiB", "policies/crm/leads.yml:21"
                 ),
                 policy_file="policies/crm/leads.yml",
             ),
