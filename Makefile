@@ -76,10 +76,10 @@ $(STAMPS)/venv: | check-python
 
 $(STAMPS)/demo: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with Spark, Delta and the demo's data into $(VENV) (a minute or two, once)"
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]'
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with everything that its tests need into $(VENV) (a minute or two, once)"
-	$(BIN)/python -m pip install --quiet --editable '.[demo]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]' --group dev
 	@touch $@ $(STAMPS)/demo

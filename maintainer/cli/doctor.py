@@ -68,7 +68,7 @@ def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
     locations.extend(policy.table.location for policy in project.policies)
-    yield Check("project", Status.OK, f"{project.root}: {len(locations)} tables with a policy of their own")
+    yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(locations)}")
 
 
 def as_text(checks: Iterable[Check], style: Style) -> str:

@@ -9,7 +9,7 @@ import click
 
 from maintainer import __version__
 
-_PACKAGES = ("pyspark", "delta-spark", "great-expectations", "pyyaml", "jsonschema", "click")
+_PACKAGES = ("pyspark", "delta-spark", "great-expectations", "pyyaml", "click")
 
 
 def _installed(package: str) -> str:

@@ -23,7 +23,7 @@ from maintainer.delta.jars import JARS_VARIABLE, ensure_jars, jar_folder, unfit_
 from maintainer.delta.java import Java, inspect_java
 from maintainer.delta.session import SessionLease, SessionOptions, open_session, worker_session
 from maintainer.delta.session_settings import SLOW_DEFAULTS, slow_settings
-from maintainer.delta.versions import Versions, check_versions, installed
+from maintainer.delta.versions import INSTALL_COMMAND, Versions, check_versions, installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +102,7 @@ def _python() -> Iterator[Check]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     detail = f"Python {version} at {sys.executable}"
     if sys.version_info[:2] < OLDEST_PYTHON:
-        yield Check("python", Status.FAIL, detail, "python3.12 -m venv .venv && .venv/bin/pip install maintainer")
+        yield Check("python", Status.FAIL, detail, "make the environment anew: python3.12 -m venv .venv")
     elif sys.version_info[:2] > NEWEST_PYTHON:
         yield Check("python", Status.WARN, f"{detail}; not tested above 3.13", "use Python 3.10 to 3.13")
     else:
@@ -112,7 +112,7 @@ def _python() -> Iterator[Check]:
 def _packages() -> Iterator[Check]:
     """Great Expectations by its metadata only: importing it takes seconds."""
     version = installed("great-expectations")
-    fix = 'pip install "great-expectations>=1.24,<2"'
+    fix = INSTALL_COMMAND
     if version is None:
         yield Check("great expectations", Status.FAIL, "not installed", fix)
         return

@@ -14,7 +14,11 @@ from maintainer.errors import EnvironmentUnfit
 
 DELTA_VERSION = "4.4.0"
 SPARK_LINE = "4.1"
-INSTALL_COMMAND = f'pip install "pyspark>={SPARK_LINE},<4.2" "delta-spark=={DELTA_VERSION}"'
+INSTALL_COMMAND = "pip install 'maintainer[spark]'"
+"""Takes the releases that belong together: the extra pins them, and pip keeps the maintainer that is installed."""
+
+REPAIR_COMMAND = f'pip install --force-reinstall "pyspark>={SPARK_LINE},<4.2" "delta-spark=={DELTA_VERSION}"'
+"""Names the packages themselves: with the extra, pip would fetch maintainer again from wherever its index is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +112,5 @@ def _mismatch(what: str, spark: str | None, delta: str | None, where: str | None
         where=where,
         found=f"pyspark {spark or 'none'}, delta-spark {delta or 'none'}",
         allowed=f"pyspark {SPARK_LINE}.x with delta-spark {DELTA_VERSION}",
-        help=INSTALL_COMMAND if where is None else f"{INSTALL_COMMAND} --force-reinstall",
+        help=INSTALL_COMMAND if where is None else REPAIR_COMMAND,
     )

@@ -68,7 +68,7 @@ def test_half_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert checks["spark and delta"] == Check(
         "spark and delta", Status.FAIL, "half; found: pyspark none", "pip install x", "E604"
     )
-    assert checks["great expectations"].fix == 'pip install "great-expectations>=1.24,<2"'
+    assert checks["great expectations"].fix == "pip install 'maintainer[spark]'"
 
 
 @pytest.mark.parametrize(

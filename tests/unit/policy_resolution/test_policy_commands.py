@@ -146,7 +146,7 @@ def test_our_hook_and_the_one_of_init_run_the_same_command(tmp_path: Path) -> No
     for hook in (ours, theirs):
         assert hook["entry"].split()[:2] == ["maintainer", "validate"]
         assert hook["pass_filenames"] is False
-        assert hook["language"] == "system"
+        assert hook["language"] == ("python" if hook is ours else "system")
         for path in ("maintainer.yml", "policies/a/b.yaml"):
             assert re.search(hook["files"], path)
     assert read_text((tmp_path / ".pre-commit-config.yaml").read_text(), "x")[1] == []
