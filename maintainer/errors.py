@@ -1,9 +1,11 @@
 """The error tree: every failure a user can meet has a code, an exit code and a way out.
 
 A message says what happened, where (``file:line`` or ``table@version``), what was found, what is allowed and
-what to do. Codes are stable and documented in ``docs/codes.md``: ``Y1xx`` YAML, ``P2xx`` schema, ``P3xx``
+what to do. It begins in lower case unless with a name, and has no full stop at its end. Codes are stable, have one
+meaning each and are documented in ``docs/codes.md``; a test holds both together: ``Y1xx`` YAML, ``P2xx`` schema, ``P3xx``
 meaning, ``T4xx`` found by looking at a table, ``A4xx`` refused before anything was touched, ``V5xx``
-verification, ``E6xx`` the environment (Java, JARs, storage, project), ``C7xx`` the fate of a commit.
+verification, ``E6xx`` the environment (Java, JARs, storage, project), ``C7xx`` the fate of a commit. A class without
+a code of its own is given one each time it is raised.
 """
 
 from __future__ import annotations
@@ -87,7 +89,6 @@ class ProjectError(MaintainerError):
 class EnvironmentUnfit(MaintainerError):
     """Java, Spark, Delta, storage or permissions are not as they must be: nothing ran."""
 
-    default_code = "E601"
     exit_code = ExitCode.USAGE
 
 
@@ -101,14 +102,12 @@ class NotSupportedYet(MaintainerError):
 class Refused(MaintainerError):
     """Refused before anything was touched: a stale or edited plan, a limit, a lease."""
 
-    default_code = "A400"
     exit_code = ExitCode.REFUSED
 
 
 class TableError(MaintainerError):
     """One table cannot be planned or maintained; other tables go on."""
 
-    default_code = "T400"
     exit_code = ExitCode.FINDINGS
 
 

@@ -186,7 +186,9 @@ def _keep_junit(journal: Journal, outcome: RunOutcome) -> None:
     try:
         write_atomically(path, render_junit(outcome).encode("utf-8", "replace"))
     except OSError as error:
-        _warn(Problem("E651", f"junit.xml could not be written: {error.strerror or error}", str(path)))
+        reason = error.strerror or str(error)
+        help_text = "results.json beside it holds the same outcomes"
+        _warn(Problem("E651", f"junit.xml could not be written: {reason}", str(path), help_text))
 
 
 def _confirmed() -> bool:

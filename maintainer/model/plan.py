@@ -16,7 +16,7 @@ from maintainer.model.table import DataFile, PartitionValues, Protocol, RemovedF
 
 
 class ReasonCode(str, enum.Enum):
-    """Why a step is taken, or why something is left alone. A closed set; each has a heading in the docs."""
+    """Why a step is taken, or why something is left alone. A closed set; each has a heading in docs/reasons.md."""
 
     # Why a step is taken.
     PROPERTY_DRIFT = "property_drift"
@@ -39,7 +39,6 @@ class ReasonCode(str, enum.Enum):
     OUTSIDE_WINDOW = "outside_window"
     SUSPENDED = "suspended"
     QUARANTINED = "quarantined"
-    UNSUPPORTED = "unsupported"
     OVER_LIMIT = "over_limit"
     NO_LONGER_LIVE = "no_longer_live"
     LIVE_AGAIN = "live_again"

@@ -26,9 +26,7 @@ from maintainer.report.layout import count, printable, when
 from maintainer.report.style import Symbol
 from maintainer.units import format_duration, format_size
 
-LOUD_REASONS = frozenset(
-    {ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNSUPPORTED, ReasonCode.UNPROVEN_REWRITE}
-)
+LOUD_REASONS = frozenset({ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE})
 """Why a table is left alone though someone may have to act: such tables are always named."""
 
 

@@ -211,7 +211,7 @@ def test_a_bad_expectation_is_refused_before_anything_is_changed(bad: CheckedExp
     gx.preflight((expectation("expect_column_values_to_not_be_null", column="id"),))
     with pytest.raises(ProjectError) as caught:
         gx.preflight((bad,))
-    assert caught.value.code == "P311"
+    assert caught.value.code == "P316"
 
 
 def test_without_great_expectations_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:

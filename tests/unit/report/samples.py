@@ -334,7 +334,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
             Assertion("expect_column_max_to_be_between", "error", 1847, error="column `price` is not in the table"),
         ),
         error=Problem(
-            "V502",
+            "V503",
             "row count changed: v1846 has 812,440,193 rows, v1847 has 812,440,190",
             "policies/sales/orders.yml:38",
             "nothing was vacuumed: v1846 can be restored\nRESTORE TABLE sales.orders TO VERSION AS OF 1846",

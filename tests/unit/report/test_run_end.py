@@ -104,7 +104,7 @@ def test_the_end_of_a_good_run() -> None:
 def test_the_end_of_a_bad_run() -> None:
     assert_golden("run_bad.txt", render_run(bad_run(), run_folder=FOLDER))
     painted = render_run(bad_run(), Style(color=True), run_folder=FOLDER)
-    assert painted.startswith("\x1b[1;31merror[V502]\x1b[0m: sales.orders, compact: ")
+    assert painted.startswith("\x1b[1;31merror[V503]\x1b[0m: sales.orders, compact: ")
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_run(bad_run(), run_folder=FOLDER)
 
 
@@ -174,7 +174,7 @@ def evil_run() -> RunOutcome:
         error=problem,
         note=EVIL,
     )
-    table = TableOutcome(TableRef(EVIL), TableStatus.FAILED, (step,), Problem("T400", EVIL), EVIL, EVIL)
+    table = TableOutcome(TableRef(EVIL), TableStatus.FAILED, (step,), Problem("T401", EVIL), EVIL, EVIL)
     return RunOutcome(EVIL, TEN_PM, 1.0, (table,), EVIL)
 
 
