@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,3 +30,9 @@ def loaded(root: Path, files: Mapping[str, str], env: str | None = None) -> Load
 def complaints(project: LoadedProject) -> list[str]:
     """Return ``file:line:column code`` of every finding."""
     return [f"{d.file}:{d.span.line}:{d.span.column} {d.code}" for d in project.diagnostics]
+
+
+def git(root: Path, *arguments: str) -> None:
+    """Run git in a folder, as somebody."""
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True, timeout=60)

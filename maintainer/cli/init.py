@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
 
 from maintainer.cli.context import CliContext
 from maintainer.cli.init_files import project_files
+from maintainer.cli.init_source import UNKNOWN, requirement_line
 from maintainer.errors import ProjectError
 from maintainer.policy.discovery import POLICY_FOLDER, PROJECT_FILE
 
@@ -35,7 +37,8 @@ def command(context: CliContext, directory: Path | None) -> None:
             help="choose another folder: `maintainer init DIR`",
         )
     kept = []
-    for name, content in project_files().items():
+    requirement = requirement_line()
+    for name, content in project_files(requirement).items():
         if os.path.lexists(root / name):
             kept.append(name)
             continue
@@ -44,8 +47,12 @@ def command(context: CliContext, directory: Path | None) -> None:
             click.echo(f"  + {name}")
     for name in kept:
         click.echo(f"  = {name}   is there already and was left alone{_WORTH_ADDING.get(name, '')}")
-    where = "" if directory is None else f"cd {directory} && "
+    if context.verbosity < 0:
+        return
+    where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "
     click.echo(f"A project with an example policy. Next: {where}maintainer validate, then put in your own tables.")
+    if requirement == UNKNOWN and "requirements.txt" not in kept:
+        click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maintainer import __version__
+from maintainer.cli.init_workflow import WORKFLOW
 from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 
 _PROJECT = """\
@@ -81,84 +81,10 @@ optimize: {maxFileSize: 512MiB}
 vacuum: {retention: 14d, every: 7d}
 """
 
-_WORKFLOW = """\
-# Pull requests: check the policies, and show what they would do. Main: do it.
-#
-# `check` runs anywhere and needs neither Spark nor Java. `plan` and `apply` need a runner that reaches the tables
-# and has Java 17: set the repository variable MAINTAINER_RUNNER to its label, and they run. Name an environment
-# `prod` in the repository's settings to have every apply approved by a person.
-name: maintainer
-
-on:
-  pull_request:
-    paths: ["policies/**", "maintainer.yml", "requirements.txt", ".github/workflows/maintainer.yml"]
-  push:
-    branches: [main]
-  schedule:
-    - cron: "0 1 * * *"
-  workflow_dispatch:
-
-permissions:
-  contents: read
-
-jobs:
-  check:
-    runs-on: ubuntu-latest
-    timeout-minutes: 10
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with: {python-version: "3.12"}
-      - run: pip install -r requirements.txt
-      - run: maintainer validate --strict --tests -o github
-
-  plan:
-    needs: check
-    if: github.event_name == 'pull_request' && vars.MAINTAINER_RUNNER != ''
-    runs-on: ${{ vars.MAINTAINER_RUNNER }}
-    timeout-minutes: 60
-    permissions:
-      contents: read
-      pull-requests: write
-    steps:
-      - uses: actions/checkout@v4
-        with: {fetch-depth: 0}    # state:modified needs the commit to compare with
-      - run: pip install -r requirements.txt
-      - name: Plan what this pull request changes
-        env:
-          BASE: origin/${{ github.base_ref }}
-        run: |
-          maintainer plan -s state:modified --since "$BASE" --allow-empty -o markdown > plan.md
-          cat plan.md >> "$GITHUB_STEP_SUMMARY"
-      - name: Comment on the pull request
-        env:
-          GH_TOKEN: ${{ github.token }}
-          NUMBER: ${{ github.event.pull_request.number }}
-        run: gh pr comment "$NUMBER" --body-file plan.md --edit-last --create-if-none
-
-  apply:
-    needs: check
-    if: github.ref == 'refs/heads/main' && github.event_name != 'pull_request' && vars.MAINTAINER_RUNNER != ''
-    runs-on: ${{ vars.MAINTAINER_RUNNER }}
-    environment: prod
-    concurrency:                  # one at a time, and a run that has begun is never cancelled
-      group: maintainer-apply
-      cancel-in-progress: false
-    steps:
-      - uses: actions/checkout@v4
-      - run: pip install -r requirements.txt
-      - run: maintainer --env prod apply --yes -o github
-      - uses: actions/upload-artifact@v4
-        if: always()
-        with:
-          name: maintainer-run
-          path: .maintainer/runs/
-          if-no-files-found: ignore
-          include-hidden-files: true
-"""
-
 _PRE_COMMIT = """\
-# Checks the policies before every commit: `pre-commit install`. Needs `maintainer` on the PATH, not Spark.
+# Checks the policies before every commit: `pip install -r requirements.txt pre-commit && pre-commit install`.
+# Needs `maintainer` on the PATH, not Spark. Without it there, pre-commit can install it by itself from the
+# repository of maintainer: `repo:` its URL, `rev:` a commit, `hooks: [{id: maintainer-validate}]`.
 repos:
   - repo: local
     hooks:
@@ -185,14 +111,25 @@ _GITIGNORE = """\
 .maintainer/
 """
 
-_REQUIREMENTS = f"""\
-# Where you get it from is yours to say: an index of your own, a wheel, or git+https://...@<commit>
-maintainer=={__version__}
+_REQUIREMENTS = """\
+# Where the workflow installs maintainer from, pinned. Checking policies needs no more than this line; the jobs that
+# plan and apply add the extra `spark` to it.
+# Name the place: a bare `maintainer==0.1` would take whatever package of that name a public index hands out.
+#   maintainer @ git+https://git.example.com/data/maintainer@<full commit id>
+#   maintainer @ https://files.example.com/maintainer-0.1.0-py3-none-any.whl#sha256=<hash>
+# or, from an index of your own and from no other:
+#   --index-url https://pypi.example.com/simple
+#   maintainer==0.1.0
+{requirement}
 """
 
 
-def project_files() -> dict[str, str]:
-    """Return path (posix, relative to the project) and content of every file of a new project."""
+def project_files(requirement: str) -> dict[str, str]:
+    """Return path (posix, relative to the project) and content of every file of a new project.
+
+    Args:
+        requirement: The line of requirements.txt that installs maintainer.
+    """
     return {
         "maintainer.yml": _PROJECT,
         "policies/sales/orders.yml": _POLICY,
@@ -201,9 +138,9 @@ def project_files() -> dict[str, str]:
         f"schemas/{POLICY_SCHEMA}": schema_text(POLICY_SCHEMA),
         f"schemas/{PROJECT_SCHEMA}": schema_text(PROJECT_SCHEMA),
         f"schemas/{TESTS_SCHEMA}": schema_text(TESTS_SCHEMA),
-        ".github/workflows/maintainer.yml": _WORKFLOW,
+        ".github/workflows/maintainer.yml": WORKFLOW,
         ".pre-commit-config.yaml": _PRE_COMMIT,
         ".vscode/settings.json": _VSCODE,
         ".gitignore": _GITIGNORE,
-        "requirements.txt": _REQUIREMENTS,
+        "requirements.txt": _REQUIREMENTS.format(requirement=requirement),
     }

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from maintainer.errors import ProjectError
 from maintainer.policy.git_state import modified_tables
 from maintainer.policy.project import load_project
-from tests.projects import write_project
+from tests.projects import git, write_project
 
 FILES = {
     "maintainer.yml": "environments: {dev: {overrides: {limits: {maxFiles: 9}}}}\n",
@@ -18,11 +17,6 @@ FILES = {
     "policies/c.yml": "table: lake/c\n",
     "policies/d.yml": "table: ../outside/d\n",
 }
-
-
-def git(root: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True, timeout=60)
 
 
 @pytest.fixture

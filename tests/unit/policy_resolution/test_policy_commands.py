@@ -106,21 +106,6 @@ def test_init_makes_a_project_without_findings(tmp_path: Path, capsys: pytest.Ca
     assert "2 tests in policies/_tests/ (1 file): 2 passed, 0 failed" in capsys.readouterr().err
 
 
-def test_the_workflow_of_init_checks_pull_requests_and_applies_main_one_at_a_time(tmp_path: Path) -> None:
-    assert run(["-q", "init", str(tmp_path)]) == 0
-    text = (tmp_path / ".github/workflows/maintainer.yml").read_text()
-    jobs = yaml.safe_load(text)["jobs"]
-    assert any("maintainer validate --strict" in step.get("run", "") for step in jobs["check"]["steps"])
-    assert "pull_request" in jobs["plan"]["if"]
-    assert any("-o markdown" in step.get("run", "") for step in jobs["plan"]["steps"])
-    assert any("pr comment" in step.get("run", "") for step in jobs["plan"]["steps"])
-    assert jobs["apply"]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
-    assert "refs/heads/main" in jobs["apply"]["if"]
-    # Values that strangers choose (a branch's name) reach the shell as environment variables only.
-    for job in jobs.values():
-        assert not any("${{ github" in step.get("run", "") for step in job["steps"])
-
-
 @pytest.mark.parametrize("taken", ["maintainer.yml", "policies/x.yml"])
 def test_init_writes_nothing_where_there_is_a_project(
     tmp_path: Path, taken: str, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,156 @@
+"""What `maintainer init` writes beside policies: a workflow whose commands exist, and where to install from."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import pytest
+import yaml
+
+from maintainer.cli.init_source import UNKNOWN, requirement_of
+from maintainer.cli.main import cli, run
+from maintainer.policy.git_state import modified_tables
+from maintainer.policy.project import load_project
+from tests.projects import git
+
+COMMIT = "3f2c1a9f00d5c0ffee3f2c1a9f00d5c0ffee3f2c"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    assert run(["-q", "init", str(tmp_path / "new")]) == 0
+    return tmp_path / "new"
+
+
+@pytest.fixture
+def jobs(project: Path) -> dict[str, Any]:
+    loaded = yaml.safe_load((project / ".github/workflows/maintainer.yml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = loaded["jobs"]
+    return found
+
+
+def scripts(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def command_lines(script: str) -> Iterator[list[str]]:
+    """Yield each call of maintainer in a script, without what the shell does to its output."""
+    for line in script.splitlines():
+        words = shlex.split(line)
+        if words and words[0] == "maintainer":
+            yield words[1 : words.index(">")] if ">" in words else words[1:]
+
+
+def parsed(arguments: list[str]) -> dict[str, Any]:
+    """Parse a command line as the program does, without running it; raises for what does not exist."""
+    group = cli.make_context("maintainer", list(arguments))
+    # What the group leaves for its command; click keeps the name apart from its arguments.
+    name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
+    assert command is not None
+    return command.make_context(name, rest, parent=group).params
+
+
+def test_every_command_of_the_workflow_and_the_hook_parses(project: Path, jobs: dict[str, Any]) -> None:
+    lines = [line for job in jobs.values() for script in scripts(job) for line in command_lines(script)]
+    hook = yaml.safe_load((project / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]["entry"]
+    lines += list(command_lines(hook))
+    assert len(lines) == 4
+    by_command = {next(word for word in line if word in ("validate", "plan", "apply")): parsed(line) for line in lines}
+    assert by_command["plan"]["since"] == "$BASE"
+    assert (by_command["apply"]["yes"], by_command["apply"]["output"]) == (True, "github")
+
+
+def test_a_wrong_option_would_be_found() -> None:
+    with pytest.raises(click.UsageError):
+        parsed(["apply", "--no-such-option"])
+    with pytest.raises(click.UsageError):
+        parsed(["apply", "-o", "gitlab"])
+
+
+def test_pull_requests_are_checked_and_main_is_applied_one_at_a_time(jobs: dict[str, Any]) -> None:
+    assert "maintainer validate --strict --tests -o github" in scripts(jobs["check"])
+    assert "pull_request" in jobs["plan"]["if"]
+    assert "head.repo.full_name == github.repository" in jobs["plan"]["if"]
+    assert jobs["comment"]["permissions"] == {"pull-requests": "write"}
+    assert jobs["apply"]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
+    assert "refs/heads/main" in jobs["apply"]["if"]
+    for job in jobs.values():
+        # Values that strangers choose (a branch's name) reach the shell as environment variables only.
+        assert not any("${{ github" in script for script in scripts(job))
+    for name in ("plan", "apply"):
+        assert any("-r requirements.txt 'maintainer[spark]'" in script for script in scripts(jobs[name]))
+
+
+def test_a_first_pull_request_compares_with_a_branch_that_has_no_project(project: Path) -> None:
+    git(project, "init", "-q")
+    git(project, "commit", "-q", "--allow-empty", "-m", "empty")
+    git(project, "branch", "base")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "policies")
+    assert modified_tables(load_project(project), "base") == {"sales.orders"}
+
+
+def test_no_name_of_an_index_is_asked_for(project: Path) -> None:
+    lines = (project / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    [line] = [line for line in lines if line and not line.startswith("#")]
+    assert line.startswith("maintainer @ ")
+    assert str(urlsplit(UNKNOWN.partition("git+")[2]).hostname).endswith(".invalid")
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        (
+            {"url": "https://git.example.com/x.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            f"maintainer @ git+https://git.example.com/x.git@{COMMIT}",
+        ),
+        (
+            {"url": "ssh://git@git.example.com:22/x", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            f"maintainer @ git+ssh://git@git.example.com:22/x@{COMMIT}",
+        ),
+        (
+            {"url": "https://user:token@git.example.com/x", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            f"maintainer @ git+https://git.example.com/x@{COMMIT}",
+        ),
+        (
+            {"url": "https://f.example.com/m.whl?sig=1", "archive_info": {"hashes": {"sha256": "ab12"}}},
+            "maintainer @ https://f.example.com/m.whl#sha256=ab12",
+        ),
+        ({"url": "https://f.example.com/m.whl", "archive_info": {}}, UNKNOWN),
+        ({"url": "file:///home/me/maintainer", "dir_info": {"editable": True}}, UNKNOWN),
+        ({"url": "https://g.example.com/x", "vcs_info": {"vcs": "hg", "commit_id": COMMIT}}, UNKNOWN),
+        ({"url": "https://g.example.com/x y", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}, UNKNOWN),
+        ({"url": 7}, UNKNOWN),
+        ([], UNKNOWN),
+    ],
+)
+def test_the_requirement_names_where_this_maintainer_came_from(record: object, line: str) -> None:
+    assert requirement_of(json.dumps(record)) == line
+
+
+def test_a_damaged_record_is_no_record() -> None:
+    assert requirement_of("{") == UNKNOWN
+    assert requirement_of(json.dumps({"url": "https://x/" + "y" * 30_000})) == UNKNOWN
+
+
+def test_init_says_that_the_place_must_be_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence = "say in requirements.txt where maintainer is installed from"
+    monkeypatch.setattr("maintainer.cli.init.requirement_line", lambda: UNKNOWN)
+    assert run(["init", str(tmp_path / "a")]) == 0
+    assert sentence in capsys.readouterr().out
+    known = f"maintainer @ git+https://git.example.com/x@{COMMIT}"
+    monkeypatch.setattr("maintainer.cli.init.requirement_line", lambda: known)
+    assert run(["init", str(tmp_path / "b c")]) == 0
+    out = capsys.readouterr().out
+    assert sentence not in out
+    assert re.search(r"cd '[^']*/b c' && maintainer validate", out)
+    assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
