@@ -83,6 +83,7 @@ def plan_text(
 ) -> str:
     """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
     options = PlanOptions(
+        project=project.root.name,
         num_policies=project.loaded.policy_count,
         saved_to=str(saved_to) if saved_to else None,
         applied_next=for_apply,

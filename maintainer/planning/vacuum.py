@@ -118,7 +118,8 @@ def plan_vacuum(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, 
         left.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, str(policy.origin("vacuum")))))
     files = tuple(file for file in expired if file.path not in live and not _is_unproven(file, record))
     if not files:
-        text = f"no file was removed more than {format_duration(horizon.retention_seconds)} ago ({horizon.decided_by})"
+        by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
+        text = f"no file was removed more than {format_duration(horizon.retention_seconds)} ago{by}"
         if not left:
             left.append(LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, str(policy.origin("vacuum.retention")))))
         return Decision(None, tuple(left))
