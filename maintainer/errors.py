@@ -2,8 +2,8 @@
 
 A message says what happened, where (``file:line`` or ``table@version``), what was found, what is allowed and
 what to do. It begins in lower case unless with a name, and has no full stop at its end. Codes are stable, have one
-meaning each and are documented in ``docs/codes.md``; a test holds both together: ``Y1xx`` YAML, ``P2xx`` schema, ``P3xx``
-meaning, ``T4xx`` found by looking at a table, ``A4xx`` refused before anything was touched, ``V5xx``
+meaning each and are documented in ``docs/codes.md`` (a test holds both together): ``Y1xx`` YAML, ``P2xx`` schema,
+``P3xx`` meaning, ``T4xx`` found by looking at a table, ``A4xx`` refused before anything was touched, ``V5xx``
 verification, ``E6xx`` the environment (Java, JARs, storage, project), ``C7xx`` the fate of a commit. A class without
 a code of its own is given one each time it is raised.
 """

@@ -48,8 +48,9 @@ class Journal:
         try:
             journal._write("run_started", {"run": run_id, "pid": os.getpid(), **about}, durable=True)
         except FolderUnwritable as error:
-            error.code = "E650"
-            raise
+            raise FolderUnwritable(
+                "the run folder cannot be written", code="E650", where=error.where, found=error.found, help=error.help
+            ) from error
         return journal
 
     @property

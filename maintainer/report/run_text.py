@@ -40,6 +40,12 @@ _CODE_OF_STATUS = {
     StepStatus.INCOMPLETE: "C704",
     StepStatus.FAILED: "E600",
 }
+_HELP_OF_STATUS = {
+    StepStatus.INCOMPLETE: (
+        "give this user the right to delete in the table's folder; a later vacuum takes what is left"
+    ),
+    StepStatus.FAILED: "look into results.json and spark.log of the run folder",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ def _not_deciding(table: TableOutcome, step: StepOutcome) -> Finding:
 
 
 def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
-    problem = step.error or Problem(_CODE_OF_STATUS[step.status], step.note or message(step))
+    code, help_text = _CODE_OF_STATUS[step.status], _HELP_OF_STATUS.get(step.status)
+    problem = step.error or Problem(code, step.note or message(step), help=help_text)
     wrong = [assertion for assertion in step.assertions if assertion.outcome != "pass"]
     notes = [assertion_text(assertion) for assertion in wrong]
     if step.commits and step.status is not StepStatus.SUCCEEDED:

@@ -129,6 +129,19 @@ def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     assert runs.record().quarantined is None
 
 
+def test_quarantine_is_lifted_by_hand_as_the_page_of_codes_says(runs: Runs) -> None:
+    journal = runs.start()
+    journal.quarantine(FACTS, "V501: rows differ")
+    runs.end(journal)
+    index = runs.runs_dir.parent / "state.json"
+    document = json.loads(index.read_text())
+    document["tables"][KEY]["quarantined"] = None
+    index.write_text(json.dumps(document))
+    assert runs.record().quarantined is None
+    runs.end(runs.start())
+    assert runs.record().quarantined is None
+
+
 @pytest.mark.parametrize(
     "damage", [None, "", "{", "[]", '{"format_version": "0"}', '{"format_version":"1","tables":{"x":1},"runs":[]}']
 )
