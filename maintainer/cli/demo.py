@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from maintainer.cli.context import CliContext
 from maintainer.demo import lake
 from maintainer.demo.lineitem import DEFAULT_SCALE
 from maintainer.demo.tour import Tour
-from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,28 @@ def command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
     screen.say("Starting Spark ... (the first time, Delta's JARs are fetched)")
     with working_directory(demo.root), open_session(SessionOptions(app_name="maintainer demo", quick=True)) as lease:
         screen.say(f"Spark runs after {lease.start_seconds:.1f} s, on {lease.cores} cores")
-        tour = Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep)
-        return tour.walk()
+        try:
+            return Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep).walk()
+        except MaintainerError:
+            raise
+        except Exception as error:
+            # Caught here: an exception of Spark can only say what it is while Spark runs.
+            raise _stopped(error, demo.root) from error
+
+
+def _stopped(error: Exception, root: Path) -> MaintainerError:
+    """What to say when Spark refused something that the demo itself did, outside of any command."""
+    place = root / "demo-error.txt"
+    with contextlib.suppress(OSError):
+        place.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return MaintainerError(
+        f"the demo stopped: {type(error).__name__}",
+        code="E664",
+        where=str(place),
+        found="\n".join(lines[:3]),
+        help="check the room on the disk and run it again; maintainer doctor checks the rest",
+    )
 
 
 @contextlib.contextmanager

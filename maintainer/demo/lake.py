@@ -28,11 +28,11 @@ NEEDED_BYTES = 500 * 2**20
 LAKE = "lake"
 SCRATCH = ".building"
 PLAN_FILE = "plan.json"
-_OURS = (LAKE, SCRATCH, PLAN_FILE, "policies", "maintainer.yml", ".maintainer")
+_OURS = (LAKE, SCRATCH, PLAN_FILE, "demo-error.txt", "policies", "maintainer.yml", ".maintainer")
 
 TABLES = ("flights", "planes", "airports", "airlines", "weather", "lineitem", "orders")
-SMALL_TABLES = ("planes", "airports", "airlines", "weather")
-"""Few enough rows to be compared row by row."""
+SMALL_TABLES = ("planes", "airports", "airlines")
+"""Few enough rows to be compared row by row. Not weather: Delta reads no version older than its retention."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ description: Order lines, appended in order of ship day, looked up by part and b
 tags: [nightly, tpch]
 
 optimize:
-  maxFileSize: 256KiB          # tiny, so that this tiny table has enough files to skip some
+  maxFileSize: 512KiB          # tiny, so that this tiny table has enough files to skip some
   zorder:
     columns: [l_partkey, l_orderkey]   # the two that look-ups filter by
     mode: full

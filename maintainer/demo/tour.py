@@ -119,7 +119,7 @@ class Tour:
 
     def _apply(self, before: Mapping[str, Content]) -> None:
         self.screen.heading("6. Apply that plan: prove each rewrite, then commit it")
-        self._command("apply", self.folder.plan.name)
+        self._command("apply", self.folder.plan.name, "-j", "2")
         self.screen.say("")
         self.screen.say(
             "The same rows as before? Compared by plain Spark SQL, which shares nothing with apply's own proof:"

@@ -92,7 +92,7 @@ def test_the_commands_and_their_order(scene: Scene) -> None:
         "validate",
         "explain lake/lineitem",
         "plan --out plan.json",
-        "apply plan.json",
+        "apply plan.json -j 2",
         "apply --yes",
         "history",
         "status",
