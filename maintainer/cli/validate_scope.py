@@ -47,14 +47,14 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
         ProjectError: There is no project and no path was given, or there is no such environment.
     """
     if not paths:
-        project = load_project(root, env)
+        project = load_project(root, env, keep_resolutions=False)
         return Checked(project.diagnostics, project.files_read, project.policy_count)
     files = {display_path(path, root): path for path in _files_of(paths)}
     findings: list[Diagnostic] = []
     documents: dict[str, Document] = {}
     texts: dict[str, str] = {}
     if _is_project(root):
-        project = load_project(root, env)
+        project = load_project(root, env, keep_resolutions=False)
         findings.extend(finding for finding in project.diagnostics if finding.file in files)
         documents.update((file, one) for file, one in project.documents.items() if file in files)
     known = {*documents, *(finding.file for finding in findings)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from maintainer.policy.diagnostics import START_OF_FILE, Span
@@ -19,7 +19,7 @@ class Document:
 
     ``data`` holds only dict, list, str, int, float, bool and None; its dicts are in the order of the file.
     ``file`` is a posix path relative to the project root. ``text`` has no byte order mark and ``\n`` ends its
-    lines. ``unreadable`` names values that were refused while reading (a duplicate key, an alias, `010`): each
+    lines; it is dropped once the file was checked (`without_text`). ``unreadable`` names values that were refused while reading (a duplicate key, an alias, `010`): each
     has a diagnostic and is left out of ``data``, so that later checks neither see it nor call it missing.
 
     ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value
@@ -32,6 +32,10 @@ class Document:
     data: dict[str, Any]
     marks: array[int] = field(repr=False, compare=False)
     unreadable: frozenset[Path] = frozenset()
+
+    def without_text(self) -> Document:
+        """Return the same document less its text, which nothing needs after the checks of the file itself."""
+        return replace(self, text="")
 
     @property
     def _spans(self) -> tuple[dict[Path, Span], dict[Path, Span]]:

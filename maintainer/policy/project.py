@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,7 +58,7 @@ class LoadedProject:
     files_read: int
     policy_count: int
     documents: Mapping[str, Document]
-    """Every file that could be read, by its name in messages: what excerpts are cut from."""
+    """Every file that could be read, by its name in messages; without their texts."""
 
     @property
     def has_errors(self) -> bool:
@@ -83,8 +83,14 @@ class LoadedProject:
     @cached_property
     def resolutions(self) -> tuple[Resolution, ...]:
         """Every table file resolved, in the order of their identifiers."""
-        found = (self._resolve(table) for table in self.tables)
-        return tuple(sorted(filter(None, found), key=lambda resolution: resolution.policy.table))
+        return tuple(sorted(self.each_resolution(), key=lambda resolution: resolution.policy.table))
+
+    def each_resolution(self) -> Iterator[Resolution]:
+        """Yield every table file resolved, in the order of files; nothing is kept."""
+        for table in self.tables:
+            resolution = self._resolve(table)
+            if resolution is not None:
+                yield resolution
 
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
         """Return the effective policy of every table that a file names, sorted by table.
@@ -129,8 +135,8 @@ class LoadedProject:
         return {table.document.file: self._rules_of(table) for table in self.tables}
 
     def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
-        profiles = [self.profiles[name].layer for name in table.extends if name in self.profiles]
-        return self.match_rules_for(table.ref, own_tags([*profiles, table.layer]))
+        profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]
+        return self.match_rules_for(table.ref, own_tags([*profiles, table.tags]))
 
     def _resolve(self, table: TableSource) -> Resolution | None:
         if any(name not in self.profiles for name in table.extends):
@@ -139,7 +145,7 @@ class LoadedProject:
             *([self.defaults] if self.defaults else []),
             *(rule.layer for rule in self.rules_by_file[table.document.file]),
             *(self.profiles[name].layer for name in table.extends),
-            table.layer,
+            table.layer(),
             *([self.overrides] if self.overrides else []),
         ]
         return self._build(table.ref, table.document.file, layers)
@@ -172,7 +178,12 @@ class LoadedProject:
 
 
 def load_project(
-    root: Path, env: str | None = None, environ: Mapping[str, str] | None = None, *, paths_from: Path | None = None
+    root: Path,
+    env: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    paths_from: Path | None = None,
+    keep_resolutions: bool = True,
 ) -> LoadedProject:
     """Read and check every file of a project.
 
@@ -182,6 +193,8 @@ def load_project(
         environ: Environment variables for maintainer.yml; the process's own by default.
         paths_from: Where relative table paths start, if not at ``root``: old files in a temporary folder still
             speak of the project they were taken from.
+        keep_resolutions: Whether policies will be asked for. Checking alone needs one at a time, and a third of
+            the memory.
 
     Raises:
         ProjectError: There is no project, it has too many files, or no such environment. What is wrong *in*
@@ -213,7 +226,8 @@ def load_project(
     )
     findings = [*loader.findings, *_cross_findings(project, loader)]
     if not any(finding.is_error for finding in findings):
-        findings.extend(finding for resolution in project.resolutions for finding in check_effective(resolution))
+        resolutions = project.resolutions if keep_resolutions else project.each_resolution()
+        findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
     return _with_findings(project, findings)
 
 
@@ -296,6 +310,7 @@ class _Loader:
             schema_findings = check_schema(document, kind)
             meaning_findings = check_meaning(document, kind)
             findings = [*findings, *schema_findings, *meaning_findings]
+            document = document.without_text()
             self.documents[document.file] = document
         self.findings.extend(findings)
         self.broken.update(finding.file for finding in findings if finding.is_error)

@@ -28,10 +28,14 @@ class TableSource:
         """What is equal for two spellings of one table."""
         return identity(self.ref)
 
-    @cached_property
     def layer(self) -> Layer:
-        """The file's settings."""
+        """Return the file's settings. Not kept: they take more room than the file, and are read once."""
         return document_layer(self.document, Level.TABLE)
+
+    @property
+    def tags(self) -> frozenset[str] | None:
+        """The tags that the file itself sets; None where it says nothing about tags."""
+        return _tags(self.document.data.get("tags"))
 
     @property
     def extends(self) -> tuple[str, ...]:
@@ -74,6 +78,11 @@ class ProfileSource:
         """The profile's settings."""
         return document_layer(self.document, Level.PROFILE)
 
+    @property
+    def tags(self) -> frozenset[str] | None:
+        """The tags that the profile sets; None where it says nothing about tags."""
+        return _tags(self.document.data.get("tags"))
+
 
 def table_source(document: Document, root: Path) -> TableSource:
     """Read a file that has ``table:``."""
@@ -87,11 +96,13 @@ def rule_source(document: Document, root: Path) -> RuleSource:
     return RuleSource(document, table_match(match, root), int(document.data.get("priority") or 0))
 
 
-def own_tags(layers: Iterable[Layer]) -> frozenset[str]:
-    """Return the tags that the last of some levels sets; what ``match.tags`` compares with."""
-    tags: frozenset[str] = frozenset()
-    for layer in layers:
-        setting = layer.leaves.get(("tags",))
-        if setting is not None and isinstance(setting.value, list):
-            tags = frozenset(str(tag) for tag in setting.value)
-    return tags
+def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
+    """Return the tags of the last level that sets any; what ``match.tags`` compares with."""
+    found: frozenset[str] = frozenset()
+    for tags in levels:
+        found = found if tags is None else tags
+    return found
+
+
+def _tags(value: object) -> frozenset[str] | None:
+    return frozenset(str(tag) for tag in value) if isinstance(value, list) else None

@@ -6,6 +6,7 @@ and building goes on, so that one run shows everything that is wrong with a file
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import Any, Final
 
@@ -198,7 +199,8 @@ class TreeBuilder:
             at = parent.key_mark if isinstance(parent.node, dict) else len(self._marks) - 4
             del self._marks[at:]
         elif isinstance(parent.node, dict):
-            parent.node[str(parent.key)] = value
+            # Keys come from a small vocabulary: each is held once, however many files there are.
+            parent.node[sys.intern(str(parent.key))] = value
         else:
             parent.node.append(value)
         parent.key = _NO_KEY
