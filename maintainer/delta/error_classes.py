@@ -49,6 +49,9 @@ _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 
 NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
+NOT_COMMITTED_HELP = (
+    "mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
+)
 NOT_DELTA_HELP = "remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
 
 
@@ -209,7 +212,7 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         f"{doing} failed; nothing was committed",
         where=where,
         found=innermost,
-        help="mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story",
+        help=NOT_COMMITTED_HELP,
     )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from maintainer.delta.error_classes import describe, is_conflict, is_gateway_loss, message_of, storage_error
+from maintainer.delta.error_classes import (
+    NOT_COMMITTED_HELP,
+    describe,
+    is_conflict,
+    is_gateway_loss,
+    message_of,
+    storage_error,
+)
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage import TableStorage
@@ -78,7 +85,7 @@ def not_landed(error: Exception, where: str) -> MaintainerError:
         "the commit failed and did not land; what was written was removed",
         where=where,
         found=message_of(error),
-        help="mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story",
+        help=NOT_COMMITTED_HELP,
     )
 
 

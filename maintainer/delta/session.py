@@ -70,7 +70,7 @@ def open_session(options: SessionOptions | None = None, env: Mapping[str, str] |
 
     Raises:
         EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E607 Spark does not start, E608 a setting
-            that cannot be honoured.
+            that cannot be honoured, E632 a session without Delta.
         NotSupportedYet: E620 for Spark Connect.
     """
     options = options or SessionOptions()

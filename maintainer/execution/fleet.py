@@ -15,8 +15,8 @@ from maintainer.engine import Engine
 from maintainer.execution.attempt import problem_of
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext, number_steps
-from maintainer.execution.interruption import StopSwitch, signals_stop
-from maintainer.execution.results import APPLY_AGAIN, Results
+from maintainer.execution.interruption import APPLY_AGAIN, StopSwitch, signals_stop
+from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
 from maintainer.execution.settle import belongs_to
 from maintainer.execution.steps import LIFT_HELP

@@ -15,6 +15,9 @@ from types import FrameType
 
 from maintainer.errors import Interrupted
 
+APPLY_AGAIN = "run `maintainer apply` again: what is done is not done twice"
+"""The way out where a run ended before its tables did."""
+
 
 class StopSwitch:
     """The run's switch; shared by all threads, set once for each kind."""
@@ -119,7 +122,7 @@ class TableControl:
     def _interrupted(self, what: str) -> Interrupted:
         if self._timed_out:
             return Interrupted(what, code="C711", help="raise limits.timeout, or make batches smaller")
-        return Interrupted(what, help="run `maintainer apply` again: what is done is not done twice")
+        return Interrupted(what, help=APPLY_AGAIN)
 
 
 @contextlib.contextmanager

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 
 from maintainer.execution.context import RunContext
+from maintainer.execution.interruption import APPLY_AGAIN
 from maintainer.model.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.results_wire import run_to_json
 from maintainer.model.table import TableRef
-
-APPLY_AGAIN = "run `maintainer apply` again: what is done is not done twice"
-"""The way out where a run ended before its tables did."""
 
 
 class Results:
