@@ -19,8 +19,9 @@ class Document:
 
     ``data`` holds only dict, list, str, int, float, bool and None; its dicts are in the order of the file.
     ``file`` is a posix path relative to the project root. ``text`` has no byte order mark and ``\n`` ends its
-    lines; it is dropped once the file was checked (`without_text`). ``unreadable`` names values that were refused while reading (a duplicate key, an alias, `010`): each
-    has a diagnostic and is left out of ``data``, so that later checks neither see it nor call it missing.
+    lines; it is dropped once the file was checked (`without_text`). ``unreadable`` names values that were refused
+    while reading (a duplicate key, an alias, `010`): each has a diagnostic and is left out of ``data``, so that
+    later checks neither see it nor call it missing.
 
     ``marks`` holds four numbers (line, column, end line, end column; all from 0) for each key and each value
     in the order of the file. Paths are derived from it when somebody asks, and kept only for the document that was
