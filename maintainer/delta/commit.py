@@ -166,7 +166,7 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
             raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
         snapshot = _check_head(job)
-        live = job.jvm.live_add_files(snapshot, [one.path for one in job.batch.files])
+        live = job.live.of(job.log, snapshot)
         if any(one.key not in live for one in job.batch.files):
             raise _conflict(job, "files of the batch were removed or changed", error)
         txn = job.jvm.start_transaction(job.log, snapshot)

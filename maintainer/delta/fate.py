@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from maintainer.delta.error_classes import (
     NOT_COMMITTED_HELP,
@@ -14,7 +14,7 @@ from maintainer.delta.error_classes import (
     storage_error,
 )
 from maintainer.delta.facts import find_stamp
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage import TableStorage
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.outcome import CommitStamp
@@ -22,18 +22,9 @@ from maintainer.model.outcome import CommitStamp
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-@contextmanager
-def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> Iterator[None]:
+def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> AbstractContextManager[None]:
     """Put the stamp on every commit of our session within the block; the session's value is put back."""
-    before = jvm.spark.conf.get(USER_METADATA, None)
-    jvm.spark.conf.set(USER_METADATA, stamp.to_json())
-    try:
-        yield
-    finally:
-        if before is None:
-            jvm.spark.conf.unset(USER_METADATA)
-        else:
-            jvm.spark.conf.set(USER_METADATA, before)
+    return jvm.setting(USER_METADATA, stamp.to_json())
 
 
 def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
@@ -90,24 +81,29 @@ def not_landed(error: Exception, where: str) -> MaintainerError:
 
 
 def commit_once(
-    jvm: DeltaJvm, log: JavaObject, stamp: CommitStamp, where: str, attempt: Callable[[], int | None]
+    jvm: DeltaJvm,
+    storage: TableStorage,
+    stamp: CommitStamp,
+    where: str,
+    attempt: Callable[[], int | None],
+    *,
+    after_version: int,
 ) -> int:
     """Run one commit that writes no data files, stamped; returns the version it landed as.
 
-    ``attempt`` returns the version, or None if only the log can tell (a command of Delta's that commits).
+    ``attempt`` returns the version, or None if only the log can tell (a command of Delta's that commits). The stamp
+    is looked for above ``after_version``.
 
     Raises:
         CommitConflict: C701, another writer won.
         CommitNotLanded: C702, it failed for good.
         CommitUnknown: C703, the answer was lost and the log could not settle it.
     """
-    storage = TableStorage(jvm, log)
-    before = max((entry.version for entry in storage.commits()), default=-1)
     with stamped(jvm, stamp):
         try:
             version = attempt()
         except BaseException as error:
-            landed = settle(lambda: find_stamp(storage, stamp, after_version=before), error, where=where)
+            landed = settle(lambda: find_stamp(storage, stamp, after_version=after_version), error, where=where)
             if landed is not None:
                 return landed
             if isinstance(error, MaintainerError) or not isinstance(error, Exception):
@@ -117,7 +113,7 @@ def commit_once(
                     "another writer won", where=where, found=message_of(error), help="plan again"
                 ) from error
             raise not_landed(error, where) from error
-    found = version if version is not None else find_stamp(storage, stamp, after_version=before)
+    found = version if version is not None else find_stamp(storage, stamp, after_version=after_version)
     if found is None:
         raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")
     return found

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.errors import EnvironmentUnfit
@@ -39,6 +40,7 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("DeltaLog", "getSnapshotAt", 4),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
+    ("Snapshot", "filesForScan", 2),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
     ("Snapshot", "metadata", 0),
@@ -50,11 +52,7 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("OptimisticTransaction", "writeFiles", 4),
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
-    ("OptimisticTransaction", "getCommitted", 0),
-    ("OptimisticTransaction", "snapshot", 0),
     ("actions.AddFile", "json", 0),
-    ("actions.AddFile", "path", 0),
-    ("actions.AddFile", "getDeletionVectorUniqueId", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),
     ("actions.Action$", "fromJson", 1),
     ("actions.DeletionVectorDescriptor", "apply", 6),
@@ -69,6 +67,7 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
     ("storage.LogStore", "listFrom", 2),
+    ("util.JsonUtils", "mapper", 0),
     ("storage.LogStore", "read", 2),
     ("storage.LogStore", "readAsIterator", 2),
 )
@@ -131,6 +130,19 @@ class DeltaJvm:
     def activate(self) -> None:
         """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings."""
         self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
+
+    @contextmanager
+    def setting(self, key: str, value: str) -> Iterator[None]:
+        """Set one setting of our session within the block; what it was before is put back."""
+        before = self.spark.conf.get(key, None)
+        self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            if before is None:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, before)
 
     def enter_thread(self, group: str, description: str) -> None:
         """Prepare a thread of ours: active session, scheduler pool and job group, so that a cancel reaches it."""
@@ -263,16 +275,13 @@ class DeltaJvm:
         """The snapshot's AddFiles as a DataFrame."""
         return self._frame(snapshot.allFiles().toDF())
 
-    def live_add_files(self, snapshot: JavaObject, paths: list[str]) -> dict[tuple[str, str], JavaObject]:
-        """AddFiles with one of the paths, by (path, deletion vector id or empty); one Spark job."""
-        from pyspark.sql import functions as F
+    def scan_files(self, snapshot: JavaObject) -> tuple[JavaObject, list[dict[str, Any]]]:
+        """All live AddFiles, as OPTIMIZE collects them: a Scala ``Seq``, and each one's fields in the same order.
 
-        condition: JavaObject = F.col("path").isin(paths)._jc
-        found = {}
-        for add in snapshot.allFiles().filter(condition).collectAsList():
-            vector = add.getDeletionVectorUniqueId()
-            found[(str(add.path()), str(vector.get()) if vector.isDefined() else "")] = add
-        return found
+        One Spark job and one call for all of them; of the statistics only ``numRecords`` is kept.
+        """
+        files = snapshot.filesForScan(self.seq(), True).files()
+        return files, json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(files))
 
     def _frame(self, dataset: JavaObject) -> DataFrame:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -353,10 +362,6 @@ class DeltaJvm:
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
         """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``."""
         return int(txn.commit(actions, operation, self.string_map({}) if tags is None else tags))
-
-    def has_committed(self, txn: JavaObject) -> bool:
-        """Whether the transaction knows itself to be committed, for example when a later hook failed."""
-        return bool(txn.getCommitted().isDefined())
 
     def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:
         """Set table properties in one commit, with Delta's own validation; no SQL text is built."""

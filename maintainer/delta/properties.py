@@ -7,6 +7,7 @@ import time
 from maintainer.delta.fate import commit_once
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite import check_same_table
+from maintainer.delta.storage import TableStorage
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.outcome import CommitReceipt, CommitStamp
@@ -43,7 +44,14 @@ def set_properties(
         if attempts == 1:
             before_commit(read_version, None)
         try:
-            version = commit_once(jvm, log, stamp, where, lambda: jvm.set_properties(facts.location, dict(step.after)))
+            version = commit_once(
+                jvm,
+                TableStorage(jvm, log),
+                stamp,
+                where,
+                lambda: jvm.set_properties(facts.location, dict(step.after)),
+                after_version=read_version,
+            )
             break
         except CommitConflict:
             if attempts >= MAX_ATTEMPTS:

@@ -17,6 +17,7 @@ from typing import Any
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.fingerprint import combine, hashed_columns, sum_expressions
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.live_files import LiveFiles, LoadedFiles
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, VerificationFailed
@@ -90,6 +91,7 @@ class RewriteJob:
     step: RewriteStep
     batch: Batch
     group: str
+    live: LiveFiles
     between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     written: list[WrittenFile] = field(default_factory=list)
@@ -134,13 +136,13 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_same_table(self.jvm, self.facts, self.snapshot)
-        live = self.jvm.live_add_files(self.snapshot, [one.path for one in self.batch.files])
+        live = self.live.of(self.log, self.snapshot)
         self._check_all_live(live)
-        self.sources = [live[one.key] for one in self.batch.files]
+        self.sources = [live.handle(one.key) for one in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
 
-    def _check_all_live(self, live: dict[tuple[str, str], JavaObject]) -> None:
+    def _check_all_live(self, live: LoadedFiles) -> None:
         gone = [one for one in self.batch.files if one.key not in live]
         if gone:
             winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)
@@ -256,7 +258,9 @@ class RewriteJob:
         from pyspark.sql import functions as F
 
         totals = [F.expr(text) for text in ("count(1) AS n", *sum_expressions(names))]
-        rows = {row["side"]: tuple(row)[1:] for row in sides.groupBy("side").agg(*totals).collect()}
+        # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in two rows.
+        with self.jvm.setting("spark.sql.adaptive.enabled", "false"):
+            rows = {row["side"]: tuple(row)[1:] for row in sides.groupBy("side").agg(*totals).collect()}
         empty = (0,) * (1 + 3 * len(names))
         read, written = (combine(one[0], one[1:]) for one in (rows.get(0, empty), rows.get(1, empty)))
         in_log = [one.live_records for one in self.batch.files]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from maintainer.delta.commit import commit_rewrite
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.live_files import LiveFiles
 from maintainer.delta.properties import set_properties
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings, WrittenFile
 from maintainer.delta.session import SessionLease, worker_session
@@ -20,6 +21,9 @@ from maintainer.model.outcome import CommitReceipt, CommitStamp, VacuumReceipt
 from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts
 
+TESTED_DELTA = "4.4.0"
+"""The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
+
 FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
 
 
@@ -30,9 +34,12 @@ class DeltaTableWriter:
     last rewrite's time went.
     """
 
-    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
+    def __init__(
+        self, jvm: DeltaJvm, group: str, live: LiveFiles, *, between_write_and_proof: FaultHook | None = None
+    ) -> None:
         self._jvm = jvm
         self._group = group
+        self._live = live
         self._between = between_write_and_proof
         self.last_timings = RewriteTimings()
 
@@ -47,7 +54,7 @@ class DeltaTableWriter:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
         self._jvm.activate()
-        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between)
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live, self._between)
         self.last_timings = job.timings
         job.open()
         job.write()
@@ -74,9 +81,10 @@ class DeltaTableEngine:
 
     def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
         self.jvm = jvm
-        self._reader = DeltaTableReader(jvm)
+        live = LiveFiles(jvm)
+        self._reader = DeltaTableReader(jvm, live)
         self._versions = DeltaVersionReader(jvm)
-        self._writer = DeltaTableWriter(jvm, group, between_write_and_proof=between_write_and_proof)
+        self._writer = DeltaTableWriter(jvm, group, live, between_write_and_proof=between_write_and_proof)
 
     @property
     def reader(self) -> DeltaTableReader:
@@ -105,6 +113,8 @@ class DeltaEngine:
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
         """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
         jvm = DeltaJvm(worker_session(self._lease))
+        if jvm.delta_version() != TESTED_DELTA:
+            jvm.self_test()
         jvm.enter_thread(name, f"maintainer worker {name}")
         try:
             yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between)

@@ -62,17 +62,20 @@ def vacuum(
             help="plan again",
         )
     read_version = int(snapshot.version())
+    if not planned:
+        return VacuumReceipt(0, 0, version_before=read_version, version_after=read_version)
     before_delete(read_version, None)
     touched = {uri.rpartition("/")[0] for uri in planned}
     beside = [uri for uri in live if uri.rpartition("/")[0] in touched]
     there = stored_files(storage, beside)
-    first = _commit_start(jvm, log, facts, step, stamp, jvm.table_retention_ms(snapshot))
+    commits = _Commits(jvm, log, storage, stamp, facts.ref.identifier)
+    first = commits.start(step, jvm.table_retention_ms(snapshot), after_version=read_version)
     errors = _delete(storage, planned)
     remaining = stored_files(storage, list(planned))
     deleted = [one for uri, one in planned.items() if uri not in remaining]
     lost = sorted(there.keys() - stored_files(storage, beside).keys())
     status = "FAILED" if lost else "COMPLETED"
-    last = _commit_end(jvm, log, facts, stamp, status, len(deleted), first)
+    last = commits.end(status, len(deleted), after_version=first)
     if lost:
         raise VerificationFailed(
             f"{len(lost)} live files are gone from storage after the deletion",
@@ -174,30 +177,37 @@ def _live_uris(jvm: DeltaJvm, storage: TableStorage, snapshot: JavaObject) -> se
     return found | {storage.vector_uri(kind, path) for kind, path in on_disk}
 
 
-def _commit_start(
-    jvm: DeltaJvm, log: JavaObject, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, table_retention_ms: int
-) -> int:
-    operation = jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
-    metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
-    return commit_once(jvm, log, stamp, facts.ref.identifier, lambda: _empty_commit(jvm, log, operation, metrics))
+class _Commits:
+    """The two commits around a deletion, as Delta's VACUUM writes them."""
 
+    def __init__(self, jvm: DeltaJvm, log: JavaObject, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
+        self._jvm = jvm
+        self._log = log
+        self._storage = storage
+        self._stamp = stamp
+        self._where = where
 
-def _commit_end(
-    jvm: DeltaJvm, log: JavaObject, facts: TableFacts, stamp: CommitStamp, status: str, num_deleted: int, first: int
-) -> int:
-    """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
-    metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
-    operation = jvm.vacuum_end_operation(status)
-    try:
-        return commit_once(jvm, log, stamp, facts.ref.identifier, lambda: _empty_commit(jvm, log, operation, metrics))
-    except MaintainerError:
-        return first
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """Commit VACUUM START; returns its version."""
+        operation = self._jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
+        metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
+        return self._commit(operation, metrics, after_version)
 
+    def end(self, status: str, num_deleted: int, *, after_version: int) -> int:
+        """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
+        metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
+        try:
+            return self._commit(self._jvm.vacuum_end_operation(status), metrics, after_version)
+        except MaintainerError:
+            return after_version
 
-def _empty_commit(jvm: DeltaJvm, log: JavaObject, operation: JavaObject, metrics: dict[str, int]) -> int:
-    txn = jvm.start_transaction(log)
-    jvm.register_metrics(txn, metrics)
-    return jvm.commit(txn, jvm.seq(), operation, None)
+    def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
+        def attempt() -> int:
+            txn = self._jvm.start_transaction(self._log)
+            self._jvm.register_metrics(txn, metrics)
+            return self._jvm.commit(txn, self._jvm.seq(), operation, None)
+
+        return commit_once(self._jvm, self._storage, self._stamp, self._where, attempt, after_version=after_version)
 
 
 def _delete(storage: TableStorage, uris: Iterable[str]) -> dict[str, str]:

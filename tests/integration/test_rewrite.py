@@ -88,8 +88,8 @@ VALUES = ["NULL", "''", "'a b'", "'50%'", "'x:y'", "'a/b'", "'#1'", "'k=v'", "'ð
 def test_partitions_with_odd_values(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "odd"
     union = " UNION ALL ".join(f"SELECT {number} AS n, {value} AS p" for number, value in enumerate(VALUES))
-    for _ in range(2):
-        spark.sql(union).coalesce(1).write.format("delta").partitionBy("p").mode("append").save(str(path))
+    once = spark.sql(union).coalesce(1)
+    once.unionAll(once).write.format("delta").partitionBy("p").save(str(path))
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = compaction(facts, where=lambda one: one.partition_values != (("p", "a b"),), max_threads=3)
@@ -179,13 +179,14 @@ def test_constraints_generated_identity_and_nested_types(
         "NULL, NULL",
     ]
     names = ", ".join(["d", *kinds])
-    for value in values * 2:
-        spark.sql(f"INSERT INTO delta.`{path}` ({names}) SELECT {value}")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO delta.`{path}` ({names}) " + " UNION ALL ".join(f"SELECT {one}" for one in values))
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = compaction(facts)
     receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
-    assert (receipt.num_files_removed, receipt.num_files_added) == (4, 1)
+    assert (receipt.num_files_removed, receipt.num_files_added) == (len(facts.files), 1)
+    assert len(facts.files) > 1
     assert spark_rows(spark, path) == rows
     assert receipt.proof is not None
     assert (receipt.proof.read.rows, receipt.proof.uncovered_columns) == (4, ())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 DAY_MS = 86_400_000
-NO_RETENTION = "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
+NO_RETENTION = "interval 0 hours"
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,13 @@ def _step(files: tuple[RemovedFile, ...], *, before_ms: int | None = None, secon
     return VacuumStep(files, before_ms or int(time.time() * 1000), seconds, "vacuum.retention", ())
 
 
-def _compacted(spark: SparkSession, engine: DeltaTableEngine, path: Path, properties: str) -> TableFacts:
+def _compacted(spark: SparkSession, engine: DeltaTableEngine, path: Path, retention: str | None) -> TableFacts:
     """Three small files compacted into one: three removed files."""
-    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, p STRING) USING delta PARTITIONED BY (p) {properties}")
-    for start in (0, 10, 20):
-        frame = spark.range(start, start + 10).selectExpr("id", "'a b' p")
-        frame.coalesce(1).write.format("delta").mode("append").save(str(path))
+    frame = spark.range(30).selectExpr("id", "'a b' p").repartition(3)
+    writer = frame.write.format("delta").partitionBy("p")
+    if retention:
+        writer = writer.option("delta.deletedFileRetentionDuration", retention)
+    writer.save(str(path))
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = compaction(facts)
     engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
@@ -127,7 +128,7 @@ def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine
 
 def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
-    facts = _compacted(spark, engine, path, "")
+    facts = _compacted(spark, engine, path, None)
     now_ms = int(time.time() * 1000)
     assert engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS) == ()
     with pytest.raises(Refused) as caught:
