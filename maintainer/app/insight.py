@@ -22,11 +22,6 @@ from maintainer.units import format_size
 MAX_RUNS_READ = 1000
 """``history`` and ``status`` look at this many runs, newest first: two years of nights."""
 
-_RESULT_STATUSES = {
-    "failed": frozenset({"failed", "unknown", "incomplete"}),
-    "verify_failed": frozenset({"verify_failed"}),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class PastRun:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from maintainer.policy.project import LoadedProject, load_project
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.policy.selectors import (
     Method,
+    Selectable,
     Selector,
     SelectorContext,
     check_answerable,
@@ -26,6 +28,7 @@ from maintainer.policy.selectors import (
 )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_P = TypeVar("_P", bound=Selectable)
 _MAX_COMPLETIONS = 200
 
 
@@ -38,10 +41,13 @@ class TableName(StringParamType):
         """Offer the tables that begin like what was typed; nothing if the project cannot be read."""
         root = ctx.obj.project_root if isinstance(ctx.obj, CliContext) else find_project_root(Path.cwd())
         try:
-            names = sorted(table.written for table in load_project(root).tables)
+            tables = load_project(root, keep_resolutions=False).tables
         except MaintainerError:
             return []
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_MAX_COMPLETIONS]
+        # As it is called, as its file writes it, as a path: whichever the person has begun to type.
+        spellings = ((table.ref.identifier, table.written, table.ref.location) for table in tables)
+        found = (next((name for name in names if name.startswith(incomplete)), None) for names in spellings)
+        return [CompletionItem(name) for name in sorted(filter(None, found))][:_MAX_COMPLETIONS]
 
 
 def selection_options(command: _F) -> _F:
@@ -75,32 +81,67 @@ def select_policies(
     exclude: tuple[str, ...],
     since: str | None,
     allow_empty: bool,
-    answers: Mapping[Method, Callable[[str, str], bool]] | None = None,
 ) -> tuple[ResolvedPolicy, ...]:
-    """Return the policies that a command's options choose, sorted by table.
+    """Return the policies that a command's options choose, sorted by table; see `choose`."""
+    options = SelectionOptions(select_, exclude, since, allow_empty)
+    return choose(project.resolved(), project, options, command=command)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Values of ``--select`` (none chooses everything), ``--exclude``, ``--since`` and ``--allow-empty``."""
+
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    since: str | None = None
+    allow_empty: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self.select or self.exclude or self.since)
+
+
+def choose(
+    candidates: Sequence[_P],
+    project: LoadedProject,
+    options: SelectionOptions,
+    *,
+    command: str,
+    broken: Collection[str] = (),
+) -> tuple[_P, ...]:
+    """Return those of the candidates that the options choose, in their order.
 
     Args:
-        project: A project without errors.
+        candidates: What to choose from.
+        project: The project that they are of.
+        options: What the user asked for.
         command: The command's name, for messages.
-        select_: Values of ``--select``; none chooses everything.
-        exclude: Values of ``--exclude``.
-        since: Value of ``--since``.
-        allow_empty: Whether choosing nothing is fine.
-        answers: What the command knows about tables beyond files, by method.
+        broken: Tables that have no effective policy, because of errors: they count as modified.
 
     Raises:
         ProjectError: A selector cannot be read or answered, or selects nothing.
     """
-    include, leave_out = parse_selector(select_, project.root), parse_selector(exclude, project.root)
-    known = dict(answers or {})
-    if since is not None:
+    include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
+    known: dict[Method, Callable[[str, str], bool]] = {}
+    if options.since is not None:
         _check_since_used(include, leave_out)
-        changed = _Modified(project, since)
-        known[Method.STATE] = lambda identifier, _value: identifier in changed.tables
+        changed = _Modified(project, options.since)
+        known[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
+    if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
+        known[Method.RESULT] = _ended_as(project)
     context = SelectorContext(project.root, command, known)
     check_answerable(include, context)
     check_answerable(leave_out, context)
-    return select(project.resolved(), include, leave_out, context, allow_empty=allow_empty)
+    return select(candidates, include, leave_out, context, allow_empty=options.allow_empty)
+
+
+def _ended_as(project: LoadedProject) -> Callable[[str, str], bool]:
+    """Read the last run, and return who ended how in it."""
+    from maintainer.app.last_run import ended_as, last_results  # planning is loaded only when it is asked for
+
+    results = last_results(Path(project.project.run_dir))
+    return lambda identifier, value: ended_as(results.get(identifier), value)
 
 
 class _Modified:

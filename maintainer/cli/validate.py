@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 from maintainer.cli.context import CliContext
+from maintainer.cli.selection import SelectionOptions, selection_options
 from maintainer.cli.validate_scope import Checked, check_project, check_text
+from maintainer.cli.validate_selection import check_selected
 from maintainer.cli.validate_tests import check_project_and_tests
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.policy.yaml_reader import MAX_FILE_BYTES
@@ -26,6 +28,7 @@ FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
 
 @click.command("validate")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@selection_options
 @click.option("-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option(
     "--output-file",
@@ -44,6 +47,10 @@ FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
 def command(
     ctx: click.Context,
     paths: tuple[Path, ...],
+    select_: tuple[str, ...],
+    exclude: tuple[str, ...],
+    since: str | None,
+    allow_empty: bool,
     form: str,
     output_file: Path | None,
     strict: bool,
@@ -54,8 +61,15 @@ def command(
     """Check policy files, and how they fit together.
 
     With PATHS only what is found in those files and folders is shown; the whole project is still read, because
-    rules, profiles and duplicates concern several files.
+    rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
+    their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
     """
+    options = SelectionOptions(select_, exclude, since, allow_empty)
+    if options.given and (paths or stdin_filename or with_tests):
+        raise click.UsageError(
+            "--select, --exclude and --since choose tables of the whole project: they go with neither PATHS "
+            "(`--select path:policies/sales/`) nor --stdin-filename nor --tests"
+        )
     if stdin_filename and paths:
         raise click.UsageError("--stdin-filename and PATHS exclude each other")
     if with_tests and (stdin_filename or paths):
@@ -65,6 +79,8 @@ def command(
     started = time.perf_counter()
     if stdin_filename:
         checked = check_text(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), stdin_filename, root)
+    elif options.given:
+        checked = check_selected(root, context.env, options)
     elif with_tests:
         checked = check_project_and_tests(root, context.env, context.verbosity)
     else:

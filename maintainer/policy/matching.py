@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from glob import escape
 from pathlib import Path
 
-from maintainer.model.table import TableRef
-from maintainer.policy.identity import absolute_path, plain_name
+from maintainer.policy.identity import absolute_path
 
 _GLOB_CHARACTERS = re.compile(r"[*?\[]")
 
@@ -50,18 +51,14 @@ def table_match(match: Mapping[str, object], root: Path) -> TableMatch:
 def absolute_glob(glob: str, root: Path) -> str:
     """Return a glob that can be compared with `plain_name`: paths absolute, names without session catalog."""
     if "/" in glob:
-        return glob if glob.startswith("*") else absolute_path(glob, root)
+        # The folder of the project is text, whatever characters its name has.
+        return glob if glob.startswith("*") else absolute_path(glob, Path(escape(os.fspath(root))))
     return glob.removeprefix("spark_catalog.").replace("`", "")
 
 
 def is_glob(text: str) -> bool:
     """Tell whether a text has characters that match more than themselves."""
     return _GLOB_CHARACTERS.search(text) is not None
-
-
-def matches_any(ref: TableRef, globs: Sequence[str]) -> bool:
-    """Tell whether one of the globs (as `absolute_glob` returns them) matches a table."""
-    return name_matches(plain_name(ref), globs)
 
 
 def name_matches(name: str, globs: Sequence[str]) -> bool:

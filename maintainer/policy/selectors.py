@@ -11,14 +11,43 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from maintainer.errors import ProjectError
+from maintainer.model.table import TableRef
 from maintainer.policy.diagnostics import nearest
-from maintainer.policy.matching import absolute_glob, is_glob, matches_any
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.policy.identity import identity, plain_name, table_ref
+from maintainer.policy.matching import absolute_glob, is_glob, name_matches
 
 MAX_SELECTOR_FILE_BYTES = 1024 * 1024
 MAX_TERMS = 20_000
+
+
+class Selectable(Protocol):
+    """What a selection chooses from: a policy, or as much as is known of one that has errors."""
+
+    @property
+    def table(self) -> TableRef:
+        """The table."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """The policy file, relative to the project."""
+        ...
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+        ...
+
+    @property
+    def owner(self) -> str | None:
+        """Its owner."""
+        ...
+
+
+_P = TypeVar("_P", bound=Selectable)
 
 
 class Method(str, enum.Enum):
@@ -152,13 +181,13 @@ def _bad_term(text: str, whole: str, help: str) -> ProjectError:
 
 
 def select(
-    policies: Sequence[ResolvedPolicy],
+    policies: Sequence[_P],
     include: Selector,
     exclude: Selector,
     context: SelectorContext,
     *,
     allow_empty: bool = False,
-) -> tuple[ResolvedPolicy, ...]:
+) -> tuple[_P, ...]:
     """Return the policies that are chosen and not excluded, in the order given.
 
     Every alternative of ``include`` must match something: a misspelt tag beside a good one would otherwise
@@ -168,21 +197,20 @@ def select(
         ProjectError: E623 nothing matches and ``allow_empty`` is not set. E624 the command cannot know the
             answer to a term.
     """
+    candidates = [_Candidate(policy, identity(policy.table), plain_name(policy.table)) for policy in policies]
     chosen: set[str] = set()
     for terms in include.alternatives:
-        found = {policy.table.identifier for policy in policies if _all_hold(terms, policy, context)}
+        found = _matching(terms, candidates, context)
         if not found and not allow_empty:
-            raise _nothing(terms, policies)
+            raise _nothing(terms, policies, context)
         chosen |= found
-    dropped = {
-        policy.table.identifier
-        for policy in policies
-        if any(_all_hold(terms, policy, context) for terms in exclude.alternatives)
-    }
+    dropped: set[str] = set()
+    for terms in exclude.alternatives:
+        dropped |= _matching(terms, candidates, context)
     selected = tuple(
         policy
         for policy in policies
-        if (not include.alternatives or policy.table.identifier in chosen) and policy.table.identifier not in dropped
+        if (not include.alternatives or policy.file in chosen) and policy.file not in dropped
     )
     if not selected and not allow_empty:
         what = "everything that was selected is excluded" if dropped else "there are no tables to select from"
@@ -206,31 +234,50 @@ def _answerable(term: Term, context: SelectorContext) -> None:
         return
     helps = {
         Method.STATE: "say what to compare with: `--since REF`, such as `--since origin/main`",
-        Method.RESULT: "it needs the last run: use it with `plan`, `apply` or `status`",
+        Method.DUE: "leave it out: `plan` and `apply` do only what is due",
+        Method.DRIFTED: "leave it out: `plan` shows every property that differs, `apply` sets it",
         Method.UNMANAGED: "it needs a look at the catalog, which this version does not have",
     }
     raise ProjectError(
         f"`maintainer {context.command}` cannot select by `{term.text}`",
         code="E624",
-        help=helps.get(term.method, "it needs the tables themselves: use it with `plan`, `apply` or `status`"),
+        help=helps.get(term.method),
     )
 
 
-def _all_hold(terms: tuple[Term, ...], policy: ResolvedPolicy, context: SelectorContext) -> bool:
-    return all(_holds(term, policy, context) for term in terms)
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A policy, and the two forms in which its table is compared: the same for every term."""
+
+    policy: Selectable
+    identity: str
+    name: str
 
 
-def _holds(term: Term, policy: ResolvedPolicy, context: SelectorContext) -> bool:
+def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
+    """Return the files of the policies for which all terms hold."""
+    tests = [_test(term, context) for term in terms]
+    return {one.policy.file for one in candidates if all(test(one) for test in tests)}
+
+
+def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
+    """Return what a term asks of a policy; what does not depend on the policy is worked out once."""
+    value = term.value
     if term.method is Method.TABLE:
-        return matches_any(policy.table, [absolute_glob(term.value, context.root)])
+        wanted = identity(table_ref(value, context.root))
+        if not is_glob(value):
+            return lambda one: one.identity == wanted
+        globs = (absolute_glob(value, context.root),)
+        return lambda one: one.identity == wanted or name_matches(one.name, globs)
     if term.method is Method.TAG:
-        return term.value in policy.tags
+        return lambda one: value in one.policy.tags
     if term.method is Method.OWNER:
-        return policy.owner == term.value
+        return lambda one: one.policy.owner == value
     if term.method is Method.PATH:
-        return _in_path(policy.file, term.value, context.root)
+        return lambda one: _in_path(one.policy.file, value, context.root)
     _answerable(term, context)
-    return context.answers[term.method](policy.table.identifier, term.value)
+    answer = context.answers[term.method]
+    return lambda one: answer(one.policy.table.identifier, value)
 
 
 def _in_path(file: str, value: str, root: Path) -> bool:
@@ -245,12 +292,14 @@ def _in_path(file: str, value: str, root: Path) -> bool:
     return relative in ("", ".") or file == relative or file.startswith(relative + "/")
 
 
-def _nothing(terms: tuple[Term, ...], policies: Sequence[ResolvedPolicy]) -> ProjectError:
+def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: SelectorContext) -> ProjectError:
     text = ",".join(term.text for term in terms)
     hints = []
     for term in terms:
-        near = nearest(term.value, _known(term.method, policies)) if term.value else None
-        if near is not None and near != term.value:
+        # A path in any spelling is compared as the tables are called.
+        value = table_ref(term.value, context.root).identifier if term.method is Method.TABLE else term.value
+        near = nearest(value, _known(term.method, policies)) if value else None
+        if near is not None and near != value:
             prefix = "" if term.method is Method.TABLE else f"{term.method.value}:"
             hints.append(f"did you mean `{prefix}{near}`?")
     return ProjectError(
@@ -261,7 +310,7 @@ def _nothing(terms: tuple[Term, ...], policies: Sequence[ResolvedPolicy]) -> Pro
     )
 
 
-def _known(method: Method, policies: Sequence[ResolvedPolicy]) -> set[str]:
+def _known(method: Method, policies: Sequence[Selectable]) -> set[str]:
     if method is Method.TAG:
         return {tag for policy in policies for tag in policy.tags}
     if method is Method.OWNER:

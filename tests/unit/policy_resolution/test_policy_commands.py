@@ -177,6 +177,31 @@ def test_no_engine_is_imported(root: Path, arguments: list[str]) -> None:
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_table_names_complete_from_the_policy_files(root: Path) -> None:
-    words = {"_MAINTAINER_COMPLETE": "bash_complete", "COMP_WORDS": "maintainer explain sal", "COMP_CWORD": "2"}
-    assert in_a_new_process([], root, **words).stdout == "plain,sales.orders\n"
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("sal", "sales.orders"), ("lake/", "lake/events"), ("./lak", "./lake/events"), ("ROOT/la", "ROOT/lake/events")],
+)
+def test_table_names_complete_as_the_person_has_begun_to_type_them(root: Path, typed: str, offered: str) -> None:
+    write_project(root, {"policies/lake.yml": "table: ./lake/events\n"})
+    typed, offered = typed.replace("ROOT", str(root)), offered.replace("ROOT", str(root))
+    words = {"_MAINTAINER_COMPLETE": "bash_complete", "COMP_WORDS": f"maintainer explain {typed}", "COMP_CWORD": "2"}
+    assert in_a_new_process([], root, **words).stdout == f"plain,{offered}\n"
+
+
+@pytest.mark.parametrize("spelling", ["lake/events", "./lake/events", "lake//events/", "ROOT/lake/events"])
+def test_a_table_below_the_project_is_called_by_its_relative_path(
+    root: Path, capsys: pytest.CaptureFixture[str], spelling: str
+) -> None:
+    write_project(root, {"policies/lake.yml": f"table: {root}/lake/events\n"})
+    spelling = spelling.replace("ROOT", str(root))
+    assert run(["--project", str(root), "explain", spelling]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["lake/events", "policies/lake.yml"]
+    assert run(["--project", str(root), "explain", spelling, "--merged"]) == 0
+    merged = capsys.readouterr().out
+    assert "table: lake/events" in merged.splitlines()
+    assert run(["--project", str(root), "list", "-s", spelling, "-o", "json"]) == 0
+    before = json.loads(capsys.readouterr().out)["tables"]
+    assert [table["table"] for table in before] == ["lake/events"]
+    # The merged file in place of the old one means the same.
+    (root / "policies/lake.yml").write_text(merged)
+    assert load_project(root).resolve_table(spelling).digest == before[0]["digest"]

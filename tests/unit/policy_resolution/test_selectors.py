@@ -44,6 +44,12 @@ def chosen(project: LoadedProject, *include: str, exclude: tuple[str, ...] = (),
         (("sales.*",), {"sales.orders", "sales.items"}),
         (("table:sales.*",), {"sales.orders", "sales.items"}),
         (("lake/*",), {"lake/events"}),
+        (("lake/events",), {"lake/events"}),
+        (("./lake/events/",), {"lake/events"}),
+        (("delta.`lake/events`",), {"lake/events"}),
+        (("*/events",), {"lake/events"}),
+        (("Sales.ORDERS",), {"sales.orders"}),
+        (("`sales`.`orders`",), {"sales.orders"}),
         (("tag:nightly",), {"sales.orders", "crm.leads"}),
         (("owner:team-sales",), {"sales.orders", "sales.items"}),
         (("path:policies/sales/",), {"sales.orders", "sales.items"}),
@@ -58,6 +64,25 @@ def chosen(project: LoadedProject, *include: str, exclude: tuple[str, ...] = (),
 )
 def test_a_selection_means(project: LoadedProject, include: tuple[str, ...], expected: set[str]) -> None:
     assert chosen(project, *include) == expected
+
+
+@pytest.mark.parametrize("folder", ["plain", "with [brackets]", "a*b?"])
+def test_an_absolute_path_means_the_table_below_the_project(tmp_path: Path, folder: str) -> None:
+    project = loaded(tmp_path / folder, FILES)
+    assert chosen(project, "lake/*") == {"lake/events"}
+    if " " not in folder:  # a space separates alternatives
+        assert chosen(project, f"{project.root}/lake/events") == {"lake/events"}
+
+
+def test_a_rule_reaches_a_path_below_a_project_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    rule = {"policies/rule.yml": 'match: {tables: ["lake/*"]}\nlimits: {maxFiles: 5}\n'}
+    project = loaded(tmp_path / "team [a]", {**FILES, **rule})
+    assert project.resolve_table("lake/events").limits.max_files == 5
+
+
+def test_a_thousand_names_are_looked_up_and_not_searched_for(project: LoadedProject) -> None:
+    (project.root / "many.txt").write_text("\n".join(["sales.orders", "./lake/events"] * 5_000))
+    assert chosen(project, "@many.txt") == {"sales.orders", "lake/events"}
 
 
 def test_what_is_excluded_is_left_out_even_if_it_was_named(project: LoadedProject) -> None:
