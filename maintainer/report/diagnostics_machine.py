@@ -100,10 +100,11 @@ def render_sarif(report: DiagnosticsReport) -> str:
             "driver": {
                 "name": "maintainer",
                 "version": __version__,
-                "rules": [{"id": code, "shortDescription": {"text": title_of(code)}} for code in codes],
+                "rules": [_sarif_rule(code) for code in codes],
             }
         },
         "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The top folder of the repository."}}},
         "results": [_as_sarif(finding, codes, report) for finding in shown],
         "properties": {"files": report.files_read, "findings": len(report.diagnostics)},
     }
@@ -115,6 +116,18 @@ def render_sarif(report: DiagnosticsReport) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False)
 
 
+def _sarif_rule(code: str) -> dict[str, Any]:
+    """One code for a person who looks at a result in a code host: what it is, and where more is said."""
+    title = title_of(code)
+    more = f"The message of each result says what to write. docs/codes.md has the smallest example, under {code}."
+    return {
+        "id": code,
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": f"{title[:1].upper()}{title[1:]}."},
+        "help": {"text": more},
+    }
+
+
 def _as_sarif(finding: Diagnostic, codes: list[str], report: DiagnosticsReport) -> dict[str, Any]:
     span = finding.span
     text = finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
@@ -124,10 +137,10 @@ def _as_sarif(finding: Diagnostic, codes: list[str], report: DiagnosticsReport) 
         "endLine": span.end_line,
         "endColumn": max(span.end_column, span.column + 1) if span.end_line == span.line else span.end_column,
     }
-    location = {
-        "artifactLocation": {"uri": quote(report.path_in_repository(finding.file))},
-        "region": region,
-    }
+    uri = quote(report.path_in_repository(finding.file))
+    # A file outside the project has an absolute path: that is relative to nothing.
+    artifact = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
+    location = {"artifactLocation": artifact, "region": region}
     return {
         "ruleId": finding.code,
         "ruleIndex": codes.index(finding.code),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
 import jsonschema
@@ -193,6 +194,44 @@ def test_sarif(bad: Path) -> None:
     location = only["results"][0]["locations"][0]["physicalLocation"]
     assert location["artifactLocation"]["uri"] == "policies/orders.yml"
     assert location["region"] == {"startLine": 4, "startColumn": 3, "endLine": 4, "endColumn": 14}
+
+
+SARIF_LEVELS = {"none", "note", "warning", "error"}
+
+
+def test_sarif_has_what_the_standard_asks_for(bad: Path) -> None:
+    """The required properties and bounds of SARIF 2.1.0, by hand: §3.13 to §3.30 and §3.49."""
+    (bad / "policies" / "with space ü.yml").write_text("version: 1\ntable: s.x\nlimit: {}\nretention: 7\n")
+    log = json.loads(run("validate", "-o", "sarif").stdout)
+    assert set(log) == {"$schema", "version", "runs"}
+    assert log["$schema"].endswith("/sarif-schema-2.1.0.json")
+    (only,) = log["runs"]
+    assert only["columnKind"] in {"utf16CodeUnits", "unicodeCodePoints"}
+    driver = only["tool"]["driver"]
+    assert driver["name"] == "maintainer"
+    assert len({rule["id"] for rule in driver["rules"]}) == len(driver["rules"])
+    for rule in driver["rules"]:
+        assert all(rule[key]["text"] for key in ("shortDescription", "fullDescription", "help"))
+        assert rule["fullDescription"]["text"].endswith(".")
+        assert rule["id"] in rule["help"]["text"]
+    assert len(only["results"]) == 6
+    for result in only["results"]:
+        assert result["message"]["text"]
+        assert result["level"] in SARIF_LEVELS
+        (location,) = result["locations"]
+        physical = location["physicalLocation"]
+        uri = urlsplit(physical["artifactLocation"]["uri"])
+        assert (uri.scheme, uri.netloc, uri.path.startswith("/")) == ("", "", False)
+        assert (bad / unquote(uri.path)).is_file()
+        assert physical["artifactLocation"]["uriBaseId"] in only["originalUriBaseIds"]
+        region = physical["region"]
+        assert all(type(number) is int and number >= 1 for number in region.values())
+        assert (region["endLine"], region["endColumn"]) > (region["startLine"], region["startColumn"])
+
+
+def test_sarif_without_findings_is_a_run_without_results(project: Path) -> None:
+    log = json.loads(run("validate", "-o", "sarif").stdout)
+    assert (log["runs"][0]["results"], log["runs"][0]["tool"]["driver"]["rules"]) == ([], [])
 
 
 def test_strict_and_exit_zero(project: Path) -> None:
