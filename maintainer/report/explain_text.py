@@ -79,12 +79,13 @@ class _Row:
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:
-    """Return the same as one JSON document; sizes in bytes, durations in seconds."""
+    """Return the same as one JSON document (``schemas/explain.schema.json``); sizes in bytes, durations in seconds."""
     policy = resolution.policy
     return {
         "format_version": FORMAT_VERSION,
         "table": policy.table.identifier,
         "file": policy.file,
+        "named_by_file": resolution.named_by_file,
         "digest": policy.digest,
         "values": [
             {

@@ -1,0 +1,89 @@
+"""`list -o json` and `explain -o json` print one document each, and it is what its schema says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from benchmarks.policy_repository import write_repository
+from maintainer.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def schema(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(loaded)
+    return loaded
+
+
+def printed(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> dict[str, Any]:
+    assert run(["--project", str(root), *arguments, "-o", "json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def undescribed(value: object, described: dict[str, Any], whole: dict[str, Any], path: str = "$") -> Iterator[str]:
+    """Yield the fields of a document that its schema does not describe."""
+    if "$ref" in described:
+        described = whole["definitions"][described["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict) and "properties" in described:
+        for key, inner in value.items():
+            if key not in described["properties"]:
+                yield f"{path}.{key}"
+            else:
+                yield from undescribed(inner, described["properties"][key], whole, f"{path}.{key}")
+    elif isinstance(value, list) and "items" in described:
+        for inner in value:
+            yield from undescribed(inner, described["items"], whole, f"{path}[]")
+
+
+def check(document: dict[str, Any], name: str) -> None:
+    jsonschema.validate(document, schema(name))
+    assert list(undescribed(document, schema(name), schema(name))) == []
+
+
+def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = write_repository(tmp_path, tables=50)
+    document = printed(capsys, tmp_path, "list")
+    check(document, "list")
+    assert [table["table"] for table in document["tables"]] == tables
+    check(printed(capsys, tmp_path, "list", "-s", "nothing.here", "--allow-empty"), "list")
+    with pytest.raises(jsonschema.ValidationError):
+        check({**document, "tables": [{**document["tables"][0], "digest": "md5:1"}]}, "list")
+
+
+def test_explain_of_every_example(capsys: pytest.CaptureFixture[str]) -> None:
+    document = printed(capsys, ROOT, "list")
+    for table in document["tables"]:
+        found = printed(capsys, ROOT, "explain", table["table"])
+        check(found, "explain")
+        assert (found["digest"], found["file"]) == (table["digest"], table["file"])
+        assert found["named_by_file"] is True
+    assert len(document["tables"]) > 10
+
+
+def test_explain_of_a_table_that_only_rules_reach(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_repository(tmp_path, tables=50)
+    document = printed(capsys, tmp_path, "explain", "bronze_sales.nobody_names_this")
+    check(document, "explain")
+    assert document["named_by_file"] is False
+    value = next(value for value in document["values"] if value["key"] == "optimize.maxFileSize")
+    assert (value["value"], value["text"]) == (256 * 1024 * 1024, "256MiB")
+    assert value["origin"]["file"] == "policies/_fleet/bronze.yml"
+
+
+def test_json_is_one_document_whatever_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_repository(tmp_path, tables=50)
+    for arguments in (["validate"], ["list"], ["explain", "gold_hr.x"]):
+        assert run(["--project", str(tmp_path), "-v", "--color", "always", *arguments, "-o", "json"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("{\n")
+        assert out.endswith("}\n")
+        assert "\x1b" not in out
+        json.loads(out)
