@@ -72,7 +72,7 @@ def _of_others(project: LoadedProject, named: Iterable[NamedTable], chosen: Iter
     reaching: set[str] = set()
     extended: set[str] = set()
     for one in chosen:
-        names = _extends(one.source)
+        names = one.source.extends
         extended.update(names)
         profiles = [project.profiles[name].tags for name in names if name in project.profiles]
         tags = own_tags([*profiles, one.source.tags])
@@ -82,9 +82,3 @@ def _of_others(project: LoadedProject, named: Iterable[NamedTable], chosen: Iter
         if kind_of(document) is DocumentKind.PROFILE and Path(file).stem not in extended:
             others.add(file)
     return others
-
-
-def _extends(source: TableSource) -> tuple[str, ...]:
-    """Names of profiles; a file with errors may hold anything there."""
-    extends = source.document.data.get("extends")
-    return tuple(name for name in extends if isinstance(name, str)) if isinstance(extends, list) else ()

@@ -49,7 +49,7 @@ def check_extends(tables: Iterable[TableSource], known: Iterable[str]) -> Iterat
     """Report every name in ``extends`` that is no profile."""
     names = sorted(set(known))
     for table in tables:
-        for position, name in enumerate(table.extends):
+        for position, name in table.extends_at.items():
             if name not in names:
                 near = nearest(name, names)
                 help = f"did you mean `{near}`?" if near else f"make policies/_profiles/{name}.yml"

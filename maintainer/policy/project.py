@@ -243,7 +243,7 @@ def _cross_findings(project: LoadedProject, loader: _Loader) -> list[Diagnostic]
     return [
         *check_tables(loader.named_tables),
         *check_profiles(loader.named_profiles),
-        *check_extends(project.tables, (profile.name for profile in loader.named_profiles)),
+        *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
         *check_rules(matched),
     ]
 

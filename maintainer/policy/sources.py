@@ -40,7 +40,14 @@ class TableSource:
     @property
     def extends(self) -> tuple[str, ...]:
         """Names of profiles, lowest first."""
-        return tuple(self.document.data.get("extends") or ())
+        return tuple(self.extends_at.values())
+
+    @property
+    def extends_at(self) -> dict[int, str]:
+        """The same by their place in the list; a file with errors may hold anything there."""
+        extends = self.document.data.get("extends")
+        items = enumerate(extends) if isinstance(extends, list) else ()
+        return {position: name for position, name in items if isinstance(name, str)}
 
 
 @dataclass(frozen=True)

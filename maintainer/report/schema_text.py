@@ -23,7 +23,7 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
         ("allowed", _allowed(schema)),
         ("unit", schema.get("x-unit")),
         ("default", _default(schema)),
-        ("keys", ", ".join(key.keys) or None),
+        ("keys", ", ".join("any name" if name == "*" else name for name in key.keys) or None),
     ]
     for label, text in facts:
         if text:
