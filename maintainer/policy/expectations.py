@@ -44,6 +44,20 @@ REFUSED_EXPECTATIONS: dict[str, str] = {
 }
 """Registered names that a policy may not use, and why."""
 
+_USE_REGEX = "write `expect_column_values_to_match_regex`"
+_USE_NO_REGEX = "write `expect_column_values_to_not_match_regex`"
+
+WITHOUT_SPARK: dict[str, str] = {
+    "expect_column_values_to_be_dateutil_parseable": "write `expect_column_values_to_match_strftime_format`",
+    "expect_column_values_to_match_like_pattern": _USE_REGEX,
+    "expect_column_values_to_match_like_pattern_list": "write `expect_column_values_to_match_regex_list`",
+    "expect_column_values_to_not_match_like_pattern": _USE_NO_REGEX,
+    "expect_column_values_to_not_match_like_pattern_list": "write `expect_column_values_to_not_match_regex_list`",
+}
+"""Registered names that Great Expectations cannot compute on Spark, and what to write instead.
+
+Found by running every registered expectation on Spark, and by looking for a Spark provider of its metric."""
+
 EXPECTATIONS: dict[str, Arguments] = {
     "expect_column_distinct_values_to_be_in_set": Arguments(("column", "value_set"), ()),
     "expect_column_distinct_values_to_contain_set": Arguments(("column", "value_set"), ()),
@@ -96,7 +110,6 @@ EXPECTATIONS: dict[str, Arguments] = {
     "expect_column_values_to_be_between": Arguments(
         ("column",), ("mostly", "min_value", "max_value", "strict_min", "strict_max")
     ),
-    "expect_column_values_to_be_dateutil_parseable": Arguments(("column",), ("mostly",)),
     "expect_column_values_to_be_decreasing": Arguments(("column",), ("mostly", "strictly")),
     "expect_column_values_to_be_in_set": Arguments(("column", "value_set"), ("mostly",)),
     "expect_column_values_to_be_in_type_list": Arguments(("column",), ("mostly", "type_list")),
@@ -106,20 +119,12 @@ EXPECTATIONS: dict[str, Arguments] = {
     "expect_column_values_to_be_of_type": Arguments(("column", "type_"), ("mostly",)),
     "expect_column_values_to_be_unique": Arguments(("column",), ("mostly",)),
     "expect_column_values_to_match_json_schema": Arguments(("column", "json_schema"), ("mostly",)),
-    "expect_column_values_to_match_like_pattern": Arguments(("column", "like_pattern"), ("mostly", "escape")),
-    "expect_column_values_to_match_like_pattern_list": Arguments(
-        ("column", "like_pattern_list"), ("mostly", "match_on", "escape")
-    ),
     "expect_column_values_to_match_regex": Arguments(("column",), ("mostly", "regex")),
     "expect_column_values_to_match_regex_list": Arguments(("column", "regex_list"), ("mostly", "match_on")),
     "expect_column_values_to_match_strftime_format": Arguments(("column", "strftime_format"), ("mostly",)),
     "expect_column_values_to_not_be_in_set": Arguments(("column", "value_set"), ("mostly",)),
     "expect_column_values_to_not_be_null": Arguments(("column",), ("mostly",)),
     "expect_column_values_to_not_be_outliers": Arguments(("column",), ("mostly", "method", "multiplier")),
-    "expect_column_values_to_not_match_like_pattern": Arguments(("column", "like_pattern"), ("mostly", "escape")),
-    "expect_column_values_to_not_match_like_pattern_list": Arguments(
-        ("column", "like_pattern_list"), ("mostly", "escape")
-    ),
     "expect_column_values_to_not_match_regex": Arguments(("column", "regex"), ("mostly",)),
     "expect_column_values_to_not_match_regex_list": Arguments(("column", "regex_list"), ("mostly",)),
     "expect_compound_columns_to_be_unique": Arguments(("column_list",), ("mostly", "ignore_row_if")),

@@ -10,7 +10,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from maintainer.policy.diagnostics import Severity, nearest
-from maintainer.policy.expectations import EXPECTATIONS, REFUSED_EXPECTATIONS
+from maintainer.policy.expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
 from maintainer.policy.predicate import PredicateError, parse_predicate
 from maintainer.units import UnitError, parse_duration, parse_size, spelled_size
 
@@ -134,6 +134,10 @@ def _check_expectation(value: str | int | float) -> Problem | None:
     name = str(value)
     if name in REFUSED_EXPECTATIONS:
         return Problem("P316", f"`{name}` cannot be used: {REFUSED_EXPECTATIONS[name]}", _EXPECTATION_HELP)
+    if name in WITHOUT_SPARK:
+        return Problem(
+            "P316", f"`{name}` cannot be used: Great Expectations has it, but not for Spark", WITHOUT_SPARK[name]
+        )
     if name in EXPECTATIONS:
         return None
     near = nearest(name, EXPECTATIONS)

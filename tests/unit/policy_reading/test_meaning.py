@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.expectations import EXPECTATIONS, WITHOUT_SPARK
 from tests.unit.policy_reading.reading import findings_of
 
 HEAD = "version: 1\ntable: a.b\n"
@@ -226,3 +229,13 @@ def test_values_of_a_wrong_type_give_one_finding_only() -> None:
         HEAD + "optimize: {minFileSize: [1], maxFileSize: x, zorder: 7}\nvacuum: x\nconsumers: {a: b}\nwindow: [x]\n"
     )
     assert [one.code for one in findings_of(content)] == ["P203", "P205", "P203", "P203", "P203", "P203"]
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_SPARK))
+def test_an_expectation_that_spark_does_not_have_is_refused_with_another(name: str) -> None:
+    text = f"version: 1\ntable: s.t\nverify: {{expectations: [{{type: {name}, column: a}}]}}\n"
+    (found,) = findings_of(text)
+    assert (found.code, found.span.line, found.span.column) == ("P316", 3, 32)
+    assert "but not for Spark" in found.message
+    (instead,) = re.findall(r"`(\w+)`", found.help or "")
+    assert instead in EXPECTATIONS
