@@ -47,6 +47,10 @@ class TableReader(Protocol):
         """Return the version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
         ...
 
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """Return the stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        ...
+
 
 class TableWriter(Protocol):
     """Carries out one commit (or one deletion) on one table. ``facts`` pin the table's id and location."""

@@ -228,6 +228,10 @@ class FakeWorker:
                 return version
         return None
 
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        versions = self._table(facts.ref).versions
+        return versions[version].stamp if version < len(versions) else None
+
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
@@ -279,6 +283,9 @@ class FakeWorker:
         table = self._table(facts.ref)
         before_delete(facts.version, None)
         self.lake.reach("vacuum", Station(self.lake, table, stamp))
+        planned = {file.path for file in step.files}
+        if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
+            raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
         gone = [file for file in step.files if file.path in table.storage]
         table.storage -= {file.path for file in gone}
         return VacuumReceipt(len(gone), sum(file.size_bytes for file in gone), (), facts.version, facts.version)

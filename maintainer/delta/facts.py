@@ -55,6 +55,16 @@ class DeltaTableReader:
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        self._jvm.activate()
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
     def _open(self, ref: TableRef) -> tuple[JavaObject, JavaObject]:
         log = self._jvm.log_of_path(ref.location) if ref.is_path else self._log_of_name(ref)
         storage = TableStorage(self._jvm, log)

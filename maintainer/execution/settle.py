@@ -53,7 +53,11 @@ def settle(
         how = "did not land" if version is None else f"landed as version {version}"
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit, which {how}")
     for version in sorted(debt)[:MAX_VERSIONS_CHECKED]:
-        if _check(worker, work, facts, version):
+        # The record guesses the version of what another run is just trying. An append that came first must not be
+        # accused of changing rows.
+        if worker.engine.reader.stamp_of(facts, version) is None:
+            work.notes.append(f"version {version} is not known to be ours; it still counts as not proven")
+        elif _check(worker, work, facts, version):
             unproven.discard(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
     settled = TableRecord(

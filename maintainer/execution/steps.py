@@ -125,9 +125,13 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         return StepStatus.NOTHING_LEFT
     if len(left.files) < len(step.files):
         work.notes.append(f"{len(step.files) - len(left.files)} files are live again and were left alone")
+    # The writer looks at every commit since the version it is given. A file that was restored and removed again after
+    # the plan was made went later than the plan says: so since the plan, not since now.
+    observed = worker.plan.observed
+    since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
     receipt = attempt(
         worker, work, facts, 0, (len(left.files), left.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(facts, left, stamp, before),
+        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before),
     )  # fmt: skip
     work.batches_done = 1
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)

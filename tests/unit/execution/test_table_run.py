@@ -18,7 +18,7 @@ from maintainer.journal.events import EVENTS_FILE, read_events
 from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
-from maintainer.model.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.outcome import CommitStamp, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import ProgressEvent, StepFinished, StepStarted, Verified
 from maintainer.model.table import TableRecord
@@ -193,6 +193,18 @@ def test_files_of_an_unproven_rewrite_are_never_deleted(bench: Bench) -> None:
     assert bench.run(plan_of(table, vacuum("long-gone", removed_in_version=1))).status is TableStatus.DONE
 
 
+def test_a_file_that_was_live_between_plan_and_deletion_is_not_deleted(bench: Bench) -> None:
+    """Restored and removed again: the plan's word on when it was removed does not hold any more."""
+    table = three_files(bench)
+    table.storage.add("old")
+    plan = plan_of(table, vacuum("old"))
+    table.commit(set(), {"old": (9,)})
+    table.delete_file("old")
+    outcome = bench.run(plan)
+    assert statuses(outcome) == ["vacuum: yielded"]
+    assert "old" in table.storage
+
+
 def test_a_conflict_is_tried_again_with_what_is_still_live(bench: Bench) -> None:
     table = three_files(bench)
     bench.lake.at("commit", lambda at: at.table.append(9), times=1)
@@ -292,6 +304,29 @@ def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(
     assert outcome.status is TableStatus.DONE
     assert [e["fate"] for e in bench.recorded("settled_earlier")] == ["not_landed"]
     assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_a_commit_of_somebody_else_is_never_taken_for_ours(bench: Bench) -> None:
+    """A run that is still alive has an open intent; the version after the one it read may be an append."""
+    table = three_files(bench)
+    plan = plan_of(table)
+    alive = Journal.open(bench.runs_dir, "20261121T210000Z-0000", lambda: NOW_MS)
+    stamp = CommitStamp(alive.run_id, "t/compact", 0, "sha256:policy")
+    alive.intent(stamp, table.facts(), "compact", read_version=1, num_files=2, size_bytes=8, proof=None)
+    table.append(6)
+    try:
+        record = bench.record(plan)
+        assert record.unproven_versions == (2,)
+        table.storage.add("old")
+        outcome = bench.run(plan_of(table, compact(table), vacuum("old", removed_in_version=None)), record=record)
+    finally:
+        alive.close()
+    assert statuses(outcome) == ["compact: succeeded", "vacuum: failed"]
+    assert ("pair", "t", 2) not in bench.verifier.asked
+    assert bench.switch.halt_reason is None
+    assert bench.record(plan).quarantined is None
+    assert outcome.steps[1].error is not None
+    assert outcome.steps[1].error.code == "A410"
 
 
 def test_a_settled_commit_that_turns_out_wrong_quarantines_the_table(bench: Bench) -> None:
