@@ -45,6 +45,10 @@ _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _STORAGE_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
 _GATEWAY_LOSS = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
+_NO_ANSWER = re.compile(
+    r"An error occurred while calling \S+|.*(Answer from Java side is empty|while trying to connect to the Java).*",
+    re.DOTALL,
+)
 _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 
@@ -109,7 +113,9 @@ def is_gateway_loss(error: BaseException) -> bool:
         "BrokenPipeError",
     }:
         return True
-    return type(error).__name__ == "Py4JError" and "Answer from Java side is empty" in str(error)
+    # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
+    # such as a method that is not there, it adds a trace.
+    return type(error).__name__ == "Py4JError" and _NO_ANSWER.fullmatch(str(error).strip()) is not None
 
 
 def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerError | None:

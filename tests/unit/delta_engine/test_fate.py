@@ -13,6 +13,10 @@ class Py4JNetworkError(Exception):
     """Named as py4j's: what is told apart is the name."""
 
 
+class Py4JError(Exception):
+    """Named as py4j's. With "Trace:" in it, Java has answered; without, py4j lost the connection."""
+
+
 class FakeClass:
     def __init__(self, name: str) -> None:
         self._name = name
@@ -56,7 +60,23 @@ def test_an_error_from_the_jvm_and_no_trace_in_the_log_did_not_land() -> None:
     assert settle(lambda: None, RuntimeError("x"), where="t") is None
 
 
-@pytest.mark.parametrize("error", [Py4JNetworkError("gone"), ConnectionResetError(), KeyboardInterrupt()])
+def test_an_answer_of_java_is_no_lost_connection() -> None:
+    error = Py4JError(
+        "An error occurred while calling o42.foo. Trace:\npy4j.Py4JException: Method foo does not exist\n"
+    )
+    assert not is_gateway_loss(error)
+    assert settle(lambda: None, error, where="t") is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("gone"),
+        Py4JError("An error occurred while calling o42.commit"),
+        ConnectionResetError(),
+        KeyboardInterrupt(),
+    ],
+)
 def test_a_lost_connection_and_no_trace_is_unknown(error: BaseException) -> None:
     with pytest.raises(CommitUnknown) as caught:
         settle(lambda: None, error, where="t")
