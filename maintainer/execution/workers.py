@@ -6,6 +6,7 @@ its time, gives up what does not end, and starts a new worker in its place.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections import deque
@@ -46,6 +47,10 @@ class CrewBounds(Protocol):
     def tick_seconds(self) -> float: ...  # noqa: D102
 
 
+CANCEL_AGAIN_SECONDS = 1.0
+"""A cancel ends the Spark jobs that run at that moment; so often it is repeated, for those that began after it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One table's work, and what earlier runs left behind."""
@@ -66,6 +71,7 @@ class _Running:
     step_started: float = 0.0
     last_beat: float = 0.0
     cancelled_at: float | None = None
+    last_cancel: float = 0.0
 
 
 @dataclass(slots=True)
@@ -191,7 +197,13 @@ class Crew:
 
     def _watch(self, member: _Member, now: float, stopped_at: float | None) -> None:
         running = member.running
-        if running is None or member.given_up:
+        if running is None:
+            return
+        if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
+            running.last_cancel = now
+            with contextlib.suppress(Exception):  # the engine is gone; the grace period decides
+                self.engine.cancel(member.name)
+        if member.given_up:
             return
         seconds = running.task.plan.timeout_seconds
         grace = 0.0 if self.context.switch.urgent else self.bounds.stop_grace_seconds
@@ -206,7 +218,7 @@ class Crew:
         self._beat(running, now)
 
     def _cancel(self, member: _Member, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
-        running.cancelled_at = now
+        running.cancelled_at = running.last_cancel = now
         running.control.cancel(reason, timed_out=timed_out)
         try:
             self.engine.cancel(member.name)

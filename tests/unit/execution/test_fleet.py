@@ -185,6 +185,31 @@ def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(run: 
     assert slow.version == 1
 
 
+def test_jobs_that_start_after_the_cancel_are_cancelled_too(run: Run) -> None:
+    slow = run.lake.table("a", (1,), (2,))
+    cancelled_again: list[bool] = []
+
+    def starts_another_job(at: Station) -> None:
+        event = next(iter(run.lake.cancel_events.values()))
+        assert event.wait(10)
+        event.clear()  # the cancel met no running job; the next one begins only now
+        cancelled_again.append(event.wait(5))
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", starts_another_job, table="a")
+    outcome = run(plan_all(plan_of(slow, compact(slow), timeout_seconds=0)), hang_grace_seconds=10.0)
+    assert cancelled_again == [True]
+    assert by_table(outcome) == {"a": "failed"}
+
+
+def test_tables_that_were_not_reached_are_no_success(run: Run) -> None:
+    plans = run.small_tables("a", "b")
+    run.lake.at("landed", lambda at: run.switch.halt("E651: the run folder can no longer be written"), table="a")
+    outcome = run(plan_all(*plans))
+    assert by_table(outcome) == {"a": "done", "b": "not_reached"}
+    assert exit_code(outcome) is ExitCode.FINDINGS
+
+
 def test_a_signal_ends_the_run_at_the_next_safe_place(run: Run) -> None:
     plans = run.small_tables("a", "b")
     run.lake.at("write", lambda at: os.kill(os.getpid(), signal.SIGTERM), table="a")

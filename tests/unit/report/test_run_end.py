@@ -59,7 +59,8 @@ def run_of(*statuses: TableStatus | StepStatus, interrupted_by: str | None = Non
     ("outcome", "expected"),
     [
         (run_of(), 0),
-        (run_of(TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.YIELDED, TableStatus.NOT_REACHED), 0),
+        (run_of(TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.YIELDED), 0),
+        (run_of(TableStatus.DONE, TableStatus.NOT_REACHED), 1),
         (run_of(StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT, StepStatus.YIELDED, StepStatus.SKIPPED), 0),
         (run_of(TableStatus.BLOCKED), 4),
         (run_of(TableStatus.BLOCKED, TableStatus.FAILED), 1),
