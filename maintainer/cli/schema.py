@@ -10,6 +10,7 @@ from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
 from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, schema_text
 from maintainer.policy.schema_keys import describe, key_names, suggestion
+from maintainer.report.schema_markdown import render_keys
 from maintainer.report.schema_text import render_key
 from maintainer.report.style import Style
 
@@ -27,16 +28,19 @@ _FILES = {"policy": POLICY_SCHEMA, "project": PROJECT_SCHEMA}
     help="Whose schema to print: of policy files, or of maintainer.yml (which refers to the other).",
 )
 @click.option("--keys", is_flag=True, help="List the names of all keys instead.")
+@click.option("--markdown", is_flag=True, help="Print tables of all keys, for a page of documentation.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to a file instead of stdout."
 )
 @click.pass_obj
-def command(context: CliContext, key: str | None, which: str, keys: bool, out: Path | None) -> None:
+def command(context: CliContext, key: str | None, which: str, keys: bool, markdown: bool, out: Path | None) -> None:
     """Print the JSON Schema, or explain one KEY, such as vacuum.retention."""
-    if key and (keys or out):
-        raise click.UsageError("KEY goes with neither --keys nor --out")
+    if sum(map(bool, (key, keys, markdown, out))) > 1:
+        raise click.UsageError("KEY, --keys, --markdown and --out exclude each other")
     if keys:
         click.echo("\n".join(key_names()))
+    elif markdown:
+        click.echo("\n".join(render_keys()), nl=False)
     elif key:
         click.echo("\n".join(_explained(key, Style(context.color))))
     elif out:
