@@ -59,7 +59,10 @@ def write_project(root: Path, files: int) -> None:
 
 def main() -> None:
     sizes = [int(argument) for argument in sys.argv[1:]] or [1_000, 10_000]
-    print(f"{'files':>8} {'seconds':>8} {'ms/file':>8} {'MiB':>6}   (process, {os.cpu_count()} cores)")
+    print(f"Whole process, best of 3; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before")
+    print()
+    print("| files | seconds | ms a file | MiB |")
+    print("|---:|---:|---:|---:|")
     for files in sizes:
         with tempfile.TemporaryDirectory() as folder:
             write_project(Path(folder), files)
@@ -75,7 +78,7 @@ def main() -> None:
                     raise SystemExit(f"validate ended in {code}:\n{done.stdout[:2000]}")
                 best = min(best or (wall, rss), (wall, rss))
             assert best is not None
-            print(f"{files:>8,} {best[0]:>8.2f} {best[0] / files * 1000:>8.2f} {best[1]:>6}")
+            print(f"| {files:,} | {best[0]:.2f} | {best[0] / files * 1000:.2f} | {best[1]} |")
 
 
 if __name__ == "__main__":
