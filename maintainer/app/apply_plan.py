@@ -66,6 +66,7 @@ def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: in
     Raises:
         Refused: A404 too old; A405 made for another environment; A403 stale, with every reason of every table.
     """
+    project.judge_again()
     check_age(plan, now_ms)
     if plan.environment != project.env:
         raise Refused(

@@ -7,33 +7,20 @@ import json
 import random
 from typing import Any
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
 from maintainer.policy.document import Document
 from maintainer.policy.schema_check import DocumentKind, check_schema
-from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA, load_schema
+from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA
 from maintainer.policy.schema_keys import describe, key_names
+from maintainer.policy.second_reader import reference_validator
 from maintainer.policy.yaml_reader import read_text
 
 ONLY_OURS = {"P205", "P301", "P310", "P311", "P313", "P314", "P316"}
 """Codes of forms and names that a JSON Schema can say only in part; each is looked at in its own test."""
 
 
-def reference(name: str) -> jsonschema.Draft7Validator:
-    resources = [(one, Resource.from_contents(load_schema(one))) for one in (POLICY_SCHEMA, PROJECT_SCHEMA)]
-    strict = jsonschema.Draft7Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    )
-    # Untyped in the stubs; what comes out is a class like the one that went in.
-    extend: Any = jsonschema.validators.extend
-    validator = extend(jsonschema.Draft7Validator, type_checker=strict)
-    made: jsonschema.Draft7Validator = validator(load_schema(name), registry=Registry().with_resources(resources))
-    return made
-
-
-VALIDATORS = {name: reference(name) for name in (POLICY_SCHEMA, PROJECT_SCHEMA)}
+VALIDATORS = {name: reference_validator(name) for name in (POLICY_SCHEMA, PROJECT_SCHEMA)}
 
 
 def read(data: dict[str, Any], file: str) -> Document:
