@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from maintainer.journal.durable import PRIVATE_FOLDER, FolderUnwritable, write_atomically
+from maintainer.journal.durable import PRIVATE_FOLDER, FolderUnwritable, sync_folder, write_atomically
 from maintainer.journal.run_id import is_run_id
 
 MIN_FREE_BYTES = 16 * 1024 * 1024
@@ -55,6 +55,9 @@ class RunFolder:
             probe = path / ".probe"
             write_atomically(probe, b"\0" * 65536)
             probe.unlink()
+            # Events are synced into the folder; without its own name on the disk a power cut takes them all.
+            sync_folder(runs_dir)
+            sync_folder(runs_dir.parent)
         except OSError as error:
             raise FolderUnwritable.at(path, error) from error
         return RunFolder(path)

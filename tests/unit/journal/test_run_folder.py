@@ -49,6 +49,17 @@ def test_a_failed_rewrite_of_results_leaves_the_old_ones_and_no_rest(
     assert sorted(entry.name for entry in folder.path.iterdir()) == ["assertions", "results.json"]
 
 
+def test_the_name_of_a_new_run_is_on_the_disk_before_anything_is_recorded_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An INTENT that is synced into a folder whose own name was lost in a power cut is lost with it."""
+    synced: list[Path] = []
+    monkeypatch.setattr("maintainer.journal.run_folder.sync_folder", synced.append)
+    runs_dir = tmp_path / ".maintainer" / "runs"
+    RunFolder.create(runs_dir, RUN)
+    assert synced == [runs_dir, runs_dir.parent]
+
+
 @pytest.mark.parametrize("reason", ["a file is in the way", "full disk", "no permission"])
 def test_a_folder_that_cannot_be_used_is_one_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
