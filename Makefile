@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint unit spark bench format clean check-python check-java
+.PHONY: help demo test long lint unit spark bench format clean check-python check-java
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,11 +27,11 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the slow ones
-	$(PYTEST) -m 'not slow' $(FAST_TESTS) $(SPARK_TESTS)
+test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the long ones
+	$(PYTEST) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
-slow: check-java $(STAMPS)/dev ## the tests that take minutes each: the whole demo, every expectation on Spark
-	$(PYTEST) -m slow $(FAST_TESTS) $(SPARK_TESTS)
+long: check-java $(STAMPS)/dev ## the tests that take minutes each: the whole demo, every expectation on Spark
+	$(PYTEST) -m long $(FAST_TESTS) $(SPARK_TESTS)
 
 lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .
@@ -43,7 +43,7 @@ unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(FAST_TESTS)
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
-	$(PYTEST) -m 'not slow' $(SPARK_TESTS)
+	$(PYTEST) -m 'not long' $(SPARK_TESTS)
 
 bench: check-java $(STAMPS)/dev ## measure `apply` beside a plain loop of OPTIMIZE and VACUUM (up to 20 minutes)
 	$(BIN)/python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md

@@ -100,7 +100,7 @@ def test_a_look_up_counts_the_files_left_after_skipping(spark: SparkSession, tmp
     assert 0 < found.bytes_read < sum(path.stat().st_size for path in data_files(table))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_walk(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "demo"
     before = Path.cwd()

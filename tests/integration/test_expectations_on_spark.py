@@ -14,7 +14,7 @@ from maintainer.verification.expectations import build, validate_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 NUMBER: dict[str, Any] = {"column": "number"}
 TEXT: dict[str, Any] = {"column": "text"}
