@@ -42,9 +42,9 @@ class FleetSize:
     def describe(self) -> str:
         """One sentence for a report."""
         return (
-            f"{self.fragmented} fragmented tables of {self.files} files of {self.rows_per_file:,} rows with "
-            f"{EXPIRED_FILES} expired files each, {self.healthy} healthy tables of one file, "
-            f"{self.medium} medium table(s) of about {self.medium_bytes // 2**20} MiB in files of 4 MiB"
+            f"Tables: {self.fragmented} fragmented ({self.files} files of {self.rows_per_file:,} rows, and "
+            f"{EXPIRED_FILES} expired files), {self.healthy} healthy (one file), {self.medium} medium (about "
+            f"{self.medium_bytes // 2**20} MiB in files of 4 MiB)"
         )
 
 
