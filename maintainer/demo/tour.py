@@ -23,8 +23,19 @@ RunCommand = Callable[[list[str]], int]
 """Runs one command line (without the program's name) and returns its exit code; never raises."""
 
 LOOKUP_TABLE = "lineitem"
-LOOKUPS = ("l_partkey BETWEEN 4700 AND 4720", "l_orderkey BETWEEN 150000 AND 150500")
 LOOKUP_MEASURES = ("count(*)", "sum(l_quantity)", "sum(l_extendedprice)")
+
+
+def lookups(scale: float) -> tuple[str, str]:
+    """Conditions of two look-ups in the middle of their columns.
+
+    TPC-H has 200,000 parts and order keys up to 6,000,000 at scale 1.
+    """
+    part, order = int(94_000 * scale), int(3_000_000 * scale)
+    return (
+        f"l_partkey BETWEEN {part} AND {part + max(1, int(400 * scale))}",
+        f"l_orderkey BETWEEN {order} AND {order + max(1, int(10_000 * scale))}",
+    )
 
 
 class Screen(Protocol):
@@ -83,9 +94,9 @@ class Tour:
         try:
             self._build()
             content = self._before()
-            lookups = self._queries()
+            answers = self._queries()
             self._apply(content)
-            self._queries_again(lookups)
+            self._queries_again(answers)
             self._look_back()
         except StageFailed as failure:
             self.screen.heading("The demo stopped")
@@ -169,10 +180,10 @@ class Tour:
 
     def _look_up(self) -> tuple[Lookup, ...]:
         table = self.folder.table(LOOKUP_TABLE)
-        lookups = tuple(look_up(self.spark, table, condition, LOOKUP_MEASURES) for condition in LOOKUPS)
-        for lookup in lookups:
+        found = tuple(look_up(self.spark, table, condition, LOOKUP_MEASURES) for condition in lookups(self.scale))
+        for lookup in found:
             self.screen.say(lookup.describe())
-        return lookups
+        return found
 
     def _versions(self) -> dict[str, int]:
         return {name: newest_version(self.folder.table(name)) for name in TABLES}
