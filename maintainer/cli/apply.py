@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -27,7 +28,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, plan_text, progress
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import select_policies, selection_options
+from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
 from maintainer.cli.ticking import ticking
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.journal.durable import write_atomically
@@ -94,15 +95,14 @@ def command(
     """
     project = open_project(context)
     started_at_ms = now_ms()
-    request = _Request(jobs, fail_fast, max_failures, _seconds(timeout), output)
+    chosen = SelectionOptions(select_, exclude, since, allow_empty)
+    request = _Request(jobs, fail_fast, max_failures, _seconds(timeout), output, chosen)
     if plan_file is not None:
         _refuse_beside_a_plan(select_, exclude, since, ignore_window, ignore_every)
         saved, planning = _read_plan(plan_file), None
     else:
         saved = None
-        policies = select_policies(
-            project.loaded, command="apply", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
-        )
+        policies = choose(project.loaded.resolved(), project.loaded, chosen, command="apply", look=Look.COMES)
         planning = PlanRequest(
             policies,
             started_at_ms,
@@ -119,17 +119,16 @@ def command(
         journal.close()
 
 
+@dataclass(frozen=True, slots=True)
 class _Request:
     """The options of a run as they were given."""
 
-    def __init__(
-        self, jobs: int, fail_fast: bool, max_failures: int | None, timeout_seconds: float | None, output: str
-    ) -> None:
-        self.jobs = jobs
-        self.fail_fast = fail_fast
-        self.max_failures = max_failures
-        self.timeout_seconds = timeout_seconds
-        self.output = output
+    jobs: int
+    fail_fast: bool
+    max_failures: int | None
+    timeout_seconds: float | None
+    output: str
+    chosen: SelectionOptions
 
 
 def _run(
@@ -147,7 +146,7 @@ def _run(
     with open_engine(options) as opened:
         engine = opened.engine
         if planning is not None:
-            plan = make_plan(project, engine, planning)
+            plan = narrowed(make_plan(project, engine, planning), project.loaded, request.chosen, command="apply")
             if request.output == "text" and context.verbosity >= 0:
                 click.echo(plan_text(context, project, plan, for_apply=True), err=True, nl=False)
         else:

@@ -12,7 +12,7 @@ from maintainer.app.project import Project, describe_selection
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import select_policies, selection_options
+from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code
@@ -54,14 +54,13 @@ def command(
 ) -> int:
     """Show what would be done to each table, why, and what it costs. Nothing is changed."""
     project = open_project(context)
-    policies = select_policies(
-        project.loaded, command="plan", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
-    )
+    chosen = SelectionOptions(select_, exclude, since, allow_empty)
+    policies = choose(project.loaded.resolved(), project.loaded, chosen, command="plan", look=Look.COMES)
     planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
     selection = describe_selection(select_, exclude)
     with open_engine(parse_engine_options(master, conf)) as opened:
         request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
-        plan = make_plan(project, opened.engine, request)
+        plan = narrowed(make_plan(project, opened.engine, request), project.loaded, chosen, command="plan")
     if out is not None:
         save(plan, out)
     if output == "json":

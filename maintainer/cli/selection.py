@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import enum
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from click.types import StringParamType
 
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.model.plan import Plan, SetPropertiesStep, TablePlan
 from maintainer.policy.git_state import modified_tables
 from maintainer.policy.project import LoadedProject, load_project
 from maintainer.policy.resolved import ResolvedPolicy
@@ -73,6 +75,17 @@ def selection_options(command: _F) -> _F:
     return command
 
 
+class Look(enum.Enum):
+    """Whether a command looks at the tables themselves."""
+
+    COMES = "comes"
+    NEVER = "never"
+
+
+_BY_LOOKING = (Method.DUE, Method.DRIFTED)
+"""What only a look at the tables can answer."""
+
+
 def select_policies(
     project: LoadedProject,
     *,
@@ -81,10 +94,11 @@ def select_policies(
     exclude: tuple[str, ...],
     since: str | None,
     allow_empty: bool,
+    look: Look = Look.NEVER,
 ) -> tuple[ResolvedPolicy, ...]:
     """Return the policies that a command's options choose, sorted by table; see `choose`."""
     options = SelectionOptions(select_, exclude, since, allow_empty)
-    return choose(project.resolved(), project, options, command=command)
+    return choose(project.resolved(), project, options, command=command, look=look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +123,7 @@ def choose(
     *,
     command: str,
     broken: Collection[str] = (),
+    look: Look | Mapping[str, TablePlan] = Look.NEVER,
 ) -> tuple[_P, ...]:
     """Return those of the candidates that the options choose, in their order.
 
@@ -118,6 +133,8 @@ def choose(
         options: What the user asked for.
         command: The command's name, for messages.
         broken: Tables that have no effective policy, because of errors: they count as modified.
+        look: What is known of the tables themselves, for ``due`` and ``drifted``: plans by identifier, or that they
+            come later (everything that may be meant is chosen, see `narrowed`), or never (then it is refused).
 
     Raises:
         ProjectError: A selector cannot be read or answered, or selects nothing.
@@ -130,10 +147,32 @@ def choose(
         known[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
         known[Method.RESULT] = _ended_as(project)
+    if look is Look.COMES:
+        known.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
+        leave_out = leave_out.without(_BY_LOOKING)
+    elif look is not Look.NEVER:
+        known[Method.DUE] = lambda identifier, _value: identifier in look and bool(look[identifier].steps)
+        known[Method.DRIFTED] = lambda identifier, _value: identifier in look and _drifted(look[identifier])
     context = SelectorContext(project.root, command, known)
     check_answerable(include, context)
     check_answerable(leave_out, context)
-    return select(candidates, include, leave_out, context, allow_empty=options.allow_empty)
+    # That nothing is due is an answer; that nothing could be is a misspelt name, and was found before the look.
+    allow_empty = options.allow_empty or not isinstance(look, Look)
+    return select(candidates, include, leave_out, context, allow_empty=allow_empty)
+
+
+def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, command: str) -> Plan:
+    """Return the plan without the tables that ``due`` and ``drifted`` leave out, now that they have been looked at."""
+    include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
+    if not any(selector.needs(method) for selector in (include, leave_out) for method in _BY_LOOKING):
+        return plan
+    tables = {table.ref.identifier: table for table in plan.tables}
+    chosen = {one.table for one in choose(project.resolved(), project, options, command=command, look=tables)}
+    return replace(plan, tables=tuple(table for table in plan.tables if table.ref in chosen))
+
+
+def _drifted(plan: TablePlan) -> bool:
+    return any(isinstance(step, SetPropertiesStep) for step in plan.steps)
 
 
 def _ended_as(project: LoadedProject) -> Callable[[str, str], bool]:

@@ -11,7 +11,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import select_policies, selection_options
+from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.report.status_text import render_status, status_json
 from maintainer.report.style import Style
@@ -38,9 +38,8 @@ def command(
 ) -> None:
     """Show the state of each table at one look. Nothing is changed."""
     project = open_project(context)
-    policies = select_policies(
-        project.loaded, command="status", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
-    )
+    chosen = SelectionOptions(select_, exclude, since, allow_empty)
+    policies = choose(project.loaded.resolved(), project.loaded, chosen, command="status", look=Look.COMES)
     past: dict[str, list[HistoryRow]] = {}
     steps, unread = history_rows(project.runs_dir, limit=MAX_PAST_STEPS)
     for step in steps:
@@ -52,8 +51,9 @@ def command(
 
     at_ms = now_ms()
     with open_engine(parse_engine_options(master, conf)) as opened:
-        make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
-    rows.sort(key=lambda row: row.table)
+        plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
+    wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
+    rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)
     if output == "json":
         click.echo(status_json(rows, at_ms), nl=False)
     else:

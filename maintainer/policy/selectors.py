@@ -8,7 +8,7 @@ alternatives; ``@file`` reads one specification a line. Terms that need more tha
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -21,6 +21,7 @@ from maintainer.policy.matching import absolute_glob, is_glob, name_matches
 
 MAX_SELECTOR_FILE_BYTES = 1024 * 1024
 MAX_TERMS = 20_000
+LOOKS_HELP = "it needs a look at the tables: use it with `plan`, `apply` or `status`"
 
 
 class Selectable(Protocol):
@@ -90,6 +91,12 @@ class Selector:
     def needs(self, method: Method) -> bool:
         """Tell whether some term chooses in this way, so that a command fetches only what is asked about."""
         return any(term.method is method for terms in self.alternatives for term in terms)
+
+    def without(self, methods: Collection[Method]) -> Selector:
+        """Return the alternatives that choose in none of these ways."""
+        return Selector(
+            tuple(terms for terms in self.alternatives if all(term.method not in methods for term in terms))
+        )
 
 
 @dataclass(frozen=True)
@@ -234,8 +241,8 @@ def _answerable(term: Term, context: SelectorContext) -> None:
         return
     helps = {
         Method.STATE: "say what to compare with: `--since REF`, such as `--since origin/main`",
-        Method.DUE: "leave it out: `plan` and `apply` do only what is due",
-        Method.DRIFTED: "leave it out: `plan` shows every property that differs, `apply` sets it",
+        Method.DUE: LOOKS_HELP,
+        Method.DRIFTED: LOOKS_HELP,
         Method.UNMANAGED: "it needs a look at the catalog, which this version does not have",
     }
     raise ProjectError(

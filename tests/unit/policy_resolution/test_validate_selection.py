@@ -96,7 +96,7 @@ def test_modified_are_effective_policies_and_those_that_have_none(root: Path) ->
         (["-s", "crm.lead"], 2, "did you mean `crm.leads`?"),
         (["-s", "crm.lead", "--allow-empty"], 0, ""),
         (["-s", "lake/event"], 2, "did you mean `lake/events`?"),
-        (["-s", "due"], 2, "`plan` and `apply` do only what is due"),
+        (["-s", "due"], 2, "use it with `plan`, `apply` or `status`"),
         (["-s", "state:modified"], 2, "--since REF"),
         (["--since", "HEAD"], 2, "add `--select state:modified`"),
         (["-s", "crm.leads", "policies/good.yml"], 2, "go with neither PATHS"),
