@@ -216,7 +216,8 @@ def _task(table: TablePlan, records: Mapping[str, TableRecord], intents: tuple[I
     table_id, location = table.observed.table_id, table.observed.location
     own = tuple(intent for intent in intents if belongs_to(intent, table_id, location))
     record = records.get(record_key(table_id, location), TableRecord())
-    if table.steps or own or record.unproven_versions:
+    # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
+    if table.steps or (record.quarantined is None and (own or record.unproven_versions)):
         return Task(table, record, own)
     return None
 

@@ -125,6 +125,21 @@ def test_a_failed_verification_starts_no_further_table(run: Run) -> None:
     assert run.lake.tables["c"].version == 1
 
 
+def test_a_table_in_quarantine_is_not_checked_again_and_stops_no_later_run(run: Run) -> None:
+    plans = run.small_tables("a", "b")
+    run.verifier.order = [Verdict.FAIL]
+    assert by_table(run(plan_all(*plans))) == {"a": "verify_failed", "b": "not_reached"}
+    run.switch = StopSwitch()
+    asked = len(run.verifier.asked)
+    reason = Reason(ReasonCode.QUARANTINED, "quarantined: V503", None)
+    run.verifier.order = [Verdict.FAIL]  # what a second check of the same version would find
+    table = run.lake.tables["a"]
+    later = [plan_of(table, blocked=(reason,)), plan_of(run.lake.tables["b"])]
+    assert by_table(run(plan_all(*later))) == {"a": "blocked", "b": "up_to_date"}
+    assert run.switch.halt_reason is None
+    assert len(run.verifier.asked) == asked
+
+
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
