@@ -163,12 +163,21 @@ def _report_bug(error: Exception, args: list[str]) -> str:
             file.write(text)
             place = file.name
     bug = ProjectError(
-        f"a bug in maintainer: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+        f"a bug in maintainer: {_in_words(error)}",
         code="E699",
         where=place,
         help="tables are only changed by whole commits, so nothing is half done; report it with this file",
     )
     return bug.render()
+
+
+def _in_words(error: Exception) -> str:
+    """The kind of an exception and its first line; Spark's own cannot be asked once its JVM is gone."""
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # whatever its __str__ raises: the kind is all there is to say
+        lines = []
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def main() -> NoReturn:

@@ -84,3 +84,23 @@ def test_a_bug_ends_in_70_with_the_traceback_in_a_file(
     files = list((tmp_path / ".maintainer").glob("crash-*.txt"))
     assert len(files) == 1
     assert "RuntimeError: boom" in files[0].read_text(encoding="utf-8")
+
+
+def test_a_bug_that_cannot_be_put_into_words_is_still_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark's exceptions ask the JVM for their text, and the JVM may be gone."""
+    monkeypatch.chdir(tmp_path)
+
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise AssertionError("the JVM is gone")
+
+    def broken(*_: object, **__: object) -> None:
+        raise Speechless
+
+    monkeypatch.setattr("maintainer.cli.version._installed", broken)
+    assert run(["version"]) == 70
+    err = capsys.readouterr().err
+    assert "error[E699]: a bug in maintainer: Speechless" in err
+    assert "Traceback" not in err
