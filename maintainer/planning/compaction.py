@@ -178,5 +178,5 @@ def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[
     if not number:
         return ()
     share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"
-    text = f"{count_of(number, 'file')} with more than {share} of its rows deleted"
+    text = f"{count_of(number, 'file')} with more than {share} of {'its' if number == 1 else 'their'} rows deleted"
     return (Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))),)
