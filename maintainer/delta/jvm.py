@@ -40,7 +40,7 @@ REQUIRED: tuple[tuple[str, str, int], ...] = (
     ("DeltaLog", "getSnapshotAt", 4),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
-    ("Snapshot", "filesForScan", 2),
+    ("implicits.package$", "addFileEncoder", 0),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
     ("Snapshot", "metadata", 0),
@@ -103,8 +103,6 @@ class DeltaJvm:
         self._delta: JavaObject = self._jvm.org.apache.spark.sql.delta
         self._none: JavaObject = self._jvm.scala.Option.empty()
 
-    # -- values ---------------------------------------------------------------------------------------------
-
     def seq(self, items: Iterable[object] = ()) -> JavaObject:
         """Make a Scala ``Seq``."""
         array = self._jvm.java.util.ArrayList()
@@ -124,8 +122,6 @@ class DeltaJvm:
         for part in f"{name}.MODULE$".split("."):
             target = getattr(target, part)
         return target
-
-    # -- session --------------------------------------------------------------------------------------------
 
     def activate(self) -> None:
         """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings."""
@@ -276,11 +272,17 @@ class DeltaJvm:
         return self._frame(snapshot.allFiles().toDF())
 
     def scan_files(self, snapshot: JavaObject) -> tuple[JavaObject, list[dict[str, Any]]]:
-        """All live AddFiles, as OPTIMIZE collects them: a Scala ``Seq``, and each one's fields in the same order.
+        """All live AddFiles: a Java ``List``, and each one's fields in the same order; one Spark job and one call.
 
-        One Spark job and one call for all of them; of the statistics only ``numRecords`` is kept.
+        Of the statistics only ``numRecords`` is kept, as OPTIMIZE does it. Not by Delta's ``filesForScan``: that
+        parses statistics by the table's schema, so that Spark compiles new code for each table.
         """
-        files = snapshot.filesForScan(self.seq(), True).files()
+        from pyspark.sql import functions as F
+
+        kept = F.expr("concat('{\"numRecords\":', get_json_object(stats, '$.numRecords'), '}')")
+        frame = self.all_files(snapshot).withColumn("stats", kept)
+        encoder = self._module("implicits.package$").addFileEncoder()
+        files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
         return files, json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(files))
 
     def _frame(self, dataset: JavaObject) -> DataFrame:

@@ -22,7 +22,7 @@ class LoadedFiles:
 
     def handle(self, key: tuple[str, str]) -> JavaObject:
         """The AddFile in the JVM with this path and deletion vector id."""
-        return self.handles.apply(self.positions[key])
+        return self.handles.get(self.positions[key])
 
 
 class LiveFiles:

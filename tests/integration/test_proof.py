@@ -16,7 +16,7 @@ from maintainer.delta.rewrite import WrittenFile
 from maintainer.delta.session import SessionLease
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_engine import DeltaEngine
-from maintainer.errors import CommitNotLanded, VerificationFailed
+from maintainer.errors import TableError, VerificationFailed
 from maintainer.model.table import TableRef
 from tests.delta_tables import bytes_of, compaction, no_intent, stamp
 
@@ -127,7 +127,7 @@ def test_statistics_that_lie_and_a_file_that_vanishes(spark: SparkSession, lease
     def vanish(storage: TableStorage, written: list[WrittenFile]) -> None:
         assert storage.delete(storage.uri(written[0].path))
 
-    for plant, expected in ((lie, VerificationFailed), (vanish, CommitNotLanded)):
+    for plant, expected in ((lie, VerificationFailed), (vanish, TableError)):
         with DeltaEngine(lease, between_write_and_proof=plant).worker("faults") as engine:
             facts = engine.reader.facts(TableRef(str(path)))
             before = bytes_of(path)
