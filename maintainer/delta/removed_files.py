@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from maintainer.delta.storage import LogEntry, StoredFile, TableStorage
 from maintainer.model.table import RemovedFile, TableFacts
@@ -26,6 +27,7 @@ class _Candidate:
     size_bytes: int
     removed_at_ms: int
     kind: str
+    version: int
 
 
 def find_removed_files(storage: TableStorage, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
@@ -38,7 +40,7 @@ def find_removed_files(storage: TableStorage, facts: TableFacts, *, removed_befo
     expired = {uri: one for uri, one in candidates.items() if uri not in protected and storage.is_below_root(uri)}
     present = stored_files(storage, list(expired))
     found = [
-        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind)
+        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind, one.version)
         for uri, one in expired.items()
         if uri in present
     ]
@@ -50,10 +52,13 @@ def _replay(storage: TableStorage, facts: TableFacts, removed_before_ms: int) ->
     protected = {storage.uri(one.path) for one in facts.files}
     protected |= _live_vectors(storage, facts)
     candidates: dict[str, _Candidate] = {}
+    committed_at_ms = 0
     for entry in storage.commits():
-        actions = list(storage.actions(entry))
-        committed_at_ms = commit_time_ms(entry, actions)
         late = entry.version > facts.version
+        actions = list(storage.actions(entry, with_adds=late))
+        # A writer whose clock is behind must not make its removals look old: neither older than the commit file
+        # is on storage, nor older than the commit before.
+        committed_at_ms = max(committed_at_ms, commit_time_ms(entry, actions), entry.modification_time_ms)
         for action in actions:
             if late and "add" in action:
                 protected |= _uris_of(storage, action)
@@ -65,13 +70,21 @@ def _replay(storage: TableStorage, facts: TableFacts, removed_before_ms: int) ->
                 protected |= _uris_of(storage, action)
                 continue
             size = int(body.get("size") or 0)
-            candidates[storage.uri(body["path"])] = _Candidate(body["path"], size, removed_at_ms, "data")
+            if not _is_absolute(body["path"]):
+                candidates[storage.uri(body["path"])] = _Candidate(
+                    body["path"], size, removed_at_ms, "data", entry.version
+                )
             vector = storage.deletion_vector_uri(action)
             if vector is not None and storage.is_below_root(vector):
                 relative = vector[len(storage.root_uri) + 1 :]
                 size = int(body["deletionVector"].get("sizeInBytes") or 0)
-                candidates[vector] = _Candidate(relative, size, removed_at_ms, "deletion_vector")
+                candidates[vector] = _Candidate(relative, size, removed_at_ms, "deletion_vector", entry.version)
     return protected, candidates
+
+
+def _is_absolute(path: str) -> bool:
+    """Whether a path in the log names a file of another table (a clone's source), wherever that lies."""
+    return path.startswith("/") or bool(urlsplit(path).scheme)
 
 
 def _uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:

@@ -104,6 +104,29 @@ def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEng
     assert [one.path for one in left] == [removed[2].path]
 
 
+def test_a_writer_whose_clock_is_behind_makes_no_file_look_old(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    _compacted(spark, engine, path, NO_RETENTION)
+    log = path / "_delta_log" / f"{1:020}.json"
+    before = log.stat().st_mtime_ns // 1_000_000
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in lines:
+        (body,) = action.values()
+        body.update({key: body[key] - 30 * DAY_MS for key in ("timestamp", "deletionTimestamp") if key in body})
+    for crc in (path / "_delta_log").glob("*.crc"):
+        crc.unlink()
+    for crc in (path / "_delta_log").glob(".*.crc"):
+        crc.unlink()
+    log.write_text("\n".join(json.dumps(action) for action in lines) + "\n")
+    engine.jvm.forget_logs()
+    facts = engine.reader.facts(TableRef(str(path)))
+    assert engine.reader.removed_files(facts, removed_before_ms=before - DAY_MS) == ()
+    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    assert [one.removed_in_version for one in removed] == [1, 1, 1]
+
+
 def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     spark.sql(
