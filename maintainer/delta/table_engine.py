@@ -10,6 +10,7 @@ from maintainer.delta.commit import commit_rewrite
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.live_files import LiveFiles
+from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.delta.properties import set_properties
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings, WrittenFile
 from maintainer.delta.session import SessionLease, worker_session
@@ -53,6 +54,7 @@ class DeltaTableWriter:
     ) -> CommitReceipt:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
+        self._refuse_unsafe_store(facts)
         self._jvm.activate()
         job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live, self._between)
         self.last_timings = job.timings
@@ -65,6 +67,7 @@ class DeltaTableWriter:
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Set table properties in one commit; see ``TableWriter.set_properties``."""
+        self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
         return set_properties(self._jvm, facts, step, stamp, before_commit)
 
@@ -72,8 +75,13 @@ class DeltaTableWriter:
         self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
+        self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         return vacuum(self._jvm, facts, step, stamp, before_delete)
+
+    def _refuse_unsafe_store(self, facts: TableFacts) -> None:
+        conf = self._jvm.spark.conf
+        refuse_unsafe_log_store(facts.location, lambda key: conf.get(key, None), facts.ref.identifier)
 
 
 class DeltaTableEngine:
