@@ -15,6 +15,7 @@ import pytest
 from maintainer.delta import jars
 from maintainer.delta import session_settings as settings
 from maintainer.delta.java import inspect_java
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.session import SessionLease, SessionOptions, active_session, open_session, worker_session
 from maintainer.delta.versions import check_versions
 from maintainer.errors import EnvironmentUnfit
@@ -189,6 +190,8 @@ def test_doctor_on_the_real_thing(lease: SessionLease, spark: SparkSession, lake
     from maintainer.delta.doctor_model import Status
 
     spark.range(3).write.format("delta").save(str(lake / "t"))
+    # What is looked at is the session active on this thread; other tests leave one of their workers there.
+    DeltaJvm(lease.spark).activate()
     checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
     found = {check.name: check for check in checks}
     assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
