@@ -190,14 +190,17 @@ def test_doctor_on_the_real_thing(lease: SessionLease, spark: SparkSession, lake
     from maintainer.delta.doctor_model import Status
 
     spark.range(3).write.format("delta").save(str(lake / "t"))
-    # What is looked at is the session active on this thread; other tests leave one of their workers there.
-    DeltaJvm(lease.spark).activate()
+    # What is looked at is the session active on this thread: here one that nobody has tuned. What other tests left
+    # active, or set in the session that they share, does not count.
+    untuned = lease.spark.newSession()
+    for key, default in settings.SLOW_DEFAULTS.items():
+        untuned.conf.set(key, default)
+    DeltaJvm(untuned).activate()
     checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
     found = {check.name: check for check in checks}
     assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
     assert "TABLE_OR_VIEW_NOT_FOUND" in found["table nobody.knows"].detail
     assert found["session"].detail.startswith("the active session is used: local[2]")
     assert found["tables"].detail == "1 of 1 on local paths can be read"
-    # The base session of the tests is not tuned, only its workers are.
     assert found["session settings"].status is Status.WARN
     assert found["delta"].status is Status.OK
