@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, VacuumReceipt
-from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
 
 BeforeCommit = Callable[[int, "Proof | None"], None]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.model.outcome import CommitStamp, Proof
-from maintainer.model.plan import Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.steps import Batch, Bin, CompactStep, ZOrderStep
 from maintainer.model.table import DataFile, TableFacts
 
 if TYPE_CHECKING:

@@ -18,22 +18,9 @@ from typing import Any
 from maintainer.engine import BeforeCommit, TableEngine
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, VacuumReceipt
-from maintainer.model.plan import (
-    Batch,
-    Bin,
-    CheckedExpectation,
-    Checks,
-    CompactStep,
-    Observed,
-    Plan,
-    Reason,
-    ReasonCode,
-    RewriteStep,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-)
+from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.table import DataFile, RemovedFile, TableFacts, TableRef
 from maintainer.planning.columns import schema_digest
 from maintainer.verification.audit import audit

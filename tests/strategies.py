@@ -7,7 +7,7 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from maintainer.model.plan import PACKED_TAG, ZORDER_TAG, zorder_tag_value
+from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, zorder_tag_value
 from maintainer.model.table import DataFile, RemovedFile, TableFacts, TableRecord
 from maintainer.policy.predicate import parse_predicate
 from maintainer.policy.resolved import ResolvedPolicy, WorthPolicy, ZOrderMode, ZOrderPolicy

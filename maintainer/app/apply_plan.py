@@ -17,8 +17,9 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.journal.run_id import new_run_id
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import CompactStep, Plan, Problem, TablePlan, ZOrderStep
+from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink
+from maintainer.model.steps import CompactStep, ZOrderStep
 from maintainer.model.table import TableRef
 from maintainer.model.wire import to_json
 from maintainer.planning.staleness import StaleReason, StaleReasons, check_age, recheck, refusal

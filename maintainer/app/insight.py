@@ -14,8 +14,10 @@ from maintainer.journal.ledger import LedgerRow, rows_of
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan, ReasonCode, SetPropertiesStep, Step, TablePlan
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.reasons import ReasonCode
 from maintainer.model.results_wire import run_from_json
+from maintainer.model.steps import SetPropertiesStep, Step
 from maintainer.model.wire import from_json
 from maintainer.units import format_size
 

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 from maintainer.app.policy_test_facts import facts_of, now_of, record_of
 from maintainer.errors import ProjectError
 from maintainer.model.closed import assert_never
-from maintainer.model.plan import CompactStep, SetPropertiesStep, Step, TablePlan, VacuumStep, ZOrderStep
+from maintainer.model.plan import TablePlan
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.planning.planner import plan_table
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.discovery import find_tests

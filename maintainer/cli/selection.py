@@ -15,7 +15,8 @@ from click.types import StringParamType
 
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError, ProjectError
-from maintainer.model.plan import Plan, SetPropertiesStep, TablePlan
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.policy.git_state import modified_tables
 from maintainer.policy.project import LoadedProject, load_project
 from maintainer.policy.resolved import ResolvedPolicy

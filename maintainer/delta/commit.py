@@ -22,7 +22,7 @@ from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
-from maintainer.model.plan import ZOrderStep
+from maintainer.model.steps import ZOrderStep
 
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.1

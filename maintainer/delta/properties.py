@@ -11,7 +11,7 @@ from maintainer.delta.storage import TableStorage
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.plan import SetPropertiesStep
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableFacts
 
 MAX_ATTEMPTS = 3

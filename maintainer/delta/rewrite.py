@@ -23,7 +23,7 @@ from maintainer.delta.winners import find_winner
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, VerificationFailed
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import Proof
-from maintainer.model.plan import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
+from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")

@@ -19,7 +19,7 @@ from maintainer.delta.vacuum import vacuum
 from maintainer.delta.version_reader import DeltaVersionReader
 from maintainer.engine import BeforeCommit
 from maintainer.model.outcome import CommitReceipt, CommitStamp, VacuumReceipt
-from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts
 
 TESTED_DELTA = "4.4.0"

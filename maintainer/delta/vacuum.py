@@ -25,7 +25,7 @@ from maintainer.delta.winners import Winner, removed_key, winner_of
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
-from maintainer.model.plan import VacuumStep
+from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts
 
 MAX_THREADS = 8

@@ -27,8 +27,9 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink, flush, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.plan import Plan, Problem, ReasonCode, TablePlan
+from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
+from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableRecord
 from maintainer.verification.result import Verifier
 

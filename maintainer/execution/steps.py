@@ -8,8 +8,9 @@ from maintainer.errors import CommitConflict, Interrupted, MaintainerError, Refu
 from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.table_state import step_now
 from maintainer.model.outcome import CommitReceipt, StepStatus
-from maintainer.model.plan import Batch, RewriteStep, SetPropertiesStep, TablePlan, VacuumStep
+from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
+from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.verification.result import Verdict, Verification
 

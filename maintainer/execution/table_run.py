@@ -24,16 +24,9 @@ from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.plan import (
-    CompactStep,
-    Problem,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.progress import StepFinished, StepStarted
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.table import TableRecord
 
 StepDone = Callable[[StepOutcome], None]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from maintainer.model.plan import CompactStep, SetPropertiesStep, Step, TablePlan, VacuumStep, ZOrderStep
+from maintainer.model.plan import TablePlan
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.planning.staleness import StaleReasons, recheck, refusal
 

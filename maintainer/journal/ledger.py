@@ -20,16 +20,8 @@ from maintainer.journal.events import EVENTS_FILE, is_alive
 from maintainer.journal.run_folder import RunFolder, run_folders
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
-from maintainer.model.plan import (
-    CompactStep,
-    Plan,
-    Problem,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 
 PENDING_FILE = "ledger_pending.jsonl"
 MAX_PENDING_RUNS = 20

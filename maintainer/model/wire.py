@@ -13,7 +13,8 @@ from typing import Any
 from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
-from maintainer.model.plan import CompactStep, Plan, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.plan import Plan
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 
 FORMAT_VERSION = 1
 

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from maintainer.model.plan import PACKED_TAG, Bin, CompactStep, LeftAlone, Reason, ReasonCode
+from maintainer.model.plan import LeftAlone
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import PACKED_TAG, Bin, CompactStep
 from maintainer.model.table import DataFile, TableFacts
 from maintainer.planning.decision import Decision, Partition, count_of, leave_files, leave_partitions
 from maintainer.planning.packing import pack_batches, pack_bins

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from maintainer.model.plan import CompactStep, LeftAlone, Reason, ReasonCode, VacuumStep, ZOrderStep
+from maintainer.model.plan import LeftAlone
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import CompactStep, VacuumStep, ZOrderStep
 from maintainer.model.table import DataFile, PartitionValues
 
 MAX_NAMED_PARTITIONS = 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from maintainer.model.plan import Batch, Bin
+from maintainer.model.steps import Batch, Bin
 from maintainer.model.table import DataFile
 
 _T = TypeVar("_T")

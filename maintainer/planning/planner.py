@@ -12,21 +12,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from maintainer.errors import MaintainerError, TableError
-from maintainer.model.plan import (
-    Batch,
-    CheckedExpectation,
-    Checks,
-    CompactStep,
-    LeftAlone,
-    Observed,
-    Plan,
-    Problem,
-    Reason,
-    ReasonCode,
-    Step,
-    TablePlan,
-    ZOrderStep,
-)
+from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Batch, CompactStep, Step, ZOrderStep
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.compaction import plan_compaction

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maintainer.errors import TableError
-from maintainer.model.plan import Reason, ReasonCode, SetPropertiesStep
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableFacts
 from maintainer.planning.columns import nearest
 from maintainer.planning.intervals import format_interval, parse_interval_ms

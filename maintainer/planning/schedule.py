@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
-from maintainer.model.plan import Reason, ReasonCode
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.table import TableRecord
 from maintainer.planning import windows
 from maintainer.policy.resolved import ResolvedPolicy

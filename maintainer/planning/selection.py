@@ -14,7 +14,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from maintainer.errors import TableError
-from maintainer.model.plan import LeftAlone, ReasonCode
+from maintainer.model.plan import LeftAlone
+from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import DataFile, TableFacts
 from maintainer.planning.columns import partition_types
 from maintainer.planning.decision import Partition, count_of, leave_partitions

@@ -12,21 +12,9 @@ from dataclasses import dataclass, replace
 
 from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
-from maintainer.model.plan import (
-    Batch,
-    Bin,
-    CompactStep,
-    LeftAlone,
-    Observed,
-    Plan,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import LeftAlone, Observed, Plan, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.table import TableFacts, TableRef
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.decision import count_of

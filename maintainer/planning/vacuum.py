@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maintainer.errors import NotSupportedYet
-from maintainer.model.plan import LeftAlone, Reason, ReasonCode, VacuumStep
+from maintainer.model.plan import LeftAlone
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.decision import Decision, count_of
 from maintainer.planning.properties import (

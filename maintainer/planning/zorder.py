@@ -11,7 +11,8 @@ from __future__ import annotations
 from datetime import date
 
 from maintainer.errors import NotSupportedYet, TableError
-from maintainer.model.plan import PACKED_TAG, ZORDER_TAG, Bin, Reason, ReasonCode, ZOrderStep, zorder_tag_value
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, Bin, ZOrderStep, zorder_tag_value
 from maintainer.model.table import DataFile, TableFacts
 from maintainer.planning.columns import FoundColumn, find_column, nearest_column
 from maintainer.planning.compaction import deleted_rows_reason, weigh

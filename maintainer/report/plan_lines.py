@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.closed import assert_never
-from maintainer.model.plan import (
-    CompactStep,
-    LeftAlone,
-    Problem,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    Step,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import LeftAlone, Problem
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.report.layout import UTC, columns, count, display_width, pad, partition, printable
 from maintainer.report.steps import StepText, group_left_alone, how_much, with_code
 from maintainer.report.style import Role, Style, Symbol

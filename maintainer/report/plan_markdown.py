@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maintainer.model.plan import Plan, Reason, ReasonCode, Step, TablePlan
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Step
 from maintainer.report.layout import count
 from maintainer.report.markdown import code, escaped, folded, table
 from maintainer.report.steps import (

@@ -10,18 +10,9 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.closed import assert_never
-from maintainer.model.plan import (
-    Batch,
-    CompactStep,
-    LeftAlone,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    Step,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.report.layout import count, printable, when
 from maintainer.report.style import Symbol
 from maintainer.units import format_duration, format_size

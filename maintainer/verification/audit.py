@@ -8,7 +8,7 @@ reads nothing, and catches a commit that did more or less than was planned.
 from __future__ import annotations
 
 from maintainer.model.outcome import Assertion, CommitReceipt
-from maintainer.model.plan import Batch
+from maintainer.model.steps import Batch
 from maintainer.verification.evidence import Pair
 
 

@@ -14,7 +14,8 @@ from collections import OrderedDict
 from maintainer.engine import VersionReader
 from maintainer.errors import MaintainerError
 from maintainer.model.outcome import Assertion, CommitReceipt, VacuumReceipt
-from maintainer.model.plan import Batch, CheckedExpectation, Checks, VacuumStep
+from maintainer.model.plan import CheckedExpectation, Checks
+from maintainer.model.steps import Batch, VacuumStep
 from maintainer.model.table import TableFacts
 from maintainer.verification import expectations as gx
 from maintainer.verification.audit import audit, pairs_of

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from maintainer.engine import VersionReader
 from maintainer.model.outcome import Assertion, CommitReceipt, VacuumReceipt
-from maintainer.model.plan import Batch, CheckedExpectation, Checks, VacuumStep
+from maintainer.model.plan import CheckedExpectation, Checks
+from maintainer.model.steps import Batch, VacuumStep
 from maintainer.model.table import TableFacts
 
 

@@ -20,7 +20,7 @@ from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.outcome import RunOutcome, TableStatus
-from maintainer.model.plan import CompactStep
+from maintainer.model.steps import CompactStep
 from maintainer.model.table import TableRecord, TableRef
 from maintainer.verification.checks import GreatExpectationsVerifier
 from tests.builders import NOW_MS

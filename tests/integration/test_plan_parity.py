@@ -23,7 +23,9 @@ from deltalake import write_deltalake
 
 from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.model.plan import CompactStep, ReasonCode, TablePlan, ZOrderStep
+from maintainer.model.plan import TablePlan
+from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import CompactStep, ZOrderStep
 from maintainer.model.table import TableFacts, TableRef
 from maintainer.planning.planner import plan_table
 from maintainer.planning.property_names import KNOWN_PROPERTIES, PropertyKind

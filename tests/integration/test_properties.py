@@ -11,7 +11,7 @@ import pytest
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import CommitConflict, TableError
-from maintainer.model.plan import SetPropertiesStep
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableRef
 from tests.delta_tables import bytes_of, history, no_intent, stamp
 

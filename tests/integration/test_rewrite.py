@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.model.plan import Batch, Bin, CompactStep
+from maintainer.model.steps import Batch, Bin, CompactStep
 from maintainer.model.table import TableRef
 from tests.delta_tables import (
     GIB,

@@ -14,7 +14,7 @@ import pytest
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import CommitConflict, MaintainerError, Refused
-from maintainer.model.plan import VacuumStep
+from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
 from tests.delta_tables import compaction, files_on_disk, history, no_intent, spark_rows, stamp
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.model.plan import Batch, Bin
+from maintainer.model.steps import Batch, Bin
 from maintainer.planning.packing import pack_batches, pack_bins
 from tests.builders import make_files
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.model.plan import CompactStep, ReasonCode, TablePlan, ZOrderStep
+from maintainer.model.plan import TablePlan
+from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import CompactStep, ZOrderStep
 from maintainer.model.table import DataFile, TableFacts, TableRecord
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.staleness import StaleReasons, recheck

@@ -9,7 +9,7 @@ from maintainer.delta.storage import java_quote
 from maintainer.delta.version_reader import comparable
 from maintainer.delta.winners import Winner, removed_key
 from maintainer.model.features import REWRITABLE_FEATURES, unsupported_features
-from maintainer.model.plan import Batch, Bin
+from maintainer.model.steps import Batch, Bin
 from maintainer.model.table import Protocol
 from tests.builders import make_file, make_files
 

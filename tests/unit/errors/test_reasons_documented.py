@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from maintainer.model.plan import ReasonCode
+from maintainer.model.reasons import ReasonCode
 from tests.unit.errors.source_errors import ROOT, modules
 
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")

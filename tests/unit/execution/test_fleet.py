@@ -21,8 +21,9 @@ from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
-from maintainer.model.plan import Plan, Problem, Reason, ReasonCode, TablePlan
+from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressEvent, RunFinished, RunStarted, StepHeartbeat, TableFinished, TableStarted
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.results_wire import run_from_json
 from maintainer.model.table import TableRef
 from maintainer.verification.result import Verdict

@@ -6,18 +6,9 @@ from datetime import date
 
 import pytest
 
-from maintainer.model.plan import (
-    PACKED_TAG,
-    Batch,
-    Bin,
-    Checks,
-    CompactStep,
-    LeftAlone,
-    Observed,
-    Reason,
-    ReasonCode,
-    TablePlan,
-)
+from maintainer.model.plan import Checks, LeftAlone, Observed, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import PACKED_TAG, Batch, Bin, CompactStep
 from maintainer.model.table import DataFile, TableFacts, TableRecord, TableRef
 from maintainer.planning.planner import PlanOptions, plan_table
 from maintainer.policy.predicate import parse_predicate

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from maintainer.errors import TableError
-from maintainer.model.plan import Reason, ReasonCode, SetPropertiesStep
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.planning.properties import managed_properties, plan_properties
 from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy
 from tests.builders import DAY_SECONDS, make_facts, make_policy, make_vacuum

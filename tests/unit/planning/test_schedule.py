@@ -6,7 +6,8 @@ from datetime import date, datetime, time, timezone
 
 import pytest
 
-from maintainer.model.plan import LeftAlone, Reason, ReasonCode
+from maintainer.model.plan import LeftAlone
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.planning.intervals import format_interval, parse_interval_ms
 from maintainer.planning.planner import PlanOptions, plan_table
 from maintainer.planning.windows import describe, is_open, opens_at_ms

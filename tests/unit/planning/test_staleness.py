@@ -8,15 +8,9 @@ from datetime import date
 import pytest
 
 from maintainer.errors import ExitCode, Refused
-from maintainer.model.plan import (
-    CompactStep,
-    LeftAlone,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    TablePlan,
-    VacuumStep,
-)
+from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import CompactStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import DataFile, Protocol, RemovedFile, TableFacts
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.planner import assemble, plan_table

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan import LeftAlone, Reason, ReasonCode, SetPropertiesStep, TablePlan, VacuumStep
+from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.planner import PlanOptions, horizon_to_read, plan_table
 from maintainer.planning.schedule import vacuum_wanted

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan import PACKED_TAG, ZORDER_TAG, LeftAlone, Reason, ReasonCode, TablePlan, ZOrderStep
+from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolved import WorthPolicy, ZOrderMode, ZOrderPolicy

@@ -8,7 +8,9 @@ import pytest
 
 from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.errors import ProjectError
-from maintainer.model.plan import Plan, Reason, ReasonCode, SetPropertiesStep, TablePlan
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableRef
 from maintainer.policy.project import LoadedProject, load_project
 from tests.projects import write_project

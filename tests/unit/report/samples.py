@@ -16,23 +16,7 @@ from maintainer.model.outcome import (
     TableStatus,
     VacuumReceipt,
 )
-from maintainer.model.plan import (
-    Batch,
-    Bin,
-    CheckedExpectation,
-    Checks,
-    CompactStep,
-    LeftAlone,
-    Observed,
-    Plan,
-    Problem,
-    Reason,
-    ReasonCode,
-    SetPropertiesStep,
-    TablePlan,
-    VacuumStep,
-    ZOrderStep,
-)
+from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.progress import (
     ProgressEvent,
     RunFinished,
@@ -44,6 +28,8 @@ from maintainer.model.progress import (
     TableStarted,
     Verified,
 )
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.table import DataFile, Protocol, RemovedFile, TableRef
 from maintainer.policy.predicate import parse_predicate
 from maintainer.policy.resolved import (

@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-from maintainer.model.plan import Batch, CompactStep, Plan, ReasonCode, SetPropertiesStep, Step, TablePlan
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step
 from maintainer.model.table import TableRef
 from maintainer.report.plan_markdown import MARKER, render_plan_markdown
 from maintainer.report.plan_text import PlanOptions, render_plan

@@ -10,7 +10,8 @@ import pytest
 from maintainer.errors import ExitCode
 from maintainer.model.exit_codes import exit_code, exit_reason, plan_exit_code
 from maintainer.model.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.plan import Problem, ReasonCode, TablePlan
+from maintainer.model.plan import Problem, TablePlan
+from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableRef
 from maintainer.report.github import (
     Annotation,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.model.outcome import CommitReceipt, Fingerprint, Proof
-from maintainer.model.plan import Batch, Bin
+from maintainer.model.steps import Batch, Bin
 from maintainer.verification.audit import audit, pairs_of
 from maintainer.verification.evidence import Pair, as_row
 from tests.builders import make_file

@@ -1,0 +1,44 @@
+"""Why something is done, and why something is left alone: a closed set of codes, each with its sentence."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class ReasonCode(str, enum.Enum):
+    """Why a step is taken, or why something is left alone. A closed set; each has a heading in docs/reasons.md."""
+
+    # Why a step is taken.
+    PROPERTY_DRIFT = "property_drift"
+    SMALL_FILES = "small_files"
+    DELETED_ROWS = "deleted_rows"
+    ZORDER_DUE = "zorder_due"
+    REMOVED_FILES_EXPIRED = "removed_files_expired"
+    RETENTION_TOO_SHORT_ON_TABLE = "retention_too_short_on_table"
+    # Why files, partitions, steps or tables are left alone.
+    AT_TARGET = "at_target"
+    NO_PARTNER = "no_partner"
+    OUTSIDE_WHERE = "outside_where"
+    HOT_PARTITION = "hot_partition"
+    NEWEST_PARTITION = "newest_partition"
+    NOT_DUE = "not_due"
+    NOT_WORTH_IT = "not_worth_it"
+    NOTHING_EXPIRED = "nothing_expired"
+    UNPROVEN_REWRITE = "unproven_rewrite"
+    SAME_ZORDER = "same_zorder"
+    OUTSIDE_WINDOW = "outside_window"
+    SUSPENDED = "suspended"
+    QUARANTINED = "quarantined"
+    OVER_LIMIT = "over_limit"
+    NO_LONGER_LIVE = "no_longer_live"
+    LIVE_AGAIN = "live_again"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why, in a code for machines and a sentence for people, and the policy line behind it (``file:line``)."""
+
+    code: ReasonCode
+    text: str
+    origin: str | None = None
