@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta import jvm
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import DeltaJvm, bridge
 from maintainer.delta.session import SessionLease
 from maintainer.errors import EnvironmentUnfit
 
@@ -13,14 +12,14 @@ pytestmark = pytest.mark.spark
 
 
 def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
-    bridge = DeltaJvm(lease.spark)
-    bridge.self_test()
-    assert bridge.delta_version() == "4.4.0"
+    calls = DeltaJvm(lease.spark)
+    calls.self_test()
+    assert calls.delta_version() == "4.4.0"
 
 
 def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = (("DeltaLog", "createDataFrame", 9), ("NoSuchThing", "x", 0), ("DeltaLog", "update", 3))
-    monkeypatch.setattr(jvm, "REQUIRED", wrong)
+    monkeypatch.setattr(bridge, "REQUIRED", wrong)
     with pytest.raises(EnvironmentUnfit) as caught:
         DeltaJvm(lease.spark).self_test()
     assert caught.value.code == "E633"

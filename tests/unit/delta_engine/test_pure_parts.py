@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maintainer.delta.jvm import has_signature
+from maintainer.delta.jvm.gateway import has_signature
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
 from maintainer.delta.storage import java_quote

@@ -1,0 +1,18 @@
+"""Delta's transaction layer in the JVM, as few thin typed calls. The only package that touches the gateway.
+
+Everything private to Delta that the engine needs is called here and listed in the ``REQUIRED`` of its module, so
+that ``self_test`` can say by reflection, before anything is touched, whether this Delta build still has it.
+JVM objects leave this package only as opaque handles.
+
+Facts that shape the calls (Delta 4.4.0): py4j knows no default arguments; a Python int arrives as
+``java.lang.Integer``; members that are private to Delta's packages have no static forwarder and are reached
+through ``X$.MODULE$``; ``DeltaLog`` reads the *active* session of the calling JVM thread, so ``activate`` comes
+first on each thread.
+"""
+
+from __future__ import annotations
+
+from maintainer.delta.jvm.bridge import DeltaJvm
+from maintainer.delta.jvm.gateway import JavaObject
+
+__all__ = ["DeltaJvm", "JavaObject"]

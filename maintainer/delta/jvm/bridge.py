@@ -1,0 +1,29 @@
+"""All calls in one class, and the check that this Delta build has them."""
+
+from __future__ import annotations
+
+from maintainer.delta.jvm import log, storage, transaction
+from maintainer.errors import EnvironmentUnfit
+
+REQUIRED = log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+"""Everything private to Delta that the engine calls."""
+
+
+class DeltaJvm(log.LogCalls, storage.StorageCalls, transaction.TransactionCalls):
+    """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
+
+    def self_test(self) -> None:
+        """Check that this Delta build has every private method that is called here.
+
+        Raises:
+            EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
+        """
+        missing = [f"{name}.{method}/{count}" for name, method, count in REQUIRED if not self._has(name, method, count)]
+        if missing:
+            raise EnvironmentUnfit(
+                f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",
+                code="E633",
+                found=", ".join(missing),
+                allowed="delta-spark 4.4.0",
+                help="pip install delta-spark==4.4.0 and let `maintainer doctor` fetch its JARs",
+            )

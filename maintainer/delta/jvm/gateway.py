@@ -1,0 +1,146 @@
+"""The gateway to the JVM: sessions, threads, Scala values and paths, and the look whether a method is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from maintainer.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JavaObject = Any
+"""An opaque handle on an object in the JVM (py4j has no types)."""
+
+DELTA = "org.apache.spark.sql.delta."
+
+Required = tuple[str, str, int]
+"""Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
+
+
+def has_signature(listing: str, member: str, count: int) -> bool:
+    """Whether Java's text of a member array holds ``member`` with ``count`` parameters.
+
+    One text instead of a call per member: Delta's classes have hundreds, and each call costs 0.1 ms. A method
+    inherited from another class or trait is listed under that name, so only the last part is compared.
+    """
+    wanted = member.rpartition(".")[2]
+    for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing):
+        if name.rpartition(".")[2] == wanted and len([p for p in parameters.split(",") if p]) == count:
+            return True
+    return False
+
+
+class Gateway:
+    """What every kind of call needs, bound to one Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        if not hasattr(spark, "_jsparkSession"):
+            raise EnvironmentUnfit(
+                "this Spark session has no JVM in this process (Spark Connect)",
+                code="E620",
+                help="run on a classic session, for example --master local[*]",
+            )
+        self.spark = spark
+        self._jvm: JavaObject = cast(Any, spark._jvm)
+        self._session: JavaObject = spark._jsparkSession
+        self._delta: JavaObject = self._jvm.org.apache.spark.sql.delta
+        self._none: JavaObject = self._jvm.scala.Option.empty()
+
+    def seq(self, items: Iterable[object] = ()) -> JavaObject:
+        """Make a Scala ``Seq``."""
+        array = self._jvm.java.util.ArrayList()
+        for item in items:
+            array.add(item)
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
+
+    def string_map(self, values: Mapping[str, object]) -> JavaObject:
+        """Make an immutable Scala ``Map`` with string keys."""
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(values))
+
+    def _option(self, value: object | None) -> JavaObject:
+        return self._none if value is None else self._jvm.scala.Option.apply(value)
+
+    def _module(self, name: str) -> JavaObject:
+        target = self._delta
+        for part in f"{name}.MODULE$".split("."):
+            target = getattr(target, part)
+        return target
+
+    def _frame(self, dataset: JavaObject) -> DataFrame:
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+        return ClassicDataFrame(dataset, self.spark)
+
+    @staticmethod
+    def _dataset(frame: DataFrame) -> JavaObject:
+        return frame._jdf
+
+    def activate(self) -> None:
+        """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings."""
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
+
+    @contextmanager
+    def setting(self, key: str, value: str) -> Iterator[None]:
+        """Set one setting of our session within the block; what it was before is put back."""
+        before = self.spark.conf.get(key, None)
+        self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            if before is None:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, before)
+
+    def enter_thread(self, group: str, description: str) -> None:
+        """Prepare a thread of ours: active session, scheduler pool and job group, so that a cancel reaches it."""
+        self.activate()
+        context = self.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", group)
+        context.setJobGroup(group, description, interruptOnCancel=False)
+
+    def leave_thread(self) -> None:
+        """Take pool and job group off the thread again: it may be somebody else's."""
+        context = self.spark.sparkContext
+        for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
+
+    def path(self, uri: str) -> JavaObject:
+        """A Hadoop path from a percent-encoded URI (as ``TableFacts.location`` is)."""
+        return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))
+
+    def hadoop_path(self, text: str) -> JavaObject:
+        """A Hadoop path from text in which nothing is percent-encoded."""
+        return self._jvm.org.apache.hadoop.fs.Path(text)
+
+    def pattern(self, expression: str) -> JavaObject:
+        """A Java regular expression, to cut text down before it crosses to Python."""
+        return self._jvm.java.util.regex.Pattern.compile(expression)
+
+    def text_of(self, lines: JavaObject) -> JavaObject:
+        """The lines of a Scala ``Seq`` as one character sequence that stays in the JVM."""
+        return lines.addString(self._jvm.scala.collection.mutable.StringBuilder(), "\n")
+
+    def delta_version(self) -> str:
+        """The Delta version of the JARs on the class path."""
+        return str(getattr(getattr(self._jvm.io.delta, "package$"), "MODULE$").VERSION())
+
+    def _version_or_unknown(self) -> str:
+        try:
+            return self.delta_version()
+        except Exception:
+            return "(unknown version)"
+
+    def _has(self, name: str, method: str, count: int) -> bool:
+        try:
+            loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            cls = self._jvm.java.lang.Class.forName(DELTA + name, False, loader)
+            members = cls.getConstructors() if method == "<init>" else cls.getMethods()
+            listing = str(self._jvm.scala.runtime.ScalaRunTime.stringOf(members))
+        except Exception:  # py4j raises its own kinds for a class that is not there
+            return False
+        return has_signature(listing, DELTA + name if method == "<init>" else f"{DELTA}{name}.{method}", count)

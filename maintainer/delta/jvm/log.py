@@ -1,0 +1,119 @@
+"""Logs and snapshots: what a table is at a version."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REQUIRED: tuple[Required, ...] = (
+    ("DeltaLog", "forTable", 2),
+    ("DeltaLog", "update", 3),
+    ("DeltaLog", "dataPath", 0),
+    ("DeltaLog", "getSnapshotAt", 4),
+    ("DeltaLog", "tombstoneRetentionMillis", 1),
+    ("Snapshot", "allFiles", 0),
+    ("implicits.package$", "addFileEncoder", 0),
+    ("Snapshot", "version", 0),
+    ("Snapshot", "timestamp", 0),
+    ("Snapshot", "metadata", 0),
+    ("Snapshot", "protocol", 0),
+    ("Snapshot", "domainMetadata", 0),
+    ("Snapshot", "statCollectionLogicalSchema", 0),
+    ("util.JsonUtils", "mapper", 0),
+)
+"""What this module calls of Delta's private surface."""
+
+
+class LogCalls(Gateway):
+    """Reads of Delta's own log and snapshot."""
+
+    def forget_logs(self) -> None:
+        """Drop Delta's cache of logs: the next look at any table reads its log anew."""
+        self._delta.DeltaLog.clearCache()
+
+    def log_at(self, uri: str) -> JavaObject:
+        """The DeltaLog of the table rooted at a percent-encoded URI."""
+        return self._delta.DeltaLog.forTable(self._session, self.path(uri))
+
+    def log_of_path(self, text: str) -> JavaObject:
+        """The DeltaLog for a path as people write it (nothing is percent-decoded), as Spark reads it."""
+        return self._delta.DeltaLog.forTable(self._session, self.hadoop_path(text))
+
+    def catalog_location(self, name: str) -> tuple[str, str, str] | None:
+        """(location URI, provider, table type) of a name in the session catalog; None if there is no such table."""
+        state = self._session.sessionState()
+        identifier = state.sqlParser().parseTableIdentifier(name)
+        if not state.catalog().tableExists(identifier):
+            return None
+        table = state.catalog().getTableMetadata(identifier)
+        provider = table.provider()
+        return (
+            str(table.location().toString()) if table.tableType().name() != "VIEW" else "",
+            str(provider.get()) if provider.isDefined() else "",
+            str(table.tableType().name()),
+        )
+
+    def update(self, log: JavaObject) -> JavaObject:
+        """The newest snapshot of a log; blocks until the log is read."""
+        return log.update(False, self._none, self._none)
+
+    def snapshot_at(self, log: JavaObject, version: int) -> JavaObject:
+        """The snapshot of an older version, also one that readers may no longer travel to."""
+        return log.getSnapshotAt(version, self._none, self._none, False)
+
+    def table_retention_ms(self, snapshot: JavaObject) -> int:
+        """How long the table keeps removed files: its property, or Delta's default of 7 days."""
+        return int(self._delta.DeltaLog.tombstoneRetentionMillis(snapshot.metadata()))
+
+    def path_text(self, log: JavaObject) -> str:
+        """The table's root as Spark's readers take it (not percent-encoded)."""
+        return str(log.dataPath().toString())
+
+    def location(self, log: JavaObject) -> str:
+        """The table's root as a percent-encoded URI."""
+        return str(log.dataPath().toUri().toString())
+
+    def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
+        """The snapshot's ``metaData`` action."""
+        found: dict[str, Any] = json.loads(snapshot.metadata().json())["metaData"]
+        # A table created without a schema has none in its log.
+        found.setdefault("schemaString", '{"type":"struct","fields":[]}')
+        return found
+
+    def protocol(self, snapshot: JavaObject) -> dict[str, Any]:
+        """The snapshot's ``protocol`` action."""
+        found: dict[str, Any] = json.loads(snapshot.protocol().json())["protocol"]
+        return found
+
+    def domain_metadata(self, snapshot: JavaObject) -> dict[str, str]:
+        """Domain name to configuration string; costs a Spark job on a table that has the feature."""
+        domains = snapshot.domainMetadata()
+        return {str(domains.apply(i).domain()): str(domains.apply(i).configuration()) for i in range(domains.size())}
+
+    def stats_schema(self, snapshot: JavaObject) -> dict[str, Any]:
+        """The logical schema of the columns that statistics are collected for under the table's settings."""
+        found: dict[str, Any] = json.loads(snapshot.statCollectionLogicalSchema().json())
+        return found
+
+    def all_files(self, snapshot: JavaObject) -> DataFrame:
+        """The snapshot's AddFiles as a DataFrame."""
+        return self._frame(snapshot.allFiles().toDF())
+
+    def scan_files(self, snapshot: JavaObject) -> tuple[JavaObject, list[dict[str, Any]]]:
+        """All live AddFiles: a Java ``List``, and each one's fields in the same order; one Spark job and one call.
+
+        Of the statistics only ``numRecords`` is kept, as OPTIMIZE does it. Not by Delta's ``filesForScan``: that
+        parses statistics by the table's schema, so that Spark compiles new code for each table.
+        """
+        from pyspark.sql import functions as F
+
+        kept = F.expr("concat('{\"numRecords\":', get_json_object(stats, '$.numRecords'), '}')")
+        frame = self.all_files(snapshot).withColumn("stats", kept)
+        encoder = self._module("implicits.package$").addFileEncoder()
+        files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
+        return files, json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(files))

@@ -1,0 +1,115 @@
+"""Transactions: read chosen files, write new ones, commit actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REQUIRED: tuple[Required, ...] = (
+    ("DeltaLog", "startTransaction", 2),
+    ("DeltaLog", "createDataFrame", 4),
+    ("OptimisticTransaction", "trackFilesRead", 1),
+    ("OptimisticTransaction", "trackReadPredicates", 3),
+    ("OptimisticTransaction", "writeFiles", 4),
+    ("OptimisticTransaction", "registerSQLMetrics", 2),
+    ("OptimisticTransaction", "commit", 3),
+    ("actions.AddFile", "json", 0),
+    ("actions.AddFile", "removeWithTimestamp", 2),
+    ("actions.Action$", "fromJson", 1),
+    ("RowTracking$", "preserveRowTrackingColumns", 2),
+    ("RowTracking$", "addPreservedRowTrackingTagIfNotSet", 2),
+    ("skipping.MultiDimClustering$", "cluster", 4),
+    ("DeltaOperations$Optimize", "<init>", 5),
+    ("DeltaOperations$VacuumStart", "<init>", 3),
+    ("DeltaOperations$VacuumEnd", "<init>", 1),
+    ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
+    ("DeltaConfigs$", "validateConfigurations", 1),
+    ("catalog.DeltaTableV2", "apply", 4),
+)
+"""What this module calls of Delta's private surface."""
+
+
+class TransactionCalls(Gateway):
+    """Delta's ``OptimisticTransaction``, its operations and its writer."""
+
+    def start_transaction(self, log: JavaObject, snapshot: JavaObject | None = None) -> JavaObject:
+        """Start a transaction on the snapshot, or on the newest one."""
+        return log.startTransaction(self._none, self._option(snapshot))
+
+    def track_read(self, txn: JavaObject, add_files: JavaObject) -> None:
+        """Register what the transaction read, as OPTIMIZE does: these files, and no other predicate."""
+        txn.trackFilesRead(add_files)
+        txn.trackReadPredicates(self.seq(), False, True)
+
+    def read_files(self, log: JavaObject, snapshot: JavaObject, add_files: JavaObject, purpose: str) -> DataFrame:
+        """A DataFrame over exactly these AddFiles: deletion vectors and column mapping applied."""
+        return self._frame(log.createDataFrame(snapshot, add_files, False, self._option(purpose)))
+
+    def with_row_tracking(self, frame: DataFrame, snapshot: JavaObject) -> DataFrame:
+        """Add the columns that keep row ids and row commit versions; unchanged without row tracking."""
+        return self._frame(self._module("RowTracking$").preserveRowTrackingColumns(self._dataset(frame), snapshot))
+
+    def clustered(self, frame: DataFrame, num_files: int, columns: Iterable[str]) -> DataFrame:
+        """Range-partition along Delta's Z-order curve into about ``num_files`` partitions."""
+        clustering = self._module("skipping.MultiDimClustering$")
+        return self._frame(clustering.cluster(self._dataset(frame), num_files, self.seq(columns), "zorder"))
+
+    def write_files(self, txn: JavaObject, frame: DataFrame) -> list[str]:
+        """Write the frame as data files of the table, not yet visible; returns the actions' JSON lines."""
+        written = txn.writeFiles(self._dataset(frame), self._none, True, self.seq())
+        return [str(written.apply(i).json()) for i in range(written.size())]
+
+    def action(self, line: str) -> JavaObject:
+        """Parse one action from its JSON: Delta's own serialization instead of private constructors."""
+        return self._delta.actions.Action.fromJson(line)
+
+    def remove_of(self, add: JavaObject, timestamp_ms: int) -> JavaObject:
+        """The RemoveFile of an AddFile, ``dataChange=false``."""
+        return add.removeWithTimestamp(timestamp_ms, False)
+
+    def optimize_operation(self, z_order_by: Iterable[str]) -> JavaObject:
+        """The operation of an OPTIMIZE without predicate."""
+        make = getattr(self._delta, "DeltaOperations$Optimize")
+        return make(self.seq(), self.seq(z_order_by), False, self._none, False)
+
+    def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
+        """The operation of VACUUM START with the retention that was applied."""
+        # Option.apply(n) would hold an Integer for a small number, and Delta unboxes a Long.
+        boxed = self._jvm.java.util.OptionalLong.of(retention_ms)
+        retention = self._jvm.scala.jdk.javaapi.OptionConverters.toScala(boxed)
+        return getattr(self._delta, "DeltaOperations$VacuumStart")(True, retention, table_retention_ms)
+
+    def vacuum_end_operation(self, status: str) -> JavaObject:
+        """The operation of VACUUM END; the status is COMPLETED or FAILED."""
+        return getattr(self._delta, "DeltaOperations$VacuumEnd")(status)
+
+    def register_metrics(self, txn: JavaObject, values: Mapping[str, int]) -> None:
+        """Register the operation's metrics so that they land in the table's history."""
+        context = self.spark.sparkContext._jsc.sc()
+        metrics = {}
+        for name, value in values.items():
+            metric = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(context, name)
+            metric.set(value)
+            metrics[name] = metric
+        txn.registerSQLMetrics(self._session, self.string_map(metrics))
+
+    def row_tracking_tags(self, snapshot: JavaObject) -> JavaObject:
+        """The commit tags that say row tracking was preserved; empty without row tracking."""
+        return self._module("RowTracking$").addPreservedRowTrackingTagIfNotSet(snapshot, self.string_map({}))
+
+    def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
+        """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``."""
+        return int(txn.commit(actions, operation, self.string_map({}) if tags is None else tags))
+
+    def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:
+        """Set table properties in one commit, with Delta's own validation; no SQL text is built."""
+        table = self._delta.catalog.DeltaTableV2.apply(
+            self._session, self.path(uri), self.string_map({}), "ALTER TABLE SET TBLPROPERTIES"
+        )
+        valid = self._module("DeltaConfigs$").validateConfigurations(self.string_map(properties))
+        self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, valid).run(self._session)
