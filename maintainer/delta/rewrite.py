@@ -1,8 +1,7 @@
-"""Writes one batch's bins as new files and proves them equal to what was read, before anything is visible.
+"""Writes one batch's bins as new files, before anything is visible; ``proof`` then compares, ``commit`` commits.
 
 The way of Delta's OptimizeExecutor: exactly the planned AddFiles are read (deletion vectors and column mapping
-applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once. Then one job reads the source
-files and the written files again from storage and compares counts and fingerprints.
+applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
 """
 
 from __future__ import annotations
@@ -12,60 +11,20 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from maintainer.delta.error_classes import as_write_error
-from maintainer.delta.fingerprint import combine, hashed_columns, sum_expressions
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.live_files import LiveFiles, LoadedFiles
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, VerificationFailed
+from maintainer.delta.written_file import WrittenFile
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit
 from maintainer.model.closed import assert_never
-from maintainer.model.outcome import Proof
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry."""
-
-    add: dict[str, Any]
-    tags: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def path(self) -> str:
-        """Path as in the log: relative to the root, percent-encoded."""
-        return str(self.add["path"])
-
-    @property
-    def size_bytes(self) -> int:
-        """Size on storage."""
-        return int(self.add["size"])
-
-    @property
-    def records(self) -> int | None:
-        """Rows by its statistics, None without statistics."""
-        stats = json.loads(self.add.get("stats") or "{}")
-        return None if stats.get("numRecords") is None else int(stats["numRecords"])
-
-    def to_proof_line(self) -> str:
-        """The action for reading the file before it is committed.
-
-        Delta gives row ids at commit and refuses to read a file without; the ids that count are in the file, and a
-        row that lacks one would get an id from this base and not pass the proof.
-        """
-        return json.dumps({"add": {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}}, ensure_ascii=False)
-
-    def to_line(self) -> str:
-        """The action for the log: a rewrite changes no data."""
-        tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
-        add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
-        return json.dumps({"add": add}, ensure_ascii=False)
 
 
 @dataclass(slots=True)
@@ -212,66 +171,6 @@ class RewriteJob:
             found.append(WrittenFile(action["add"], self.step.file_tags))
         return found
 
-    def prove(self) -> Proof:
-        """Read sources and written files again from storage and compare; removes what was written on a mismatch.
-
-        Raises:
-            VerificationFailed: V501 with both figures.
-            CommitNotLanded: C702, the proof could not be made.
-        """
-        started = time.monotonic()
-        try:
-            if self.between_write_and_proof is not None:
-                self.between_write_and_proof(self.storage, self.written)
-            self.jvm.enter_thread(self.group, f"{self.where}: proof of {len(self.written)} files")
-            proof = self._measure(started)
-        except Exception as error:
-            self.discard()
-            raise as_write_error(error, self.where, "proving the new files") from error
-        self.timings.proof = time.monotonic() - started
-        counts = [one.records for one in self.written]
-        in_new_log = None if None in counts else sum(count or 0 for count in counts)
-        if proof.holds and in_new_log in (None, proof.written.rows):
-            return proof
-        self.discard()
-        raise VerificationFailed(
-            "what was written does not equal what was read; nothing was committed and the new files were removed",
-            where=f"{self.where}@{int(self.snapshot.version())}",
-            found=f"written: {_figures(proof.written.rows, proof.written.sums)}, statistics say {in_new_log} rows",
-            allowed=f"read: {_figures(proof.read.rows, proof.read.sums)}, the log says {proof.rows_in_log} rows",
-            help="look for failing disks, memory or a foreign Delta build before the table is maintained again",
-        )
-
-    def _measure(self, started: float) -> Proof:
-        extra: tuple[str, ...] = ()
-        if self.jvm.metadata(self.snapshot)["configuration"].get("delta.enableRowTracking") == "true":
-            extra = ("_metadata.row_id", "_metadata.row_commit_version")
-        source = self.jvm.read_files(self.log, self.snapshot, self.jvm.seq(self.sources), "Verify")
-        columns = hashed_columns(json.loads(source.schema.json()), extra)
-        names = tuple(f"h{number}" for number in range(len(columns.hashes)))
-        selected = [f"{text} AS {name}" for text, name in zip(columns.hashes, names, strict=True)]
-        sides = source.selectExpr("0 AS side", *selected)
-        if self.written:
-            adds = self.jvm.seq(self.jvm.action(one.to_proof_line()) for one in self.written)
-            target = self.jvm.read_files(self.log, self.snapshot, adds, "Verify")
-            sides = sides.unionAll(target.selectExpr("1 AS side", *selected))
-        from pyspark.sql import functions as F
-
-        totals = [F.expr(text) for text in ("count(1) AS n", *sum_expressions(names))]
-        # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in two rows.
-        with self.jvm.setting("spark.sql.adaptive.enabled", "false"):
-            rows = {row["side"]: tuple(row)[1:] for row in sides.groupBy("side").agg(*totals).collect()}
-        empty = (0,) * (1 + 3 * len(names))
-        read, written = (combine(one[0], one[1:]) for one in (rows.get(0, empty), rows.get(1, empty)))
-        in_log = [one.live_records for one in self.batch.files]
-        return Proof(
-            read=read,
-            written=written,
-            rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
-            uncovered_columns=columns.uncovered,
-            duration_seconds=time.monotonic() - started,
-        )
-
     def discard(self) -> None:
         """Remove what was written. Only for files that certainly are not, and never will be, committed."""
         storage = self.storage
@@ -283,10 +182,6 @@ class RewriteJob:
                 except Exception:
                     # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
                     continue
-
-
-def _figures(rows: int, sums: tuple[int, ...]) -> str:
-    return f"{rows} rows, fingerprint {'/'.join(f'{one:x}' for one in sums)}"
 
 
 def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> None:

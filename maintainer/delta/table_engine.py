@@ -11,12 +11,14 @@ from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.live_files import LiveFiles
 from maintainer.delta.log_store import refuse_unsafe_log_store
+from maintainer.delta.proof import prove_rewrite
 from maintainer.delta.properties import set_properties
-from maintainer.delta.rewrite import RewriteJob, RewriteTimings, WrittenFile
+from maintainer.delta.rewrite import RewriteJob, RewriteTimings
 from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.vacuum import vacuum
 from maintainer.delta.version_reader import DeltaVersionReader
+from maintainer.delta.written_file import WrittenFile
 from maintainer.engine import BeforeCommit
 from maintainer.model.outcome import CommitReceipt, CommitStamp, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
@@ -60,7 +62,7 @@ class DeltaTableWriter:
         self.last_timings = job.timings
         job.open()
         job.write()
-        proof = job.prove()
+        proof = prove_rewrite(job)
         return commit_rewrite(job, proof, stamp, before_commit, started=started)
 
     def set_properties(

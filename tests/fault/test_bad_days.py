@@ -11,10 +11,10 @@ import deltalake
 import pytest
 
 from maintainer.delta.ledger_table import LedgerTable
-from maintainer.delta.rewrite import WrittenFile
 from maintainer.delta.session import SessionLease
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.written_file import WrittenFile
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import read_pending

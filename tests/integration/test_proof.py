@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.rewrite import WrittenFile
 from maintainer.delta.session import SessionLease
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_engine import DeltaEngine
+from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import TableError, VerificationFailed
 from maintainer.model.table import TableRef
 from tests.delta_tables import bytes_of, compaction, no_intent, stamp

@@ -1,0 +1,45 @@
+"""A data file that was written and is not yet committed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry."""
+
+    add: dict[str, Any]
+    tags: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Path as in the log: relative to the root, percent-encoded."""
+        return str(self.add["path"])
+
+    @property
+    def size_bytes(self) -> int:
+        """Size on storage."""
+        return int(self.add["size"])
+
+    @property
+    def records(self) -> int | None:
+        """Rows by its statistics, None without statistics."""
+        stats = json.loads(self.add.get("stats") or "{}")
+        return None if stats.get("numRecords") is None else int(stats["numRecords"])
+
+    def to_proof_line(self) -> str:
+        """The action for reading the file before it is committed.
+
+        Delta gives row ids at commit and refuses to read a file without; the ids that count are in the file, and a
+        row that lacks one would get an id from this base and not pass the proof.
+        """
+        return json.dumps({"add": {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}}, ensure_ascii=False)
+
+    def to_line(self) -> str:
+        """The action for the log: a rewrite changes no data."""
+        tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
+        add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
+        return json.dumps({"add": add}, ensure_ascii=False)
