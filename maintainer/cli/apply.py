@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +24,14 @@ from maintainer.app.apply_plan import (
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project, describe_selection
+from maintainer.app.report_pages import run_page
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, plan_text, progress
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
 from maintainer.cli.ticking import ticking
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.model.exit_codes import exit_code
@@ -166,7 +167,8 @@ def _run(
                 on_problem=_warn,
             )
             outcome = apply_plan(project, engine, plan, journal, opened.ledger_at(project.ledger_location), bounds)
-    _keep_junit(journal, outcome)
+    _keep_beside_results(journal, "junit.xml", lambda: render_junit(outcome))
+    _keep_beside_results(journal, "report.html", lambda: run_page(project.runs_dir, outcome.run_id, local_zone())[1])
     _print_outcome(context, outcome, journal, request.output)
     return exit_code(outcome)
 
@@ -179,15 +181,15 @@ def _warn(problem: Problem) -> None:
             click.echo(f"  {label} {printable(text)}", err=True)
 
 
-def _keep_junit(journal: Journal, outcome: RunOutcome) -> None:
-    """Write junit.xml beside the results; what is already done does not fail by it."""
-    path = journal.folder.path / "junit.xml"
+def _keep_beside_results(journal: Journal, name: str, draw: Callable[[], str]) -> None:
+    """Write a file made from the results beside them; what is already done does not fail by it."""
+    path = journal.folder.path / name
     try:
-        write_atomically(path, render_junit(outcome).encode("utf-8", "replace"))
-    except OSError as error:
-        reason = error.strerror or str(error)
+        write_atomically(path, draw().encode("utf-8", "replace"))
+    except (OSError, MaintainerError) as error:
+        reason = error.what if isinstance(error, MaintainerError) else error.strerror or str(error)
         help_text = "results.json beside it holds the same outcomes"
-        _warn(Problem("E651", f"junit.xml could not be written: {reason}", str(path), help_text))
+        _warn(Problem("E651", f"{name} could not be written: {reason}", str(path), help_text))
 
 
 def _confirmed() -> bool:

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
     "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
     "status": ("maintainer.cli.status", "Show the state of each table."),
+    "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),
     "doctor": ("maintainer.cli.doctor", "Check Java, versions, JARs, storage and permissions."),
     "demo": ("maintainer.cli.demo", "Build a small lake of real data and walk through everything."),
@@ -45,7 +46,6 @@ NOT_YET: dict[str, str] = {
     "retry": "run `maintainer apply` again: what is already done is not done twice",
     "watch": "schedule `maintainer apply`",
     "verify": "`apply` verifies each of its own commits",
-    "report": "`maintainer history` and the run folder hold the same facts",
 }
 """Commands that the contract names and this version does not have, with what to do instead."""
 

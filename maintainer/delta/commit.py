@@ -21,6 +21,7 @@ from maintainer.delta.rewrite import RewriteJob, check_same_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError
+from maintainer.model.file_sizes import file_sizes
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
 from maintainer.model.steps import ZOrderStep
 
@@ -90,17 +91,21 @@ def _receipt(
     except Exception:
         # The commit has landed: a hiccup of storage after it must not turn success into failure.
         pass
+    sizes_removed = [int(one.get("size") or 0) for one in removes]
+    sizes_added = [int(one.get("size") or 0) for one in adds]
     return CommitReceipt(
         version=version,
         read_version=read_version,
         num_files_removed=len(removes),
         num_files_added=len(adds),
-        bytes_removed=sum(int(one.get("size") or 0) for one in removes),
-        bytes_added=sum(int(one.get("size") or 0) for one in adds),
+        bytes_removed=sum(sizes_removed),
+        bytes_added=sum(sizes_added),
         num_deletion_vectors_removed=sum(one.get("deletionVector") is not None for one in removes),
         proof=proof,
         attempts=attempts,
         duration_seconds=seconds,
+        sizes_removed=file_sizes(sizes_removed),
+        sizes_added=file_sizes(sizes_added),
     )
 
 

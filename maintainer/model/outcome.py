@@ -6,6 +6,7 @@ import enum
 import json
 from dataclasses import dataclass
 
+from maintainer.model.file_sizes import FileSizes
 from maintainer.model.plan import Problem
 from maintainer.model.table import TableRef
 
@@ -95,6 +96,8 @@ class CommitReceipt:
     proof: Proof | None = None
     attempts: int = 1
     duration_seconds: float = 0.0
+    sizes_removed: FileSizes = ()
+    sizes_added: FileSizes = ()
 
 
 @dataclass(frozen=True, slots=True)

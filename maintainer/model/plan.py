@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from maintainer.model.file_sizes import FileSizes
 from maintainer.model.reasons import Reason
 from maintainer.model.steps import Step
 from maintainer.model.table import PartitionValues, Protocol, TableRef
@@ -29,6 +30,7 @@ class Observed:
     """What the plan was made from; re-checked before anything runs.
 
     ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
+    ``file_sizes`` counts the live files by size; it is for people and is not checked.
     """
 
     location: str
@@ -40,6 +42,7 @@ class Observed:
     num_files: int
     size_bytes: int
     managed_properties: tuple[tuple[str, str | None], ...] = ()
+    file_sizes: FileSizes = ()
 
 
 @dataclass(frozen=True, slots=True)

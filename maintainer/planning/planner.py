@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from maintainer.errors import MaintainerError, TableError
+from maintainer.model.file_sizes import file_sizes
 from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, CompactStep, Step, ZOrderStep
@@ -141,6 +142,7 @@ def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
         num_files=len(facts.files),
         size_bytes=facts.size_bytes,
         managed_properties=managed_properties(policy, facts),
+        file_sizes=file_sizes(one.size_bytes for one in facts.files),
     )
 
 

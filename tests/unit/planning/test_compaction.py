@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from maintainer.model.file_sizes import SizeBucket
 from maintainer.model.plan import Checks, LeftAlone, Observed, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import PACKED_TAG, Batch, Bin, CompactStep
@@ -65,6 +66,7 @@ def test_whole_plan_of_a_small_table() -> None:
             protocol=LEGACY_PROTOCOL,
             num_files=6,
             size_bytes=304,
+            file_sizes=(SizeBucket(3, 1, 10), SizeBucket(4, 1, 20), SizeBucket(5, 2, 110), SizeBucket(6, 2, 164)),
         ),
         steps=(
             CompactStep(

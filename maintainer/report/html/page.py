@@ -1,0 +1,79 @@
+"""Draws a report as one HTML page: templates with everything escaped, one style sheet, no script.
+
+The page carries a Content-Security-Policy that allows nothing but this very style sheet, by its hash: whatever a
+table's name manages to say, no browser runs or loads it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+
+import jinja2
+
+from maintainer import __version__
+from maintainer.report.html import charts
+from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
+from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, PastPoint, RunView
+from maintainer.units import format_size
+
+_TEMPLATES = "templates"
+
+
+def render_run_page(view: RunView) -> str:
+    """Return the report of one run as a whole HTML document."""
+    return _render("run.html", view=view, most_details=MAX_TABLES_WITH_DETAILS, title=f"Run {view.run_id}")
+
+
+def render_fleet_page(view: FleetView) -> str:
+    """Return the report of many runs as a whole HTML document."""
+    nights = [(one.label, float(one.bytes_rewritten), "bad" if one.failed else "before") for one in view.nights]
+    tallest = format_size(max((one.bytes_rewritten for one in view.nights), default=0))
+    chart = charts.bar_chart(nights, "bytes rewritten by run", unit_text=tallest)
+    curves = {one.name: _files_curve(one.name, one.past) for one in view.tables[:MAX_FLEET_CURVES]}
+    return _render("fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, title="Fleet")
+
+
+def _render(name: str, **values: object) -> str:
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _environment().get_template(name).render(style=style, style_hash=digest, version=__version__, **values)
+
+
+@cache
+def _style() -> str:
+    return (resources.files(__package__) / _TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("maintainer.report.html", _TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["size"] = format_size
+    environment.filters["number"] = _number
+    environment.globals["size_chart"] = charts.size_chart
+    environment.globals["files_curve"] = _files_curve
+    environment.globals["amplification"] = _amplification
+    return environment
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _files_curve(name: str, past: tuple[PastPoint, ...]) -> object:
+    points = [(float(one.at_ms), float(one.num_files)) for one in past]
+    described = ", ".join(f"{one.num_files:,}" for one in past[-12:])
+    return charts.line_chart(points, f"files of {name} over {len(past)} runs", f"files, oldest first: {described}")
+
+
+def _amplification(table: FleetTable) -> str:
+    value = table.amplification
+    return "" if value is None or not table.bytes_rewritten else f"{value:.1f}"

@@ -1,0 +1,200 @@
+"""Reports in HTML: whole, small, without network or script, and every name only text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from datetime import timezone
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from maintainer.model.file_sizes import file_sizes
+from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.table import TableRef
+from maintainer.report.html.charts import bar_chart, line_chart, size_bars, size_chart
+from maintainer.report.html.fleet_view import fleet_view, past_points
+from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, PastPoint, run_view
+from maintainer.report.layout import printable
+from tests.unit.report import samples
+
+UTC = timezone.utc
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+SHORT_FORM = {"rect", "polyline", "circle"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags are closed in order, and keeps what the tests ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in SHORT_FORM
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def outline(page: str) -> Outline:
+    parser = Outline()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, list[PastPoint]] | None = None) -> str:
+    return render_run_page(run_view(plan or samples.full_plan(), outcome, past or {}, UTC, run_folder="runs/x"))
+
+
+def check_is_safe(page: str) -> Outline:
+    """No script, nothing loaded, and a policy that allows exactly the style sheet that is there."""
+    found = outline(page)
+    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(found.tags)
+    names = {name for name, _ in found.attributes}
+    assert not {name for name in names if name.startswith("on")} | ({"style", "src", "srcset"} & names)
+    targets = [value or "" for name, value in found.attributes if name == "href"]
+    assert all(target.startswith("#") for target in targets)
+    policy = next(value for name, value in found.attributes if name == "content" and value and "default-src" in value)
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert style is not None
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return found
+
+
+def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:
+    page = run_page(samples.good_run())
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert "Nothing failed." in text
+    assert "1,204 → 151files rewritten" in text
+    assert "812,440,193 rows proven" in text
+    assert "2,310 files, 41 GiB deleted" in text
+    assert "v1843, before it was committed: 700,000,000 rows read, 700,000,000 read back" in text
+    assert "2 of 2 checks passed" in text
+    assert "What needs a person" not in text
+
+
+def test_a_bad_run_begins_with_what_failed_and_what_to_do() -> None:
+    page = run_page(samples.bad_run())
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert text.index("What needs a person") < text.index("Table by table")
+    assert "error V503 sales.orders, compact: row count changed" in text
+    assert "Next: nothing was vacuumed: v1846 can be restored" in text
+    assert "(exit code 5)" in text
+
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='x",
+    "</style></title></svg>{{ 7*7 }}{% raw %}",
+    "javascript:alert(1)",
+    "a&b;&lt;",
+    "\x1b[31m\u202eevil\x00",
+]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_name_is_only_text(name: str) -> None:
+    good = samples.good_run()
+    steps = tuple(replace(step, step_id=f"{name}/{step.kind}") for step in good.tables[0].steps)
+    first = replace(good.tables[0], ref=TableRef(name), owner=name, policy_file=name, steps=steps)
+    plan = samples.plan(samples.orders(), samples.quiet("sales.regions"))
+    tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
+    past = {name: [PastPoint(1, 5, 5), PastPoint(2, 9, 9)]}
+    outcome = replace(good, tables=(first, *good.tables[1:]))
+    nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
+    good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
+    plain = outline(run_page(good, plan, {"sales.orders": past[name]}))
+    for page in (run_page(outcome, nasty_plan, past), render_fleet_page(fleet_view([(nasty_plan, outcome)], UTC))):
+        found = check_is_safe(page)
+        assert not any("<" in tag for tag in found.tags)
+        assert printable(name) in "".join(found.text)
+    assert outline(run_page(outcome, nasty_plan, past)).tags == plain.tags
+
+
+def test_a_thousand_tables_stay_under_a_megabyte() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders(), samples.quiet("sales.regions"))
+    sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
+    observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes)
+    tables: list[TableOutcome] = []
+    plans: list[TablePlan] = []
+    past: dict[str, list[PastPoint]] = {}
+    for number in range(1000):
+        ref = TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}")
+        tables.append(replace(good.tables[0], ref=ref))
+        plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
+        past[ref.identifier] = [PastPoint(night, 900 + night, 2**30) for night in range(30)]
+    outcome, whole = replace(good, tables=tuple(tables)), replace(plan, tables=tuple(plans))
+    page = run_page(outcome, whole, past)
+    assert len(page.encode()) < 1_000_000
+    assert page.count("<details") == MAX_TABLES_WITH_DETAILS
+    assert all(f"table_number_{number:04}" in page for number in range(1000))
+    fleet = render_fleet_page(fleet_view([(whole, outcome)] * 30, UTC))
+    assert len(fleet.encode()) < 1_000_000
+    check_is_safe(fleet)
+
+
+def test_fleet_counts_write_amplification_by_what_others_added() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders(), samples.quiet("sales.regions"))
+    table = replace(plan.tables[0], observed=replace(samples.observed(7, 10, 1000)))
+    commit = replace(samples.receipt(8, 5, 1, 400), bytes_added=300)
+    step = replace(samples.compact_done(), commits=(commit,))
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
+    first = (replace(plan, tables=(table,), created_at_ms=9), outcome)
+    later_table = replace(table, observed=samples.observed(9, 9, 1100))
+    idle = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=30)
+    view = fleet_view([first, (replace(plan, tables=(later_table,), created_at_ms=29), idle)], UTC)
+    (row,) = view.tables
+    # 1,000 bytes became 1,100, although our rewrite made 300 of 400: others added 200, and 400 were rewritten.
+    assert (row.growth_bytes, row.bytes_rewritten, row.amplification) == (200, 400, 2.0)
+    assert [point.num_files for point in row.past] == [10, 9]
+    assert past_points([first])[row.name] == [PastPoint(9, 10, 1000)]
+
+
+def test_bars_share_an_axis_and_lose_no_file() -> None:
+    before, after = file_sizes([2**e for e in range(3, 33)]), file_sizes([2**30, 2**31])
+    bars = size_bars(before, after)
+    assert len(bars) <= 14
+    assert (sum(one.before for one in bars), sum(one.after for one in bars)) == (30, 2)
+    assert all(one.high_bytes == two.low_bytes for one, two in pairwise(bars))
+
+
+def test_charts_say_in_words_what_they_draw() -> None:
+    chart = str(size_chart(file_sizes([1024, 1025]), file_sizes([4096]), "a<b"))
+    assert "<title>files of a&lt;b by size</title>" in chart
+    assert "before: 2 files from 1 KiB to 2 KiB; after: 1 file from 4 KiB to 8 KiB" in chart
+    assert 'role="img"' in chart
+    assert chart.count("<rect") == 2
+    assert (
+        str(size_chart((), (), "t"))
+        == str(line_chart([(0, 1)], "n", "d"))
+        == str(bar_chart([], "n", unit_text=""))
+        == ""
+    )
+    line = str(line_chart([(0, 0), (5, 10)], "n", "d"))
+    assert 'points="3.0,29.0 157.0,3.0"' in line
