@@ -17,6 +17,7 @@ from typing import Any
 
 from maintainer.engine import BeforeCommit, TableEngine
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
+from maintainer.model.optimize_metrics import FileSizeMetrics
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, VacuumReceipt
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
@@ -262,6 +263,8 @@ class FakeWorker:
             version=version, read_version=read_version, num_files_removed=len(paths), num_files_added=len(added),
             bytes_removed=batch.size_bytes, bytes_added=sum(len(rows) for rows in added.values()) * ROW_BYTES,
             proof=proof,
+            files_removed=FileSizeMetrics.of(file.size_bytes for file in batch.files),
+            files_added=FileSizeMetrics.of(len(rows) * ROW_BYTES for rows in added.values()),
         )  # fmt: skip
 
     def vacuum(

@@ -13,7 +13,7 @@ import types
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from maintainer.model.codec import AS_TEXT
+from maintainer.model.codec import AS_TEXT, key_of
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan
 
@@ -57,7 +57,7 @@ class _Writer:
         if cls.__name__ not in self.definitions:
             self.definitions[cls.__name__] = {}
             hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
-            properties = {field.name: self._field(cls, field, hints) for field in dataclasses.fields(cls)}
+            properties = {key_of(cls, field.name): self._field(cls, field, hints) for field in dataclasses.fields(cls)}
             self.definitions[cls.__name__] = {
                 "description": _summary(cls),
                 "type": "object",

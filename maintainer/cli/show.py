@@ -13,6 +13,7 @@ from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan
 from maintainer.model.results_wire import run_from_json, run_to_json
 from maintainer.model.wire import from_json, to_json
+from maintainer.report.metrics_text import render_steps
 from maintainer.report.plan_markdown import render_plan_markdown
 from maintainer.report.plan_text import PlanOptions, render_plan
 from maintainer.report.run_text import render_run
@@ -59,7 +60,8 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
     elif output == "markdown":
         raise click.UsageError("a run is shown as text or json")
     else:
-        click.echo(render_run(outcome, Style(context.color), run_folder=str(path.parent)), nl=False)
+        style = Style(context.color)
+        click.echo(render_steps(outcome, style) + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
 
 
 def _find(context: CliContext, file: Path) -> Path:

@@ -22,8 +22,9 @@ from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.file_sizes import file_sizes
+from maintainer.model.optimize_metrics import FileSizeMetrics
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
-from maintainer.model.steps import ZOrderStep
+from maintainer.model.steps import CompactStep, ZOrderStep
 
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.1
@@ -80,7 +81,11 @@ def _receipt(
     """What the landed commit's own actions say; what we meant to commit, if the log cannot be read just now."""
     adds: list[dict[str, Any]] = [one.add for one in job.written]
     removes: list[dict[str, Any]] = [
-        {"size": one.size_bytes, "deletionVector": one.deletion_vector} for one in job.batch.files
+        {
+            "size": one.size_bytes,
+            "deletionVector": one.deletion_vector and {"cardinality": one.deletion_vector.cardinality},
+        }
+        for one in job.batch.files
     ]
     try:
         entry = job.storage.commits(after_version=version - 1)[0]
@@ -93,6 +98,7 @@ def _receipt(
         pass
     sizes_removed = [int(one.get("size") or 0) for one in removes]
     sizes_added = [int(one.get("size") or 0) for one in adds]
+    vectors = [one["deletionVector"] for one in removes if one.get("deletionVector")]
     return CommitReceipt(
         version=version,
         read_version=read_version,
@@ -100,12 +106,16 @@ def _receipt(
         num_files_added=len(adds),
         bytes_removed=sum(sizes_removed),
         bytes_added=sum(sizes_added),
-        num_deletion_vectors_removed=sum(one.get("deletionVector") is not None for one in removes),
+        num_deletion_vectors_removed=len(vectors),
         proof=proof,
         attempts=attempts,
         duration_seconds=seconds,
         sizes_removed=file_sizes(sizes_removed),
         sizes_added=file_sizes(sizes_added),
+        num_deletion_vector_rows_removed=sum(int(one.get("cardinality") or 0) for one in vectors),
+        files_removed=FileSizeMetrics.of(sizes_removed),
+        files_added=FileSizeMetrics.of(sizes_added),
+        total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
     )
 
 
@@ -117,11 +127,12 @@ def _actions(job: RewriteJob) -> JavaObject:
 
 def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
     columns = job.step.columns if isinstance(job.step, ZOrderStep) else ()
+    auto = isinstance(job.step, CompactStep) and job.step.auto
     try:
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [one.size_bytes for one in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
-        version = job.jvm.commit(job.txn, actions, job.jvm.optimize_operation(columns), tags)
+        version = job.jvm.commit(job.txn, actions, job.jvm.optimize_operation(columns, auto=auto), tags)
         return _Landed(version)
     except BaseException as error:
         landed = settle(

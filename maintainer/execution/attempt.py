@@ -24,6 +24,7 @@ from maintainer.journal.intents import Fate
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.plan import Problem, TablePlan
+from maintainer.model.steps import Batch
 from maintainer.model.table import TableFacts
 
 Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
@@ -31,11 +32,15 @@ Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
 
 @dataclass(slots=True)
 class StepWork:
-    """What a step has done so far; becomes its outcome, also when it ends by an exception."""
+    """What a step has done so far; becomes its outcome, also when it ends by an exception.
+
+    ``rewritten`` has the batches as they really ran, with the commits that they became.
+    """
 
     step_id: str
     kind: str
     commits: list[CommitReceipt] = field(default_factory=list)
+    rewritten: list[tuple[Batch, CommitReceipt]] = field(default_factory=list)
     vacuum: VacuumReceipt | None = None
     assertions: list[Assertion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

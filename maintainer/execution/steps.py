@@ -90,6 +90,7 @@ def _run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, p
             if worker.context.switch.wait(bounds.pause_seconds(tried)):
                 worker.control.check()
             continue
+        work.rewritten.append((batch, receipt))
         dropped = len(planned.bins) - len(batch.bins)
         if dropped:
             work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")

@@ -18,11 +18,13 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.execution.attempt import StepWork, Worker, problem_of
+from maintainer.execution.rewrite_metrics import rewrite_metrics
 from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.closed import assert_never
+from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.progress import StepFinished, StepStarted
@@ -138,6 +140,7 @@ class _TableRun:
             step_id=work.step_id,
             kind=work.kind,
             status=status,
+            metrics=self._metrics(step, work, started_at_ms),
             started_at_ms=started_at_ms,
             duration_seconds=context.clock.monotonic() - started,
             commits=tuple(work.commits),
@@ -145,6 +148,14 @@ class _TableRun:
             assertions=tuple(work.assertions),
             error=problem,
             note="; ".join(work.notes) or None,
+        )
+
+    def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
+        if work.facts is None or not isinstance(step, CompactStep | ZOrderStep):
+            return None
+        ended_at_ms = self._worker.context.clock.now_ms()
+        return rewrite_metrics(
+            self._plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
         )
 
     def _dispatch(self, step: Step, work: StepWork) -> StepStatus:

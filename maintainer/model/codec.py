@@ -50,8 +50,8 @@ def encode(value: object) -> Any:  # noqa: ANN401 (a JSON value)
     names = _field_names(cls)
     if names is not None:
         return {
-            name: [str(number) for number in getattr(value, name)] if name in AS_TEXT else encode(getattr(value, name))
-            for name in names
+            key: [str(number) for number in getattr(value, name)] if name in AS_TEXT else encode(getattr(value, name))
+            for name, key in names
         }
     raise TypeError(f"{type(value).__name__} is not part of a model")
 
@@ -68,8 +68,20 @@ def decode(cls: type[T], document: object) -> T:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls))
+def _field_names(cls: type) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, key_of(cls, field.name)) for field in dataclasses.fields(cls))
+
+
+def key_of(cls: type, name: str) -> str:
+    """The key under which a field stands in a document.
+
+    It is the field's name, or, in a class that says ``DELTA_NAMES``, the name that Delta has for it:
+    ``numFilesAdded`` for ``num_files_added``.
+    """
+    if not getattr(cls, "DELTA_NAMES", False):
+        return name
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 _Decoder = Callable[[Any, str], Any]
@@ -169,7 +181,11 @@ def _text_integers(value: Any, path: str) -> tuple[int, ...]:  # noqa: ANN401
 def _dataclass_decoder(cls: type) -> _Decoder:
     hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
     fields = {
-        field.name: (_text_integers if field.name in AS_TEXT else _decoder(hints[field.name]), field.init)
+        key_of(cls, field.name): (
+            field.name,
+            _text_integers if field.name in AS_TEXT else _decoder(hints[field.name]),
+            field.init,
+        )
         for field in dataclasses.fields(cls)
     }
 
@@ -180,8 +196,8 @@ def _dataclass_decoder(cls: type) -> _Decoder:
             wrong = sorted(str(key) for key in value.keys() ^ fields.keys())
             raise DecodeError(path, f"missing or unknown: {', '.join(wrong)}")
         made = {}
-        for name, (inner, init) in fields.items():
-            decoded = inner(value[name], f"{path}.{name}" if path else name)
+        for key, (name, inner, init) in fields.items():
+            decoded = inner(value[key], f"{path}.{key}" if path else key)
             if init:
                 made[name] = decoded
         try:
@@ -192,4 +208,4 @@ def _dataclass_decoder(cls: type) -> _Decoder:
     return decode_dataclass
 
 
-__all__ = ["DecodeError", "canonical_json", "decode", "encode"]
+__all__ = ["DecodeError", "canonical_json", "decode", "encode", "key_of"]

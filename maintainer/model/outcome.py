@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from maintainer.model.file_sizes import FileSizes
+from maintainer.model.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
 from maintainer.model.plan import Problem
 from maintainer.model.table import TableRef
 
@@ -84,7 +85,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
-    """A commit that landed. Figures are counted from its actions; sizes in bytes."""
+    """A commit that landed. Figures are counted from its actions; sizes in bytes.
+
+    ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
+    """
 
     version: int
     read_version: int
@@ -98,6 +102,10 @@ class CommitReceipt:
     duration_seconds: float = 0.0
     sizes_removed: FileSizes = ()
     sizes_added: FileSizes = ()
+    num_deletion_vector_rows_removed: int = 0
+    files_removed: FileSizeMetrics = NO_FILES
+    files_added: FileSizeMetrics = NO_FILES
+    total_cluster_parallelism: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +149,11 @@ class StepStatus(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """One step's end. ``commits`` are the batches that landed, also when a later one failed."""
+    """One step's end. ``commits`` are the batches that landed, also when a later one failed.
+
+    ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
+    before the table was read.
+    """
 
     step_id: str
     kind: str
@@ -153,6 +165,7 @@ class StepOutcome:
     assertions: tuple[Assertion, ...] = ()
     error: Problem | None = None
     note: str | None = None
+    metrics: OptimizeMetrics | None = None
 
     @property
     def version_before(self) -> int | None:

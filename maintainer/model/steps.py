@@ -82,12 +82,16 @@ class SetPropertiesStep:
 
 @dataclass(frozen=True, slots=True)
 class CompactStep:
-    """Write the files of each bin as one file."""
+    """Write the files of each bin as one file.
+
+    ``auto`` is for the history: the step was decided right after a write, by the writers' hook.
+    """
 
     batches: tuple[Batch, ...]
     max_file_size_bytes: int
     max_threads: int
     reasons: tuple[Reason, ...]
+    auto: bool = False
     kind: str = field(default="compact", init=False)
 
     @property

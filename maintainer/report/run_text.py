@@ -229,7 +229,10 @@ def _work_line(outcome: RunOutcome) -> str | None:
     if removed:
         added = sum(receipt.num_files_added for receipt in commits)
         size = format_size(sum(receipt.bytes_removed for receipt in commits))
-        parts.append(f"rewrote {removed:,} -> {count(added, 'file')}, {size}")
+        metrics = [step.metrics for table in outcome.tables for step in table.steps if step.metrics]
+        bins = sum(one.num_bins for one in metrics)
+        of = f" in {count(bins, 'bin')} and {count(sum(one.num_batches for one in metrics), 'commit')}" if bins else ""
+        parts.append(f"rewrote {removed:,} -> {count(added, 'file')}, {size}{of}")
     deleted = sum(vacuum.num_files_deleted for vacuum in vacuums)
     if deleted:
         size = format_size(sum(vacuum.bytes_deleted for vacuum in vacuums))

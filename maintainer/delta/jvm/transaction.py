@@ -72,10 +72,10 @@ class TransactionCalls(Gateway):
         """The RemoveFile of an AddFile, ``dataChange=false``."""
         return add.removeWithTimestamp(timestamp_ms, False)
 
-    def optimize_operation(self, z_order_by: Iterable[str]) -> JavaObject:
-        """The operation of an OPTIMIZE without predicate."""
+    def optimize_operation(self, z_order_by: Iterable[str], *, auto: bool = False) -> JavaObject:
+        """The operation of an OPTIMIZE without predicate; ``auto`` for one that follows a write by itself."""
         make = getattr(self._delta, "DeltaOperations$Optimize")
-        return make(self.seq(), self.seq(z_order_by), False, self._none, False)
+        return make(self.seq(), self.seq(z_order_by), auto, self._none, False)
 
     def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
         """The operation of VACUUM START with the retention that was applied."""
