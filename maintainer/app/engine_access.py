@@ -31,6 +31,8 @@ class OpenedEngine:
     engine: Engine
     ledger_at: Callable[[str], LedgerSink]
     """Opens the ledger at a path or URI: a Delta table, made when it is first written to."""
+    session_setting: Callable[[str], str | None] = lambda key: None
+    """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
 
 @contextmanager
@@ -47,4 +49,8 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 
     session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path)
     with open_session(session) as lease:
-        yield OpenedEngine(DeltaEngine(lease), lambda location: LedgerTable(worker_session(lease), location))
+        yield OpenedEngine(
+            DeltaEngine(lease),
+            lambda location: LedgerTable(worker_session(lease), location),
+            lambda key: lease.spark.conf.get(key, None),
+        )

@@ -12,6 +12,7 @@ from maintainer.errors import MaintainerError
 from maintainer.journal.durable import unreadable
 from maintainer.journal.ledger import LedgerRow, rows_of
 from maintainer.journal.run_folder import run_folders
+from maintainer.model.auto_compact import AutoCompactSwitch, try_switch_of
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan, TablePlan
@@ -125,17 +126,24 @@ def last_step_of_each_table(rows: Sequence[HistoryRow]) -> Mapping[str, HistoryR
     return newest
 
 
-def status_row(look: TableLook, past: Sequence[HistoryRow]) -> StatusRow:
+def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSwitch | str | None:
+    """Whether writers of a table compact by themselves, or why nobody can say; None for a table that was not read."""
+    return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
+
+
+def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_session: str | None = None) -> StatusRow:
     """One table's state.
 
     Args:
         look: The table as planning sees it now.
         past: Its own steps, newest first.
+        auto_compact_in_session: ``spark.databricks.delta.autoCompact.enabled`` of the session, None where not set.
     """
     plan, facts, record = look.plan, look.facts, look.record
     last = past[0] if past else None
     proven = next((row for row in past if row.proof is not None), None)
     optimized = next((row for row in past if row.step in ("compact", "zorder")), None)
+    switch = auto_compact_of(look, auto_compact_in_session)
     small = None
     if facts is not None:
         bound = look.policy.optimize.min_file_size_bytes
@@ -153,6 +161,8 @@ def status_row(look: TableLook, past: Sequence[HistoryRow]) -> StatusRow:
         last_proof=proven.proof if proven else None,
         last_proof_at_ms=proven.at_ms if proven else None,
         next=_next(plan, last),
+        auto_compact=switch.enabled if isinstance(switch, AutoCompactSwitch) else None,
+        auto_compact_source=switch.source.value if isinstance(switch, AutoCompactSwitch) else switch,
     )
 
 

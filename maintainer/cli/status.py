@@ -12,6 +12,7 @@ from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
+from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.report.status_text import render_status, status_json
 from maintainer.report.style import Style
@@ -46,11 +47,13 @@ def command(
         past.setdefault(step.table, []).append(step)
     rows: list[StatusRow] = []
 
-    def look_at(look: TableLook) -> None:
-        rows.append(status_row(look, past.get(look.policy.table.identifier, [])))
-
     at_ms = now_ms()
     with open_engine(parse_engine_options(master, conf)) as opened:
+        in_session = opened.session_setting(SESSION_ENABLED)
+
+        def look_at(look: TableLook) -> None:
+            rows.append(status_row(look, past.get(look.policy.table.identifier, []), in_session))
+
         plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
     wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)

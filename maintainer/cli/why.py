@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.make_plan import PlanRequest, make_plan
+from maintainer.app.insight import auto_compact_of
+from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
+from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.exit_codes import plan_exit_code
 from maintainer.report.plan_text import PlanOptions
 from maintainer.report.style import Style
@@ -24,8 +26,12 @@ def command(context: CliContext, table: str, master: str | None, conf: tuple[str
     """Show every decision about one table, taken and not taken, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
+    looks: list[TableLook] = []
     with open_engine(parse_engine_options(master, conf)) as opened:
-        plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms()))
+        plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms(), on_table=looks.append))
+        in_session = opened.session_setting(SESSION_ENABLED)
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone())
-    click.echo(render_why(plan.tables[0], policy, options, Style(context.color)), nl=False)
+    auto_compact = auto_compact_of(looks[0], in_session)
+    text = render_why(plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact)
+    click.echo(text, nl=False)
     return plan_exit_code(plan)

@@ -31,7 +31,7 @@ from maintainer.delta.versions import check_versions
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession
 
 _start_lock = threading.Lock()
 
@@ -80,6 +80,18 @@ def open_session(options: SessionOptions | None = None, env: Mapping[str, str] |
     with _start_lock:
         existing = active_session()
         return _borrow(existing, options) if existing is not None else _start(options, env)
+
+
+def lend_session(spark: SparkSession) -> SessionLease:
+    """Lend a session that the caller names; closing the lease leaves it as it is.
+
+    Raises:
+        EnvironmentUnfit: E632, it was started without Delta.
+        NotSupportedYet: E620 for Spark Connect.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise _connect_refusal("the session is one of Spark Connect")
+    return _borrow(spark, SessionOptions())
 
 
 def active_session() -> SparkSession | None:

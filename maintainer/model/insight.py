@@ -44,6 +44,8 @@ class StatusRow:
     ``suspended``, ``blocked``, ``problem``, ``unmanaged``. Figures are None where the table could not be read or
     nobody counted. ``small_files`` are those under the policy's ``minFileSize``. Times are milliseconds since 1970
     UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None; ``next`` is a sentence or a command.
+    ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
+    table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say.
     """
 
     table: str
@@ -58,5 +60,7 @@ class StatusRow:
     last_proof: str | None = None
     last_proof_at_ms: int | None = None
     next: str | None = None
+    auto_compact: bool | None = None
+    auto_compact_source: str | None = None
     policy_file: str | None = None
     owner: str | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maintainer.errors import TableError
+from maintainer.model.auto_compact import AUTO_COMPACT, DEFAULT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableFacts
@@ -21,11 +22,9 @@ from maintainer.planning.property_names import (
     canonical_name,
     kind_of,
 )
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy
 from maintainer.units import format_duration
 
-AUTO_COMPACT = "delta.autoOptimize.autoCompact"
-LEGACY_AUTO_OPTIMIZE = "delta.autoOptimize"
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 LOG_RETENTION = "delta.logRetentionDuration"
 
@@ -91,6 +90,7 @@ def managed_properties(policy: ResolvedPolicy, facts: TableFacts) -> tuple[tuple
     names = {canonical_name(key) for key, _ in policy.properties}
     if policy.auto_compact is not None:
         names |= {AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE}
+        names |= set(OWN_PROPERTIES) if policy.auto_compact.enabled else set()
     if policy.vacuum is not None:
         names |= {DELETED_FILE_RETENTION, LOG_RETENTION}
     return tuple((name, property_of(facts, name)) for name in sorted(names))
@@ -200,6 +200,20 @@ def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[st
     legacy = property_of(facts, LEGACY_AUTO_OPTIMIZE)
     if not policy.auto_compact.enabled and legacy is not None and LEGACY_AUTO_OPTIMIZE not in wanted:
         wanted[LEGACY_AUTO_OPTIMIZE] = _drift(facts, LEGACY_AUTO_OPTIMIZE, "false", origin)
+    if policy.auto_compact.enabled:
+        _add_hook_settings(policy, policy.auto_compact, facts, wanted)
+
+
+def _add_hook_settings(
+    policy: ResolvedPolicy, auto: AutoCompactPolicy, facts: TableFacts, wanted: dict[str, _Wanted]
+) -> None:
+    """Add how our hook for writers decides; what the policy no longer says goes back to the default."""
+    only = None if auto.modified_partitions_only is None else str(auto.modified_partitions_only).lower()
+    values = (auto.min_num_files, auto.min_file_size_bytes, auto.max_file_size_bytes, only)
+    for name, value in zip(OWN_PROPERTIES, values, strict=True):
+        if value is not None or property_of(facts, name) not in (None, DEFAULT):
+            origin = str(policy.origin(name.removeprefix("maintainer.")))
+            wanted[name] = _drift(facts, name, DEFAULT if value is None else str(value), origin)
 
 
 def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, _Wanted]) -> None:

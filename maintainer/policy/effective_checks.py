@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maintainer.model.auto_compact import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.layers import Level, Merged, Setting
 from maintainer.policy.resolve import Resolution
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.policy.setting_units import spelled
-from maintainer.units import format_duration
+from maintainer.units import format_duration, format_size
 
 SAFE_RETENTION_SECONDS = 7 * 86_400
 """Below this a reader or writer that is still at work may lose files: Delta's own check, 168 hours."""
@@ -23,6 +24,7 @@ SAFE_RETENTION_SECONDS = 7 * 86_400
 def check_effective(resolution: Resolution) -> Iterator[Diagnostic]:
     """Yield what is wrong with one table's effective policy and with no single file."""
     yield from _check_sizes(resolution)
+    yield from _check_auto_compact(resolution)
     yield from _check_zorder(resolution)
     if resolution.policy.vacuum is not None:
         yield from _check_retention(resolution.policy, resolution.merged)
@@ -42,6 +44,24 @@ def _check_sizes(resolution: Resolution) -> Iterator[Diagnostic]:
     else:
         message = "minFileSize is more than 3/4 of maxFileSize: compacted files may count as small again"
         yield from _between("P303", resolution.policy, smallest, largest, message, Severity.WARNING)
+
+
+def _check_auto_compact(resolution: Resolution) -> Iterator[Diagnostic]:
+    auto, merged = resolution.policy.auto_compact, resolution.merged
+    if auto is None or auto.min_file_size_bytes is None:
+        return
+    if auto.min_file_size_bytes <= (auto.max_file_size_bytes or DEFAULT_MAX_FILE_SIZE_BYTES):
+        return
+    smallest = merged.leaves["autoCompact", "minFileSize"]
+    largest = merged.leaves.get(("autoCompact", "maxFileSize"))
+    message = "minFileSize is larger than maxFileSize: compacted files would count as small again"
+    if largest is not None:
+        one, other = ("autoCompact.minFileSize", smallest), ("autoCompact.maxFileSize", largest)
+        yield from _between("P302", resolution.policy, one, other, message)
+    elif smallest.document is not None:
+        text = f"autoCompact.minFileSize of `{resolution.policy.table}`: {message}"
+        size = format_size(DEFAULT_MAX_FILE_SIZE_BYTES)
+        yield _finding("P302", smallest, text, f"set autoCompact.maxFileSize, too: left out it is {size}")
 
 
 def _check_zorder(resolution: Resolution) -> Iterator[Diagnostic]:

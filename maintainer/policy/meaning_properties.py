@@ -9,7 +9,14 @@ from maintainer.policy.document import Path
 from maintainer.policy.meaning_values import Finding, map_at
 from maintainer.units import UnitError, format_duration, parse_duration
 
-_MANAGED = {"delta.autoOptimize.autoCompact": "write `autoCompact:` at the top level"}
+_AUTO_COMPACT = ("minNumFiles", "minFileSize", "maxFileSize", "modifiedPartitionsOnly")
+_MANAGED = {
+    "delta.autoOptimize.autoCompact": "write `autoCompact:` at the top level",
+    **{
+        f"maintainer.autoCompact.{key}": f"write `autoCompact: {{{key}: ...}}` at the top level"
+        for key in _AUTO_COMPACT
+    },
+}
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
 _INTERVALS = frozenset(
     {"delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.setTransactionRetentionDuration"}

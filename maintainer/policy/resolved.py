@@ -101,7 +101,11 @@ class OptimizePolicy:
 
 @dataclass(frozen=True, slots=True)
 class AutoCompactPolicy:
-    """Auto compaction by the writers. Only ``enabled`` is a table property; the rest are the writer's settings."""
+    """Compaction right after a write: by Delta's hook, or by ours (``maintainer.auto_compact``).
+
+    ``enabled`` is Delta's table property. The rest become properties below ``maintainer.autoCompact.``, which our hook
+    reads; None leaves a setting to the writer's session and to Delta's default.
+    """
 
     enabled: bool
     min_num_files: int | None = None

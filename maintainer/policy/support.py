@@ -17,10 +17,6 @@ NOT_SUPPORTED_YET: dict[str | tuple[str, object], str] = {
     "vacuum.untrackedAge": "remove it; only files that the log removed are deleted",
     "consumers[].checkpoint": "write `maxLag:` with the longest time that the reader may be behind",
     "match.minSize": "name the tables in `match.tables`",
-    "autoCompact.minNumFiles": "write `autoCompact: true` and set it in the writers' session",
-    "autoCompact.minFileSize": "write `autoCompact: true` and set it in the writers' session",
-    "autoCompact.maxFileSize": "write `autoCompact: true` and set it in the writers' session",
-    "autoCompact.modifiedPartitionsOnly": "write `autoCompact: true` and set it in the writers' session",
 }
 """Settings of policies: a dotted key, or a key with the one value that is meant; and what to write instead.
 

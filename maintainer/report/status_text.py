@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import tzinfo
 
+from maintainer.model.auto_compact import SwitchSource
 from maintainer.model.insight import StatusRow
 from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
 from maintainer.report.style import PLAIN, Role, Style
@@ -26,7 +27,7 @@ _ROLE = {
     "hot": Role.WARN,
     "unsupported": Role.WARN,
 }
-_HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "LAST OPTIMIZE", "LAST VACUUM", "PROOF", "NEXT")
+_HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "LAST OPTIMIZE", "LAST VACUUM", "PROOF", "AUTO", "NEXT")
 _TIMES = ("last_optimize_at_ms", "last_vacuum_at_ms", "last_proof_at_ms")
 
 
@@ -61,8 +62,23 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
         optimize,
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
+        _auto_compact(row),
         printable(row.next or "-"),
     )
+
+
+def _auto_compact(row: StatusRow) -> str:
+    """``on (table)``, ``off`` by default, ``?`` where a setting cannot be read; JSON has the source by its name."""
+    if row.auto_compact is None:
+        return "?" if row.auto_compact_source else "-"
+    word = "on" if row.auto_compact else "off"
+    match row.auto_compact_source:
+        case None | SwitchSource.DEFAULT.value:
+            return word
+        case SwitchSource.PROPERTY.value | SwitchSource.LEGACY_PROPERTY.value:
+            return f"{word} (table)"
+        case source:
+            return f"{word} ({printable(source)})"
 
 
 def _number(number: int | None) -> str:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maintainer.model.auto_compact import (
+    AUTO_COMPACT,
+    LEGACY_AUTO_OPTIMIZE,
+    SESSION_ENABLED,
+    AutoCompactSwitch,
+    SwitchSource,
+)
 from maintainer.model.plan import Checks, TablePlan
-from maintainer.policy.resolved import ResolvedPolicy, Window
+from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy, Window
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
 from maintainer.report.steps import describe, with_code
@@ -20,6 +27,8 @@ def render_why(
     policy: ResolvedPolicy | None = None,
     options: PlanOptions | None = None,
     style: Style = PLAIN,
+    *,
+    auto_compact: AutoCompactSwitch | str | None = None,
 ) -> str:
     """Return the decisions about one table as text, ending in a newline.
 
@@ -28,6 +37,7 @@ def render_why(
         policy: The table's effective policy, for the thresholds and where they were written; None leaves them out.
         options: ``verbose`` names each partition that is left alone; ``tz`` and ``width`` as for a plan.
         style: Colour or none.
+        auto_compact: Whether the table's writers compact by themselves, or why nobody can say; None leaves it out.
     """
     options = options or PlanOptions()
     lines = [_heading(table, style)]
@@ -50,9 +60,28 @@ def render_why(
             lines.append("      = nothing")
     if any(step.kind in ("compact", "zorder") for step in table.steps):
         lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
+    if auto_compact is not None:
+        lines += ["", style.paint("Auto compaction by its writers", Role.BOLD), f"      = {_switch(auto_compact)}"]
     if policy is not None:
         lines += ["", style.paint("Decided by", Role.BOLD), *_settings(policy)]
     return "\n".join(lines) + "\n"
+
+
+_SOURCE = {
+    SwitchSource.ARGUMENT: "the caller says so",
+    SwitchSource.SESSION: f"the session says so ({SESSION_ENABLED}); it wins over the table",
+    SwitchSource.LEGACY_PROPERTY: (
+        f"by the deprecated table property {LEGACY_AUTO_OPTIMIZE}, which wins over {AUTO_COMPACT}"
+    ),
+    SwitchSource.PROPERTY: f"by the table property {AUTO_COMPACT}",
+    SwitchSource.DEFAULT: "nobody has set it",
+}
+
+
+def _switch(switch: AutoCompactSwitch | str) -> str:
+    if isinstance(switch, str):
+        return f"cannot be told: {printable(switch)}"
+    return f"{'on' if switch.enabled else 'off'}: {_SOURCE[switch.source]}"
 
 
 def _heading(table: TablePlan, style: Style) -> str:
@@ -119,7 +148,7 @@ def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
         checkpoint = "" if consumer.checkpoint is None else f" checkpoint {consumer.checkpoint}"
         yield "consumers", f"{consumer.name}{lag}{checkpoint}"
     if policy.auto_compact is not None:
-        yield "autoCompact", "true" if policy.auto_compact.enabled else "false"
+        yield from _auto_compact(policy.auto_compact)
     for key, value in policy.properties:
         yield f"properties.{key}", value
     for window in policy.windows:
@@ -132,6 +161,18 @@ def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
     if policy.suspend:
         until = "until further notice" if policy.suspend.until is None else f"until {policy.suspend.until.isoformat()}"
         yield "suspend", f"{until}: {policy.suspend.reason}"
+
+
+def _auto_compact(auto: AutoCompactPolicy) -> Iterator[tuple[str, str]]:
+    yield "autoCompact", "true" if auto.enabled else "false"
+    if auto.min_num_files is not None:
+        yield "autoCompact.minNumFiles", f"{auto.min_num_files:,}"
+    if auto.min_file_size_bytes is not None:
+        yield "autoCompact.minFileSize", format_size(auto.min_file_size_bytes)
+    if auto.max_file_size_bytes is not None:
+        yield "autoCompact.maxFileSize", format_size(auto.max_file_size_bytes)
+    if auto.modified_partitions_only is not None:
+        yield "autoCompact.modifiedPartitionsOnly", str(auto.modified_partitions_only).lower()
 
 
 def _window(window: Window) -> str:

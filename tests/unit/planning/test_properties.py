@@ -70,6 +70,9 @@ def test_keys_are_written_as_delta_spells_them_and_own_keys_as_they_are() -> Non
     }
 
 
+_HOOK_SETTINGS = ("minNumFiles", "minFileSize", "modifiedPartitionsOnly")
+
+
 class TestAutoCompact:
     @pytest.mark.parametrize(
         ("enabled", "table", "expected"),
@@ -88,6 +91,28 @@ class TestAutoCompact:
     ) -> None:
         policy = make_policy(auto_compact=AutoCompactPolicy(enabled))
         assert changes(policy, **{key.replace(".", "__"): value for key, value in table.items()}) == expected
+
+    def test_a_map_also_holds_what_our_hook_decides_by(self) -> None:
+        policy = make_policy(auto_compact=AutoCompactPolicy(True, 20, 1000, None, False))
+        own = "maintainer.autoCompact."
+        assert changes(policy, delta__autoOptimize__autoCompact="true") == {
+            own + "minNumFiles": (None, "20"),
+            own + "minFileSize": (None, "1000"),
+            own + "modifiedPartitionsOnly": (None, "false"),
+        }
+        step = plan_properties(policy, make_facts())
+        assert step is not None
+        after = make_facts(properties=dict(step.after))
+        assert plan_properties(policy, after) is None
+        assert set(managed_properties(policy, after)) >= {*step.after, (own + "maxFileSize", None)}
+        # What the policy no longer says goes back to the default, and then nothing is left to do.
+        plain = make_policy(auto_compact=AutoCompactPolicy(True))
+        back = plan_properties(plain, after)
+        assert back is not None
+        assert dict(back.after) == {own + name: "default" for name in _HOOK_SETTINGS}
+        assert plan_properties(plain, make_facts(properties={**dict(step.after), **dict(back.after)})) is None
+        # Switched off, they have no say and are left as they are.
+        assert dict(plan_properties(make_policy(auto_compact=AutoCompactPolicy(False)), after).after) == {AUTO: "false"}  # type: ignore[union-attr]
 
     def test_unmanaged_is_left_alone(self) -> None:
         assert changes(make_policy(), delta__autoOptimize__autoCompact="true") == {}

@@ -176,10 +176,6 @@ def test_the_help_for_an_interval_is_the_interval() -> None:
         ("vacuum: {deleteUntracked: true}", "vacuum.deleteUntracked: `true` is not supported yet"),
         ("vacuum: {untrackedAge: 30d}", "vacuum.untrackedAge: not supported yet"),
         ("consumers: [{name: a, checkpoint: /x}]", "consumers[0].checkpoint: not supported yet"),
-        ("autoCompact: {minNumFiles: 5}", "autoCompact.minNumFiles: not supported yet"),
-        ("autoCompact: {minFileSize: 5}", "autoCompact.minFileSize: not supported yet"),
-        ("autoCompact: {maxFileSize: 5}", "autoCompact.maxFileSize: not supported yet"),
-        ("autoCompact: {modifiedPartitionsOnly: true}", "autoCompact.modifiedPartitionsOnly: not supported yet"),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(line: str, message: str) -> None:

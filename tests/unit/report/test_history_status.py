@@ -67,9 +67,21 @@ STATUS = [
         "pass",
         TEN_PM,
         "tomorrow 22:00",
+        auto_compact=True,
+        auto_compact_source="delta.autoOptimize.autoCompact",
     ),
     StatusRow(
-        "sales.items", "failed", 96, 812, 88 * GIB, 77, TEN_PM - DAY_MS, "failed", None, None, None, "maintainer apply"
+        "sales.items",
+        "failed",
+        96,
+        812,
+        88 * GIB,
+        77,
+        TEN_PM - DAY_MS,
+        "failed",
+        next="maintainer apply",
+        auto_compact=False,
+        auto_compact_source="session",
     ),
     StatusRow("sales.日本", "unmanaged"),
 ]
@@ -127,12 +139,24 @@ def test_history_as_csv_and_json_carry_every_field() -> None:
 
 def test_status_as_text() -> None:
     assert render_status(STATUS, TEN_PM).splitlines() == [
-        "TABLE         STATE      SMALL  FILES    SIZE  LAST OPTIMIZE           LAST VACUUM  PROOF  NEXT",
-        "sales.orders  ok            12  8,577   3 GiB  today 21:00             6d ago       pass   tomorrow 22:00",
-        "sales.items   failed        96    812  88 GiB  yesterday 22:00 failed  never        -      maintainer apply",
-        "sales.日本    unmanaged      -      -       -  never                   never        -      -",
+        "TABLE         STATE      SMALL  FILES    SIZE  LAST OPTIMIZE           LAST VACUUM  PROOF  AUTO           "
+        "NEXT",
+        "sales.orders  ok            12  8,577   3 GiB  today 21:00             6d ago       pass   on (table)     "
+        "tomorrow 22:00",
+        "sales.items   failed        96    812  88 GiB  yesterday 22:00 failed  never        -      off (session)  "
+        "maintainer apply",
+        "sales.日本    unmanaged      -      -       -  never                   never        -      -              -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
     ]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "source", "cell"),
+    [(False, "default", "off"), (True, "delta.autoOptimize", "on (table)"), (None, "x is `y`", "?"), (None, None, "-")],
+)
+def test_whether_writers_compact_by_themselves(enabled: bool | None, source: str | None, cell: str) -> None:
+    row = StatusRow("a.b", "ok", next="later", auto_compact=enabled, auto_compact_source=source)
+    assert render_status([row], TEN_PM).splitlines()[1].endswith(f"  -      {cell:4}  later")
 
 
 def test_colour_moves_no_column() -> None:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from maintainer.model.auto_compact import AutoCompactSwitch, SwitchSource
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step
@@ -45,6 +46,23 @@ def test_a_plan_as_markdown() -> None:
 
 def test_why_names_every_decision_and_threshold() -> None:
     assert_golden("why.txt", render_why(orders(), fleet_policy()))
+
+
+@pytest.mark.parametrize(
+    ("switch", "line"),
+    [
+        (AutoCompactSwitch(True, SwitchSource.PROPERTY), "on: by the table property delta.autoOptimize.autoCompact"),
+        (
+            AutoCompactSwitch(False, SwitchSource.SESSION),
+            "off: the session says so (spark.databricks.delta.autoCompact.enabled); it wins over the table",
+        ),
+        (AutoCompactSwitch(False, SwitchSource.DEFAULT), "off: nobody has set it"),
+        ("x is `y`, neither true nor false", "cannot be told: x is `y`, neither true nor false"),
+    ],
+)
+def test_why_says_whether_the_writers_compact_and_who_decides(switch: AutoCompactSwitch | str, line: str) -> None:
+    lines = render_why(orders(), auto_compact=switch).splitlines()
+    assert lines[lines.index("Auto compaction by its writers") + 1] == f"      = {line}"
 
 
 def test_why_of_a_table_with_nothing_to_do() -> None:
