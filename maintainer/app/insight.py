@@ -13,6 +13,7 @@ from maintainer.journal.durable import unreadable
 from maintainer.journal.ledger import LedgerRow, rows_of
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.auto_compact import AutoCompactSwitch, try_switch_of
+from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan, TablePlan
@@ -168,7 +169,7 @@ def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_sess
 
 def _state(plan: TablePlan, last: HistoryRow | None) -> str:
     if plan.problem is not None:
-        return "unsupported" if plan.problem.code in _UNSUPPORTED else "problem"
+        return "unsupported" if plan.problem.code in UNSUPPORTED_CODES else "problem"
     codes = {reason.code for reason in plan.blocked}
     if ReasonCode.QUARANTINED in codes:
         return "quarantined"
@@ -195,9 +196,6 @@ def _next(plan: TablePlan, last: HistoryRow | None) -> str:
     waits = next((left.reason.text for left in plan.left_alone if left.reason.code in _WAITING), None)
     return waits or "nothing to do"
 
-
-_UNSUPPORTED = frozenset({"T404", "T406", "T407"})
-"""Codes of tables that this version cannot maintain, whatever the policy says."""
 
 _WAITING = frozenset({ReasonCode.SUSPENDED, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NOT_DUE, ReasonCode.NOT_WORTH_IT})
 

@@ -15,7 +15,7 @@ _STATUSES: Mapping[str, frozenset[TableStatus]] = {
     "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
     "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
     "interrupted": frozenset({TableStatus.INTERRUPTED}),
-    "refused": frozenset({TableStatus.BLOCKED}),
+    "refused": frozenset({TableStatus.BLOCKED, TableStatus.UNSUPPORTED}),
 }
 """The words of the selector to how a table can end; a failed verification has failed, too."""
 

@@ -26,6 +26,7 @@ from maintainer.journal.intents import Intent, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink, flush, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
+from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
@@ -227,7 +228,8 @@ def _without_steps(table: TablePlan) -> TableOutcome:
     """The outcome of a table for which nothing is run."""
     match table.state:
         case "problem":
-            return _ended(table, TableStatus.FAILED, table.problem)
+            unsupported = table.problem is not None and table.problem.code in UNSUPPORTED_CODES
+            return _ended(table, TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED, table.problem)
         case "blocked":
             reason = table.blocked[0]
             quarantined = reason.code is ReasonCode.QUARANTINED

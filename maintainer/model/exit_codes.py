@@ -14,9 +14,9 @@ from maintainer.model.plan import Plan
 BUG_CODE = "E699"
 """Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
 
-_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.NOT_REACHED})
+_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.UNSUPPORTED, TableStatus.NOT_REACHED})
 """A table that was not reached is no success either: what keeps tables from being started is a failure, or a full
-disk, which may have no table of its own."""
+disk, which may have no table of its own. Nor is one that a policy names and that is not supported."""
 
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 
@@ -25,8 +25,8 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
-    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached, or the fate of a
-    commit is unknown, or a vacuum left files behind; 4 if a table was blocked; else 0.
+    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
+    or the fate of a commit is unknown, or a vacuum left files behind; 4 if a table was blocked; else 0.
     """
     tables = {table.status for table in outcome.tables}
     steps = {step.status for table in outcome.tables for step in table.steps}

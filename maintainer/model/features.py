@@ -56,6 +56,24 @@ REWRITABLE_FEATURES: frozenset[str] = frozenset(
 )
 """Features that a table may have and still be rewritten, and vacuumed, by our own engine."""
 
+UNSUPPORTED_CODES = frozenset({"T404", "T406", "T407"})
+"""Codes of tables that cannot be maintained safely: they are named, and left as they are."""
+
+WHY_NOT: dict[str, str] = {
+    "clustering": "liquid clustering lays the files out itself, and a rewrite of ours would undo it",
+    "catalogManaged": "its catalog decides on commits, and Delta refuses maintenance from outside",
+    "coordinatedCommits-preview": "commits go through a coordinator, with which nothing here is tested",
+    "icebergCompatV1": "its files are files of an Iceberg table, too, with rules of their own",
+    "icebergCompatV2": "its files are files of an Iceberg table, too, with rules of their own",
+    "icebergCompatV3": "its files are files of an Iceberg table, too, with rules of their own",
+    "geospatial": "a fingerprint does not cover its values, so that a rewrite could not be proven",
+    "redirectReaderWriter-preview": "the table has moved or is about to",
+    "redirectWriterOnly-preview": "the table has moved or is about to",
+    "adaptiveMetadata-preview": "its log has a form with which nothing here is tested",
+    "collations": "no feature of Delta 4.4.0",
+}
+"""Why a feature that Delta or another engine knows is not on the list. Any other is refused all the same."""
+
 
 def unsupported_features(protocol: Protocol) -> tuple[str, ...]:
     """Return the features of the protocol that are not on the list, sorted; empty if the table may be rewritten."""

@@ -191,6 +191,7 @@ class TableStatus(str, enum.Enum):
     FAILED = "failed"
     VERIFY_FAILED = "verify_failed"
     BLOCKED = "blocked"
+    UNSUPPORTED = "unsupported"
     NOT_REACHED = "not_reached"
     INTERRUPTED = "interrupted"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer.errors import TableError
-from maintainer.model.features import unsupported_features
+from maintainer.model.features import WHY_NOT, unsupported_features
 from maintainer.model.table import TableFacts
 from maintainer.planning.columns import at_version
 
@@ -47,7 +47,7 @@ def check_supported(facts: TableFacts) -> None:
             "the table has a feature that this version of maintainer is not tested with",
             code="T404",
             where=at_version(facts),
-            found=f"table feature {', '.join(unsupported)}",
+            found=f"table feature {', '.join(_with_reason(feature) for feature in unsupported)}",
             help="the table is left as it is; remove it from the policies to silence this",
         )
     if protocol.min_reader_version > MAX_READER_VERSION or protocol.min_writer_version > MAX_WRITER_VERSION:
@@ -59,3 +59,7 @@ def check_supported(facts: TableFacts) -> None:
             allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
             help="the table is left as it is; remove it from the policies to silence this",
         )
+
+
+def _with_reason(feature: str) -> str:
+    return f"{feature} ({WHY_NOT[feature]})" if feature in WHY_NOT else feature

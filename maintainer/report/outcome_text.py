@@ -43,6 +43,7 @@ TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
     TableStatus.FAILED: "failed",
     TableStatus.VERIFY_FAILED: "verification failed",
     TableStatus.BLOCKED: "blocked: not touched",
+    TableStatus.UNSUPPORTED: "not supported: not touched",
     TableStatus.NOT_REACHED: "not reached: the run ended before its turn",
     TableStatus.INTERRUPTED: "interrupted",
 }

@@ -175,7 +175,7 @@ class ProgressText:
         word: tuple[str, Role]
         if outcome.status is TableStatus.BLOCKED:
             word = ("BLOCKED", Role.WARN)
-        elif outcome.status is TableStatus.NOT_REACHED:
+        elif outcome.status in (TableStatus.NOT_REACHED, TableStatus.UNSUPPORTED):
             word = ("SKIP", Role.WARN)
         elif problem is not None and not any(step.error == problem for step in outcome.steps):
             word = ("FAIL", Role.BAD)

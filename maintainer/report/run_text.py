@@ -25,6 +25,7 @@ _TABLE_WORDS: tuple[tuple[TableStatus, str, Role | None], ...] = (
     (TableStatus.UP_TO_DATE, "up to date", None),
     (TableStatus.YIELDED, "yielded to another writer", Role.WARN),
     (TableStatus.BLOCKED, "blocked", Role.WARN),
+    (TableStatus.UNSUPPORTED, "not supported", Role.WARN),
     (TableStatus.NOT_REACHED, "not reached", Role.WARN),
     (TableStatus.INTERRUPTED, "interrupted", Role.WARN),
     (TableStatus.FAILED, "failed", Role.BAD),
@@ -80,6 +81,7 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
         rank, severity = {
             TableStatus.VERIFY_FAILED: (0, "error"),
             TableStatus.BLOCKED: (2, "error"),
+            TableStatus.UNSUPPORTED: (2, "error"),
             TableStatus.YIELDED: (3, "warning"),
             TableStatus.NOT_REACHED: (3, "warning"),
             TableStatus.INTERRUPTED: (3, "warning"),

@@ -49,7 +49,7 @@ def chosen(root: Path, capsys: pytest.CaptureFixture[str], selector: str) -> set
         ("success", {"done", "up_to_date"}),
         ("skipped", {"yielded", "not_reached"}),
         ("interrupted", {"interrupted"}),
-        ("refused", {"blocked"}),
+        ("refused", {"blocked", "unsupported"}),
     ],
 )
 def test_how_a_table_ended_in_the_last_run(

@@ -32,7 +32,13 @@ MAX_CHECKS_NAMED = 6
 
 BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 WARN = frozenset(
-    {TableStatus.YIELDED, TableStatus.BLOCKED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED},
+    {
+        TableStatus.YIELDED,
+        TableStatus.BLOCKED,
+        TableStatus.UNSUPPORTED,
+        TableStatus.NOT_REACHED,
+        TableStatus.INTERRUPTED,
+    },
 )
 
 

@@ -1,0 +1,36 @@
+"""README's table of operations by table feature is what the code does, and each "yes" is shown on a real table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from maintainer.model.features import REWRITABLE_FEATURES, UNSUPPORTED_CODES, WHY_NOT
+from tests.feature_matrix import BEGIN, END, PREVIEW, README, lines, operations, refusal
+from tests.feature_tables import TABLES
+
+
+def test_the_readme_has_the_table_that_the_code_makes() -> None:
+    text = README.read_text(encoding="utf-8")
+    shown = text[text.index(BEGIN) + len(BEGIN) : text.index(END)].splitlines()
+    assert shown == lines(), "python -m tests.feature_matrix writes it"
+
+
+def test_every_yes_is_shown_on_a_real_table() -> None:
+    shown = frozenset().union(*(table.features for table in TABLES.values()))
+    assert shown == {one for one in REWRITABLE_FEATURES if not one.endswith(PREVIEW)}
+    assert {"compact", "zorder", "vacuum", "set_properties"} <= set(operations())
+
+
+@pytest.mark.parametrize("feature", sorted(REWRITABLE_FEATURES))
+def test_what_is_on_the_list_is_planned(feature: str) -> None:
+    assert refusal(feature) is None
+
+
+@pytest.mark.parametrize("feature", [*WHY_NOT, "futureThing"])
+def test_what_is_not_on_the_list_is_refused_by_name(feature: str) -> None:
+    error = refusal(feature)
+    assert error is not None
+    assert error.code in UNSUPPORTED_CODES
+    assert feature in json.dumps([error.what, error.found])
