@@ -7,18 +7,18 @@ is kept. They cost the driver about a kilobyte each.
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from maintainer.delta.actions import PartitionNames, data_file
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.live_files import LiveFiles
+from maintainer.delta.log_storage import LogStorage
 from maintainer.delta.removed_files import find_removed_files
 from maintainer.delta.schema_names import logical_names, physical_path_to_logical, stats_columns
 from maintainer.delta.storage import TableStorage
-from maintainer.delta.winners import removed_key
 from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import DataFile, DeletionVector, Protocol, RemovedFile, TableFacts, TableRef
+from maintainer.model.table import Protocol, RemovedFile, TableFacts, TableRef
 
 
 class DeltaTableReader:
@@ -110,8 +110,7 @@ class DeltaTableReader:
         protocol = self._jvm.protocol(snapshot)
         schema = json.loads(metadata["schemaString"])
         to_logical = logical_names(schema)
-        partition_columns = tuple(metadata["partitionColumns"])
-        physical = tuple(to_physical(schema, column) for column in partition_columns)
+        names = PartitionNames.of(metadata)
         adds = self._live.of(log, snapshot).adds
         clustering: tuple[str, ...] = ()
         if "clustering" in protocol.get("writerFeatures", ()):
@@ -126,7 +125,7 @@ class DeltaTableReader:
             committed_at_ms=int(snapshot.timestamp()),
             schema_json=metadata["schemaString"],
             columns=tuple(to_logical.values()),
-            partition_columns=partition_columns,
+            partition_columns=names.logical,
             properties=tuple(sorted(metadata["configuration"].items())),
             protocol=Protocol(
                 protocol["minReaderVersion"],
@@ -134,41 +133,13 @@ class DeltaTableReader:
                 tuple(sorted(protocol.get("readerFeatures") or ())),
                 tuple(sorted(protocol.get("writerFeatures") or ())),
             ),
-            files=tuple(sorted((_file(add, partition_columns, physical) for add in adds), key=lambda f: f.path)),
+            files=tuple(sorted((data_file(add, names) for add in adds), key=lambda f: f.path)),
             clustering_columns=clustering,
             columns_with_stats=stats_columns(self._jvm.stats_schema(snapshot)),
         )
 
 
-def to_physical(schema: dict[str, Any], column: str) -> str:
-    """The name under which the log stores a column's partition values: physical under column mapping."""
-    for field in schema["fields"]:
-        if field["name"].lower() == column.lower():
-            return str(field["metadata"].get("delta.columnMapping.physicalName", field["name"]))
-    return column
-
-
-def _file(add: dict[str, Any], partition_columns: tuple[str, ...], physical: tuple[str, ...]) -> DataFile:
-    values: dict[str, str | None] = add.get("partitionValues") or {}
-    found = add.get("deletionVector")
-    vector = None
-    if found:
-        vector = DeletionVector(removed_key(add)[1], int(found["cardinality"]), int(found["sizeInBytes"]))
-    records = json.loads(add.get("stats") or "{}").get("numRecords")
-    return DataFile(
-        path=add["path"],
-        size_bytes=int(add["size"]),
-        modification_time_ms=int(add["modificationTime"]),
-        partition_values=tuple(
-            (logical, values.get(name)) for logical, name in zip(partition_columns, physical, strict=True)
-        ),
-        physical_records=None if records is None else int(records),
-        deletion_vector=vector,
-        tags=tuple(sorted((add.get("tags") or {}).items())),
-    )
-
-
-def find_stamp(storage: TableStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
+def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
     """The lowest version above ``after_version`` whose ``userMetadata`` is the stamp; reads first lines only."""
     wanted = stamp.to_json()
     for entry in storage.commits(after_version=after_version):

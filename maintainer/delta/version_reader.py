@@ -9,17 +9,11 @@ from maintainer.delta.error_classes import as_table_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.schema_names import quote
 from maintainer.delta.storage import StoredFile, TableStorage
+from maintainer.delta.version_proof import VERSION_SETTINGS
 from maintainer.model.table import TableFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-OWN_SETTINGS = {
-    # A count must come from the files: answered from the log it proves nothing.
-    "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
-    # A short deletedFileRetentionDuration must not refuse us the version just before our own commit.
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-}
 
 
 class DeltaVersionReader:
@@ -27,7 +21,7 @@ class DeltaVersionReader:
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
-        for key, value in OWN_SETTINGS.items():
+        for key, value in VERSION_SETTINGS.items():
             jvm.spark.conf.set(key, value)
 
     def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
@@ -95,14 +89,19 @@ class DeltaVersionReader:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
         a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
         try:
-            keys = [text for field in json.loads(a.schema.json())["fields"] for text in comparable(field)]
-            counted = a.selectExpr(*keys, "1L AS __n").unionAll(b.selectExpr(*keys, "-1L AS __n"))
-            names = [name for name in counted.columns if name != "__n"]
-            sums = counted.groupBy(*map(quote, names)).agg({"__n": "sum"}).toDF(*names, "__n")
-            row = sums.selectExpr("coalesce(sum(abs(__n)), 0L) AS differing").collect()[0]
-            return int(row["differing"])
+            return differing_rows(a, b)
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
+
+
+def differing_rows(a: DataFrame, b: DataFrame) -> int:
+    """Rows that one frame has more of than the other, as multisets: grouped by their values, not by hashes."""
+    keys = [text for field in json.loads(a.schema.json())["fields"] for text in comparable(field)]
+    counted = a.selectExpr(*keys, "1L AS __n").unionAll(b.selectExpr(*keys, "-1L AS __n"))
+    names = [name for name in counted.columns if name != "__n"]
+    sums = counted.groupBy(*map(quote, names)).agg({"__n": "sum"}).toDF(*names, "__n")
+    row = sums.selectExpr("coalesce(sum(abs(__n)), 0L) AS differing").collect()[0]
+    return int(row["differing"])
 
 
 def _look(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from maintainer.delta.storage import LogEntry, TableStorage
+from maintainer.delta.log_storage import LogStorage
+from maintainer.delta.storage import LogEntry
 
 MAX_COMMITS_SEARCHED = 1000
 
@@ -34,7 +35,7 @@ def removed_key(remove: dict[str, Any]) -> tuple[str, str]:
     return (remove["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}")
 
 
-def find_winner(storage: TableStorage, keys: Collection[tuple[str, str]], *, after_version: int) -> Winner | None:
+def find_winner(storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int) -> Winner | None:
     """The first commit above a version that removed one of the files, or else changed metadata or protocol.
 
     Best effort, for a message: bounded, and None if the log cannot be read.

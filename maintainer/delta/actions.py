@@ -1,0 +1,97 @@
+"""Actions of a table's log as values of the model: what an ``add`` and a ``remove`` say. Pure, no Spark.
+
+The same for every engine, however it got at the log: through Delta's own snapshot, or by reading the log's files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.schema_names import PHYSICAL_NAME
+from maintainer.delta.winners import removed_key
+from maintainer.model.table import DataFile, DeletionVector
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionNames:
+    """A table's partition columns by their logical names, and the names under which the log keeps their values."""
+
+    logical: tuple[str, ...]
+    physical: tuple[str, ...]
+
+    @staticmethod
+    def of(metadata: Mapping[str, Any]) -> PartitionNames:
+        """Read them from a ``metaData`` action."""
+        schema = json.loads(metadata["schemaString"])
+        logical = tuple(metadata["partitionColumns"])
+        return PartitionNames(logical, tuple(to_physical(schema, column) for column in logical))
+
+
+def to_physical(schema: dict[str, Any], column: str) -> str:
+    """The name under which the log stores a column's partition values: physical under column mapping."""
+    for field in schema["fields"]:
+        if field["name"].lower() == column.lower():
+            return str(field["metadata"].get(PHYSICAL_NAME, field["name"]))
+    return column
+
+
+def data_file(action: Mapping[str, Any], names: PartitionNames) -> DataFile:
+    """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics."""
+    values: Mapping[str, str | None] = action.get("partitionValues") or {}
+    found = action.get("deletionVector")
+    vector = None
+    if found:
+        vector = DeletionVector(removed_key(dict(action))[1], int(found["cardinality"]), int(found["sizeInBytes"]))
+    records = json.loads(action.get("stats") or "{}").get("numRecords")
+    return DataFile(
+        path=action["path"],
+        size_bytes=int(action.get("size") or 0),
+        modification_time_ms=int(action.get("modificationTime") or 0),
+        partition_values=tuple(
+            (logical, values.get(name)) for logical, name in zip(names.logical, names.physical, strict=True)
+        ),
+        physical_records=None if records is None else int(records),
+        deletion_vector=vector,
+        tags=tuple(sorted((action.get("tags") or {}).items())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFiles:
+    """What one commit removed and added, by its own actions."""
+
+    version: int
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+    data_changed: bool = False
+
+
+def committed_files(
+    version: int,
+    actions: Iterable[Mapping[str, Any]],
+    names: PartitionNames,
+    known: Mapping[tuple[str, str], DataFile] | None = None,
+) -> CommittedFiles:
+    """Sort a commit's file actions.
+
+    Args:
+        version: The commit's version.
+        actions: Its actions, each with its one key (``add``, ``remove``, ``commitInfo``...).
+        names: The table's partition columns.
+        known: Files of the version before by their key. A ``remove`` says little; where it is given, its file
+            is taken from there, with the statistics of its ``add``.
+    """
+    known = known or {}
+    removed: list[DataFile] = []
+    added: list[DataFile] = []
+    changed = False
+    for action in actions:
+        for kind, sorted_into in (("remove", removed), ("add", added)):
+            if kind in action:
+                one = data_file(action[kind], names)
+                sorted_into.append(known.get(one.key, one) if kind == "remove" else one)
+                changed = changed or bool(action[kind].get("dataChange", True))
+    return CommittedFiles(version, tuple(removed), tuple(added), changed)
