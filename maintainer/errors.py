@@ -139,6 +139,12 @@ class VerificationFailed(MaintainerError):
     exit_code = ExitCode.VERIFICATION_FAILED
 
 
+class CheckImpossible(MaintainerError):
+    """A commit landed and could not be checked afterwards: neither proven nor wrong."""
+
+    default_code = "V504"
+
+
 class Interrupted(MaintainerError):
     """The run was asked to stop (Ctrl-C, SIGTERM, a timeout); what ran was awaited or cancelled."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.errors import CommitConflict, Interrupted, MaintainerError, Refused, VerificationFailed
+from maintainer.errors import CheckImpossible as CheckImpossible
+from maintainer.errors import CommitConflict, Interrupted, Refused, VerificationFailed
 from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.table_state import step_now
 from maintainer.model.outcome import CommitReceipt, StepStatus
@@ -16,12 +17,6 @@ from maintainer.verification.result import Verdict, Verification
 
 LIFT_HELP = "look at the run that failed and at the table; docs/codes.md (A411) says how to go on"
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
-
-
-class CheckImpossible(MaintainerError):
-    """A commit landed and could not be checked afterwards: neither proven nor wrong."""
-
-    default_code = "V504"
 
 
 def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
@@ -91,6 +86,8 @@ def _run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, p
                 worker.control.check()
             continue
         work.rewritten.append((batch, receipt))
+        if receipt.difference is not None:
+            work.notes.append(f"batch {number}: {receipt.difference}")
         dropped = len(planned.bins) - len(batch.bins)
         if dropped:
             work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.model.file_sizes import FileSizes
 from maintainer.model.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
 from maintainer.model.plan import Problem
-from maintainer.model.table import TableRef
+from maintainer.model.table import DataFile, TableRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Proof:
     """What was read against what was written, measured before the commit.
 
     ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
-    not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report).
+    not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
+    other things that are wrong, each in a sentence.
     """
 
     read: Fingerprint
@@ -76,11 +78,48 @@ class Proof:
     rows_in_log: int | None
     uncovered_columns: tuple[str, ...] = ()
     duration_seconds: float = 0.0
+    findings: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether every measured figure is equal."""
-        return self.read == self.written and self.rows_in_log in (None, self.read.rows)
+        return self.read == self.written and self.rows_in_log in (None, self.read.rows) and not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """What some files come to; ``live_records`` is None where the log cannot say for each."""
+
+    num_files: int = 0
+    size_bytes: int = 0
+    num_deletion_vectors: int = 0
+    live_records: int | None = 0
+
+    @staticmethod
+    def of(files: Iterable[DataFile]) -> FileFigures:
+        """Add them up."""
+        listed = tuple(files)
+        counts = [one.live_records for one in listed]
+        return FileFigures(
+            len(listed),
+            sum(one.size_bytes for one in listed),
+            sum(one.deletion_vector is not None for one in listed),
+            None if None in counts else sum(count or 0 for count in counts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDifference:
+    """What a command of Delta's took beside the plan, and what it left: it decides for itself."""
+
+    beyond: FileFigures = FileFigures()
+    left: FileFigures = FileFigures()
+
+    def __str__(self) -> str:
+        return (
+            f"Delta's command took {self.beyond.num_files} files that were not planned and left "
+            f"{self.left.num_files} that were"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +127,7 @@ class CommitReceipt:
     """A commit that landed. Figures are counted from its actions; sizes in bytes.
 
     ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
+    ``difference`` is set where a command of Delta's took other files than were planned.
     """
 
     version: int
@@ -106,6 +146,7 @@ class CommitReceipt:
     files_removed: FileSizeMetrics = NO_FILES
     files_added: FileSizeMetrics = NO_FILES
     total_cluster_parallelism: int = 0
+    difference: PlanDifference | None = None
 
 
 @dataclass(frozen=True, slots=True)

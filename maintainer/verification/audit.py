@@ -7,7 +7,7 @@ reads nothing, and catches a commit that did more or less than was planned.
 
 from __future__ import annotations
 
-from maintainer.model.outcome import Assertion, CommitReceipt
+from maintainer.model.outcome import Assertion, CommitReceipt, FileFigures
 from maintainer.model.steps import Batch
 from maintainer.verification.evidence import Pair
 
@@ -20,11 +20,11 @@ def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
         receipt: What the commit's own actions say.
     """
     pairs = [
-        Pair("files planned", str(len(batch.files)), "files removed", str(receipt.num_files_removed)),
-        Pair("bytes planned", str(batch.size_bytes), "bytes removed", str(receipt.bytes_removed)),
+        Pair("files planned", str(_now(batch, receipt, "num_files")), "files removed", str(receipt.num_files_removed)),
+        Pair("bytes planned", str(_now(batch, receipt, "size_bytes")), "bytes removed", str(receipt.bytes_removed)),
         Pair(
             "deletion vectors planned",
-            str(sum(file.deletion_vector is not None for file in batch.files)),
+            str(_now(batch, receipt, "num_deletion_vectors")),
             "deletion vectors removed",
             str(receipt.num_deletion_vectors_removed),
         ),
@@ -33,10 +33,9 @@ def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
     if proof is None:
         return (*pairs, Pair("rows read", None, "rows written", None))
     pairs.append(Pair("rows read", str(proof.read.rows), "rows written", str(proof.written.rows)))
-    in_log = [one.live_records for one in batch.bins]
-    if all(count is not None for count in in_log):
+    total = _now(batch, receipt, "live_records")
+    if total is not None:
         # The log's own counts, taken from the plan and not from the engine that measured.
-        total = sum(count for count in in_log if count is not None)
         pairs.append(Pair("rows by the log", str(total), "rows read from files", str(proof.read.rows)))
     sums = max(len(proof.read.sums), len(proof.written.sums))
     for index in range(sums):
@@ -44,6 +43,15 @@ def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
         written = str(proof.written.sums[index]) if index < len(proof.written.sums) else None
         pairs.append(Pair(f"hash sum {index + 1} read", read, f"hash sum {index + 1} written", written))
     return tuple(pairs)
+
+
+def _now(batch: Batch, receipt: CommitReceipt, figure: str) -> int | None:
+    """A figure of the batch, plus what a command took beside it and less what it left; None where it is not known."""
+    found: int | None = getattr(FileFigures.of(batch.files), figure)
+    if receipt.difference is None or found is None:
+        return found
+    beyond, left = (getattr(one, figure) for one in (receipt.difference.beyond, receipt.difference.left))
+    return None if beyond is None or left is None else found + int(beyond) - int(left)
 
 
 def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
@@ -73,6 +81,16 @@ def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
             observed=f"{receipt.num_files_added} files",
         )
     )
+    if receipt.proof is not None and receipt.proof.findings:
+        found.append(
+            Assertion(
+                expectation="audit: the proof found nothing wrong",
+                outcome="fail",
+                version=receipt.version,
+                expected="nothing",
+                observed="; ".join(receipt.proof.findings),
+            )
+        )
     later = receipt.version > receipt.read_version
     found.append(
         Assertion(
