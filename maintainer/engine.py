@@ -128,6 +128,11 @@ class TableEngine(Protocol):
 class Engine(Protocol):
     """Makes workers. Each is entered on the thread that uses it."""
 
+    @property
+    def deletes(self) -> bool:
+        """Whether its writers carry out a vacuum."""
+        ...
+
     def worker(self, name: str) -> AbstractContextManager[TableEngine]:
         """A worker with a session, scheduler pool and job group of its own named ``name``."""
         ...

@@ -156,6 +156,11 @@ class FakeLake:
             if table in (None, where.table.name):
                 hook(where)
 
+    @property
+    def deletes(self) -> bool:
+        """See ``Engine``."""
+        return True
+
     @contextmanager
     def worker(self, name: str) -> Iterator[TableEngine]:
         """See ``Engine``."""

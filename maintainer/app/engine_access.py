@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maintainer.engine import Engine
 from maintainer.journal.ledger import LedgerSink
+
+if TYPE_CHECKING:
+    from maintainer.delta.session import SessionOptions
+
+
+TRANSACTION, COMMAND = ENGINES = ("transaction", "command")
+"""The engines, as ``--engine`` and ``engine:`` in maintainer.yml name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +25,16 @@ class EngineOptions:
     """What a user may say about the session that does the work.
 
     ``master`` None means ``local[*]``, or whatever an already active session has. ``conf`` holds ``--conf``
-    settings in their order. ``log_path`` takes the engine's own words; None drops them at the end.
+    settings in their order. ``log_path`` takes the engine's own words; None drops them at the end. ``engine`` is
+    ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
+    elsewhere. ``remote`` is a Spark Connect server.
     """
 
     master: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
     log_path: Path | None = None
+    engine: str | None = None
+    remote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +42,9 @@ class OpenedEngine:
     """A running engine, and what else its session is good for."""
 
     engine: Engine
-    ledger_at: Callable[[str], LedgerSink]
-    """Opens the ledger at a path or URI: a Delta table, made when it is first written to."""
+    ledger_at: Callable[[str], LedgerSink | None]
+    """Opens the ledger at a path or URI: a Delta table, made when it is first written to. None over Spark Connect:
+    the path would be one of the server's."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -40,17 +54,47 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
     """Borrow the session that is active in this process, or start one that ends with the block.
 
     Raises:
-        EnvironmentUnfit: Java, the JARs or the session are not as they must be; nothing was touched.
+        EnvironmentUnfit: Java, the JARs, the session or the server are not as they must be; nothing was touched.
+        NotSupportedYet: E620, the transaction engine over Spark Connect.
     """
     options = options or EngineOptions()
-    from maintainer.delta.ledger_table import LedgerTable
-    from maintainer.delta.session import SessionOptions, open_session, worker_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.command.connect import active_connect_session, remote_of
+    from maintainer.delta.session import SessionOptions
 
-    session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path)
+    session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path, remote=options.remote)
+    remote = remote_of(session, os.environ) is not None or active_connect_session() is not None
+    if remote and options.engine != TRANSACTION:
+        from maintainer.delta.command.connect import open_connect
+        from maintainer.delta.command.engine import CommandEngine
+
+        with open_connect(session) as connected:
+            yield OpenedEngine(
+                CommandEngine(connected.sessions()),
+                lambda location: None,
+                lambda key: connected.spark.conf.get(key, None),
+            )
+        return
+    with _open_classic(session, options.engine) as opened:
+        yield opened
+
+
+@contextmanager
+def _open_classic(session: SessionOptions, engine: str | None) -> Iterator[OpenedEngine]:
+    from maintainer.delta.ledger_table import LedgerTable
+    from maintainer.delta.session import open_session, worker_session
+
     with open_session(session) as lease:
+        if engine == COMMAND:
+            from maintainer.delta.command.classic import classic_sessions
+            from maintainer.delta.command.engine import CommandEngine
+
+            chosen: Engine = CommandEngine(classic_sessions(lease))
+        else:
+            from maintainer.delta.table_engine import DeltaEngine
+
+            chosen = DeltaEngine(lease)
         yield OpenedEngine(
-            DeltaEngine(lease),
+            chosen,
             lambda location: LedgerTable(worker_session(lease), location),
             lambda key: lease.spark.conf.get(key, None),
         )

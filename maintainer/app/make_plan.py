@@ -60,6 +60,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
         MaintainerError: The engine could not give a worker; problems of single tables are in the plan.
     """
     project.judge_again()
+    request = replace(request, options=replace(request.options, deletes=engine.deletes))
     records = table_records(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
     tables = _Tables(request, records, today)

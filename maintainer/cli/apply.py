@@ -166,11 +166,21 @@ def _run(
                 on_event=sink,
                 on_problem=_warn,
             )
-            outcome = apply_plan(project, engine, plan, journal, opened.ledger_at(project.ledger_location), bounds)
+            ledger = opened.ledger_at(project.ledger_location)
+            if ledger is None:
+                _warn(_NO_LEDGER)
+            outcome = apply_plan(project, engine, plan, journal, ledger, bounds)
     _keep_beside_results(journal, "junit.xml", lambda: render_junit(outcome))
     _keep_beside_results(journal, "report.html", lambda: run_page(project.runs_dir, outcome.run_id, local_zone())[1])
     _print_outcome(context, outcome, journal, request.output)
     return exit_code(outcome)
+
+
+_NO_LEDGER = Problem(
+    "E654",
+    "over Spark Connect no ledger table is kept: its path would be one of the server's",
+    help="the run folder holds the same rows; `maintainer history` reads it",
+)
 
 
 def _warn(problem: Problem) -> None:

@@ -1,4 +1,8 @@
-"""The options that say which Spark does the work, shared by every command that needs one."""
+"""The options that say which engine and which Spark do the work, shared by every command that needs them.
+
+``--engine`` and ``--remote`` are kept in click's context, as is what maintainer.yml says of the engine: every command
+has them, and none hands them on.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ from typing import Any, TypeVar
 
 import click
 
-from maintainer.app.engine_access import EngineOptions
+from maintainer.app.engine_access import ENGINES, EngineOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_PREFIX = "maintainer.engine_options."
 
 
 def engine_options(command: _F) -> _F:
-    """Add ``--master`` and ``--conf`` to a command."""
+    """Add ``--master``, ``--conf``, ``--engine`` and ``--remote`` to a command."""
     conf = click.option(
         "--conf",
         multiple=True,
@@ -22,14 +27,40 @@ def engine_options(command: _F) -> _F:
         help="A Spark setting for the session that is started. Repeatable.",
     )
     master = click.option("--master", metavar="URL", help="Spark master. Default: local[*], in this process.")
-    return master(conf(command))
+    engine = click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        expose_value=False,
+        callback=_keep,
+        help="transaction: proves before it commits (default). command: Delta's own commands, proven afterwards.",
+    )
+    remote = click.option(
+        "--remote",
+        metavar="URL",
+        expose_value=False,
+        callback=_keep,
+        help="A Spark Connect server, sc://host:port; implies --engine command. Default: SPARK_REMOTE.",
+    )
+    return master(conf(engine(remote(command))))
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    ctx.meta[_PREFIX + str(parameter.name)] = value
+
+
+def remember_project_engine(engine: str | None) -> None:
+    """Keep what maintainer.yml says of the engine, for this command."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[f"{_PREFIX}project"] = engine
 
 
 def parse_engine_options(master: str | None, conf: tuple[str, ...], log_path: Path | None = None) -> EngineOptions:
-    """Read the two options.
+    """Read the options; ``--engine`` wins over maintainer.yml.
 
     Raises:
         click.BadParameter: A setting has no ``=``.
+        click.UsageError: ``--master`` beside ``--remote``.
     """
     pairs = []
     for setting in conf:
@@ -37,4 +68,9 @@ def parse_engine_options(master: str | None, conf: tuple[str, ...], log_path: Pa
         if not equals or not key.strip():
             raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
         pairs.append((key.strip(), value))
-    return EngineOptions(master=master, conf=tuple(pairs), log_path=log_path)
+    context = click.get_current_context(silent=True)
+    kept = {} if context is None else context.meta
+    engine, project, remote = (kept.get(_PREFIX + name) for name in ("engine", "project", "remote"))
+    if remote is not None and master is not None:
+        raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
+    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote)

@@ -9,6 +9,7 @@ import click
 
 from maintainer.app.project import PolicyProblems, Project
 from maintainer.cli.context import CliContext
+from maintainer.cli.engine_options import remember_project_engine
 from maintainer.report.diagnostics_report import DiagnosticsReport, ProjectSources
 from maintainer.report.diagnostics_text import render_full
 from maintainer.report.style import Style
@@ -23,7 +24,9 @@ def open_project(context: CliContext) -> Project:
     """
     started = time.monotonic()
     try:
-        return Project.load(context.project_root, context.env)
+        project = Project.load(context.project_root, context.env)
+        remember_project_engine(project.loaded.project.engine)
+        return project
     except PolicyProblems as problems:
         loaded = problems.loaded
         report = DiagnosticsReport(

@@ -28,6 +28,9 @@ CONFLICT_CLASSES = frozenset(
         "ConcurrentModificationException",
     }
 )
+_CONFLICT_CONDITIONS = frozenset({"DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"})
+"""Over Spark Connect there are no classes, only conditions."""
+_CANCELLED = frozenset({"SPARK_JOB_CANCELLED", "OPERATION_CANCELED"})
 _NOT_A_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"})
 _NO_SUCH = frozenset(
     {
@@ -45,6 +48,7 @@ _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _STORAGE_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
 _GATEWAY_LOSS = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
+_CONNECT_LOSS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
 _NO_ANSWER = re.compile(
     r"An error occurred while calling \S+|.*(Answer from Java side is empty|while trying to connect to the Java).*",
     re.DOTALL,
@@ -101,7 +105,17 @@ def _first_lines(text: str, limit: int = 600) -> str:
 
 def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
     """Whether Delta says that another writer's commit stands in the way (or our transaction's view is old)."""
-    return any(one.type_name in CONFLICT_CLASSES or one.condition.startswith("DELTA_CONCURRENT_") for one in chain)
+    return any(
+        one.type_name in CONFLICT_CLASSES
+        or one.condition in _CONFLICT_CONDITIONS
+        or one.condition.startswith("DELTA_CONCURRENT_")
+        for one in chain
+    )
+
+
+def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether the work was cancelled, by us or by somebody with the right to."""
+    return any(one.condition in _CANCELLED for one in chain)
 
 
 def is_gateway_loss(error: BaseException) -> bool:
@@ -112,6 +126,9 @@ def is_gateway_loss(error: BaseException) -> bool:
         "ConnectionResetError",
         "BrokenPipeError",
     }:
+        return True
+    status = getattr(error, "getGrpcStatusCode", None)
+    if type(error).__name__ == "RetriesExceeded" or (status is not None and status().name in _CONNECT_LOSS):
         return True
     # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
     # such as a method that is not there, it adds a trace.
@@ -199,7 +216,7 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
     if is_gateway_loss(error):
         return jvm_gone(where)
     chain = describe(error)
-    if any(one.condition == "SPARK_JOB_CANCELLED" for one in chain):
+    if is_cancelled(chain):
         return Interrupted(
             f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
         )

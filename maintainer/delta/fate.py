@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from maintainer.delta.error_classes import (
     NOT_COMMITTED_HELP,
     describe,
+    is_cancelled,
     is_conflict,
     is_gateway_loss,
     message_of,
@@ -68,7 +69,7 @@ def not_landed(error: Exception, where: str) -> MaintainerError:
     if isinstance(error, MaintainerError):
         return error
     chain = describe(error)
-    if any(one.condition == "SPARK_JOB_CANCELLED" for one in chain):
+    if is_cancelled(chain):
         return Interrupted(
             "cancelled while committing; the commit did not land", where=where, help="run `maintainer apply` again"
         )

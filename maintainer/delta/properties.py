@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from maintainer.delta.fate import commit_once
 from maintainer.delta.jvm import DeltaJvm
@@ -39,7 +40,7 @@ def set_properties(
         attempts += 1
         snapshot = jvm.update(log)
         check_same_table(jvm, facts, snapshot)
-        _check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
+        check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
         read_version = int(snapshot.version())
         if attempts == 1:
             before_commit(read_version, None)
@@ -71,7 +72,12 @@ def set_properties(
     )
 
 
-def _check_as_planned(configuration: dict[str, str], step: SetPropertiesStep, where: str) -> None:
+def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, where: str) -> None:
+    """Yield where a property is neither as the plan saw it nor as the step wants it: somebody has decided.
+
+    Raises:
+        CommitConflict: C701.
+    """
     wanted = dict(step.after)
     for key, planned in step.before:
         found = configuration.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -63,3 +64,92 @@ def _leaves(schema: dict[str, Any], prefix: tuple[str, ...]) -> list[tuple[str, 
         elif kind in _WITH_STATS or kind.startswith(("decimal", "string")):
             found.append(path)
     return found
+
+
+DEFAULT_INDEXED_COLUMNS = 32
+
+
+def collected_schema(
+    schema: dict[str, Any], properties: Mapping[str, str], partition_columns: Sequence[str]
+) -> dict[str, Any]:
+    """The part of a schema that Delta collects statistics for, for where Delta cannot be asked itself.
+
+    The columns that ``delta.dataSkippingStatsColumns`` names, else the first ``delta.dataSkippingNumIndexedCols``
+    leaves (32; -1 for all) that are no partition columns; a map or an array is one leaf.
+    """
+    partitions = {column.lower() for column in partition_columns}
+    data = [field for field in schema["fields"] if field["name"].lower() not in partitions]
+    named = properties.get("delta.dataSkippingStatsColumns")
+    if named is not None:
+        wanted = {tuple(part.lower() for part in name_parts(one)) for one in _names_in(named)}
+        return {"type": "struct", "fields": _named(data, (), wanted)}
+    limit = properties.get("delta.dataSkippingNumIndexedCols", str(DEFAULT_INDEXED_COLUMNS))
+    number = int(limit) if limit.lstrip("-").isdigit() else DEFAULT_INDEXED_COLUMNS
+    return {"type": "struct", "fields": data if number < 0 else _first(data, number)[0]}
+
+
+def name_parts(name: str) -> list[str]:
+    """The parts of a dotted name; a part in back-ticks may hold dots."""
+    return _split(name, ".")
+
+
+def _names_in(listed: str) -> list[str]:
+    """The names of a comma-separated list, still quoted where they are."""
+    found, depth, start = [], False, 0
+    for place, one in enumerate(listed):
+        if one == "`":
+            depth = not depth
+        elif one == "," and not depth:
+            found.append(listed[start:place].strip())
+            start = place + 1
+    return [one for one in (*found, listed[start:].strip()) if one]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    parts, current, quoted, place = [], "", False, 0
+    while place < len(text):
+        one = text[place]
+        if one == "`" and quoted and text[place + 1 : place + 2] == "`":
+            current += "`"
+            place += 1
+        elif one == "`":
+            quoted = not quoted
+        elif one == separator and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += one
+        place += 1
+    return [*parts, current]
+
+
+def _first(fields: Sequence[dict[str, Any]], number: int) -> tuple[list[dict[str, Any]], int]:
+    kept: list[dict[str, Any]] = []
+    left = number
+    for field in fields:
+        if left <= 0:
+            break
+        kind = field["type"]
+        if isinstance(kind, dict) and kind.get("type") == "struct":
+            inner, left = _first(kind["fields"], left)
+            kept.append({**field, "type": {**kind, "fields": inner}})
+        else:
+            kept.append(field)
+            left -= 1
+    return kept, left
+
+
+def _named(
+    fields: Sequence[dict[str, Any]], prefix: tuple[str, ...], wanted: set[tuple[str, ...]]
+) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = []
+    for field in fields:
+        path = (*prefix, field["name"].lower())
+        kind = field["type"]
+        if path in wanted:
+            kept.append(field)
+        elif isinstance(kind, dict) and kind.get("type") == "struct":
+            inner = _named(kind["fields"], path, wanted)
+            if inner:
+                kept.append({**field, "type": {**kind, "fields": inner}})
+    return kept

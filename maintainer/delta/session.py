@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from maintainer.delta import engine_log, launch
 from maintainer.delta.jars import ensure_jars
 from maintainer.delta.java import inspect_java
-from maintainer.delta.session_settings import is_runtime_key, refuse_unsafe, worker_settings
+from maintainer.delta.session_settings import is_runtime_key, refuse_unsafe, set_and_check, worker_settings
 from maintainer.delta.start_conf import DELTA_EXTENSION, EXTENSIONS, read_spark_defaults, start_conf
 from maintainer.delta.start_conf import SessionOptions as SessionOptions
 from maintainer.delta.versions import check_versions
@@ -127,22 +127,7 @@ def worker_session(lease: SessionLease) -> SparkSession:
 
     settings = worker_settings(lease.cores, lease.conf)
     worker = lease.spark.newSession()
-    for key, value in settings.items():
-        if value is None:
-            worker.conf.unset(key)
-        else:
-            worker.conf.set(key, value)
-    for key, value in settings.items():
-        found = worker.conf.get(key, None)
-        if (found or "").lower() != (value or "").lower():
-            raise EnvironmentUnfit(
-                "a setting that the safety of the rows depends on did not take",
-                code="E606",
-                where=key,
-                found="not set" if found is None else found,
-                allowed="not set" if value is None else value,
-                help="run maintainer in a Spark of its own, without an active session",
-            )
+    set_and_check(worker.conf, settings)
     DeltaJvm(worker).activate()
     return worker
 
@@ -245,17 +230,18 @@ def _stop_quietly(spark: SparkSession) -> None:
 
 
 def _refuse_connect(options: SessionOptions, env: Mapping[str, str]) -> None:
-    remote = options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
+    remote = options.remote or options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
     if (options.master or "").startswith("sc://") or remote:
         raise _connect_refusal(f"Spark Connect was asked for: {options.master or remote}")
 
 
 def _connect_refusal(found: str) -> NotSupportedYet:
     return NotSupportedYet(
-        "Spark Connect is not supported yet: proving a rewrite before it commits needs a classic session",
+        "the transaction engine does not run over Spark Connect: it proves a rewrite before it commits, and for that "
+        "it needs Delta's own transaction",
         found=found,
-        allowed="no SPARK_REMOTE; a master such as local[*], spark://host:port, yarn or k8s://...",
-        help="unset SPARK_REMOTE, or run maintainer beside the cluster",
+        allowed="no --remote and no SPARK_REMOTE; a master such as local[*], spark://host:port, yarn or k8s://...",
+        help="--engine command works over Spark Connect, and proves after the commit",
     )
 
 

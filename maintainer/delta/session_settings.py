@@ -9,6 +9,7 @@ them too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from maintainer.errors import EnvironmentUnfit
 
@@ -106,6 +107,46 @@ def worker_settings(cores: int, user_conf: Mapping[str, str]) -> dict[str, str |
             settings[key.removeprefix(_HADOOP_PREFIX)] = value
     settings.update(FORCED)
     return settings
+
+
+class RuntimeSettings(Protocol):
+    """The settings of a session, classic or of Spark Connect, as far as they are needed here."""
+
+    def get(self, key: str, default: str | None, /) -> str | None:
+        """A setting's value, or the default where it is not set."""
+        ...
+
+    def set(self, key: str, value: str, /) -> None:
+        """Set it."""
+        ...
+
+    def unset(self, key: str, /) -> None:
+        """Take it away."""
+        ...
+
+
+def set_and_check(conf: RuntimeSettings, settings: Mapping[str, str | None]) -> None:
+    """Set settings (None: take away) and read every one back.
+
+    Raises:
+        EnvironmentUnfit: E606, one reads back as something else.
+    """
+    for key, value in settings.items():
+        if value is None:
+            conf.unset(key)
+        else:
+            conf.set(key, value)
+    for key, value in settings.items():
+        found = conf.get(key, None)
+        if (found or "").lower() != (value or "").lower():
+            raise EnvironmentUnfit(
+                "a setting that the safety of the rows depends on did not take",
+                code="E606",
+                where=key,
+                found="not set" if found is None else found,
+                allowed="not set" if value is None else value,
+                help="run maintainer in a Spark of its own, without an active session",
+            )
 
 
 def refuse_unsafe(user_conf: Mapping[str, str]) -> None:

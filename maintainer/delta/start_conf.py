@@ -36,6 +36,7 @@ class SessionOptions:
         log_path: Where Spark's own words go; None keeps them in a private folder that is removed at the end.
         app_name: The name that shows in Spark's UI and history.
         quick: Start fast and stay slow: C1 and SerialGC. For tests and other short work.
+        remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
     """
 
     master: str | None = None
@@ -43,6 +44,7 @@ class SessionOptions:
     log_path: Path | None = None
     app_name: str = "maintainer"
     quick: bool = False
+    remote: str | None = None
 
     @property
     def conf_map(self) -> dict[str, str]:

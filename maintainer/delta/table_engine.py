@@ -115,6 +115,8 @@ class DeltaTableEngine:
 class DeltaEngine:
     """Implements ``Engine`` on a session lease."""
 
+    deletes = True
+
     def __init__(self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None) -> None:
         self._lease = lease
         self._between = between_write_and_proof

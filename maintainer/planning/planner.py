@@ -33,10 +33,14 @@ MAX_PLAN_AGE_SECONDS = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open."""
+    """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open.
+
+    ``deletes`` is whether the engine that the plan is for deletes files; without it vacuum is left alone.
+    """
 
     ignore_windows: bool = False
     ignore_every: bool = False
+    deletes: bool = True
 
 
 def plan_table(
@@ -79,7 +83,8 @@ def horizon_to_read(
 
     None also where planning will end in a problem: then nothing has to be looked for on storage.
     """
-    if not vacuum_wanted(policy, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every):
+    wanted = vacuum_wanted(policy, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every)
+    if not options.deletes or not wanted:
         return None
     try:
         check_supported(facts)
@@ -199,6 +204,9 @@ def _vacuum(
         return Decision(
             None, (LeftAlone(not_due("vacuum", "vacuum.every", policy, vacuum.every_seconds, last, now_ms)),)
         )
+    if not options.deletes:
+        text = "vacuum: the command engine deletes nothing; apply with --engine transaction beside the storage"
+        return Decision(None, (LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, str(policy.origin("vacuum")))),))
     return plan_vacuum(policy, facts, record, now_ms)
 
 

@@ -24,7 +24,8 @@ class ProjectSettings:
     """The project's own settings, complete; None means unbounded. Paths are absolute or URIs.
 
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
-    ``catalog`` is where table names are looked up, None for the session's current one.
+    ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
+    or ``command``, None where nobody says.
     """
 
     state: str
@@ -39,6 +40,7 @@ class ProjectSettings:
     environments: tuple[str, ...] = ()
     environment: str | None = None
     catalog: str | None = None
+    engine: str | None = None
 
 
 def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
@@ -75,6 +77,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         environments=tuple(sorted(environments)),
         environment=env,
         catalog=chosen.get("catalog"),
+        engine=chosen.get("engine") or data.get("engine"),
     )
 
 

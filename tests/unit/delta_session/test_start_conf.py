@@ -116,12 +116,13 @@ def test_spark_defaults_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
     ("options", "env"),
     [
         (SessionOptions(master="sc://host"), {}),
+        (SessionOptions(remote="sc://host"), {}),
         (SessionOptions(), {"SPARK_REMOTE": "sc://host"}),
         (SessionOptions(conf=(("spark.remote", "local"),)), {}),
     ],
 )
 def test_connect_is_refused_by_name(options: SessionOptions, env: dict[str, str]) -> None:
-    with pytest.raises(NotSupportedYet, match="not supported yet") as caught:
+    with pytest.raises(NotSupportedYet, match="does not run over Spark Connect") as caught:
         open_session(options, env)
     assert caught.value.code == "E620"
 

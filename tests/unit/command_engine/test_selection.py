@@ -1,0 +1,88 @@
+"""Which files a command will take: the planned ones where settings can say so, and the difference where not."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maintainer.delta.command.selection import select
+from maintainer.model.steps import Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.table import DataFile
+from maintainer.planning.compaction import plan_compaction
+from tests.builders import NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
+
+_OPTIMIZE = "spark.databricks.delta.optimize."
+
+
+def _compact(*bins: Bin) -> CompactStep:
+    return CompactStep((Batch(bins),), 100, 4, ())
+
+
+def test_small_files_of_a_table_without_partitions() -> None:
+    small, large = make_files(10, 20, 30), make_file("large", size=90)
+    step = _compact(Bin(small))
+    found = select(make_facts(files=[*small, large]), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t"
+    assert dict(found.settings) == {
+        f"{_OPTIMIZE}maxFileSize": "100",
+        f"{_OPTIMIZE}maxThreads": "4",
+        f"{_OPTIMIZE}batchSize": None,
+        f"{_OPTIMIZE}minFileSize": "31",
+        f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
+    }
+    assert (set(found.takes), found.beyond, found.left) == (set(small), (), ())
+
+
+def test_a_lone_file_with_deleted_rows_is_purged() -> None:
+    lone, other = make_file("lone", size=90, records=10, deleted=5), make_file("other", size=80)
+    step = _compact(Bin((lone,)))
+    found = select(make_facts(files=[lone, other]), step, step.batches[0], "t")
+    assert found.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+
+
+def test_what_settings_cannot_say_is_told() -> None:
+    files = make_files(10, 20, 30, 40)
+    step = _compact(Bin((files[0], files[3])))
+    found = select(make_facts(files=files), step, step.batches[0], "t")
+    assert set(found.beyond) == {files[1], files[2]}
+    assert found.left == ()
+
+
+def test_zorder_takes_the_partitions_whole() -> None:
+    files = make_files(10, 20)
+    step = ZOrderStep((Batch((Bin(files),)),), ("`a b`",), 100, 4, ())
+    new = make_file("new", size=5)
+    found = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t ZORDER BY (`a b`)"
+    assert (found.beyond, found.left) == ((new,), ())
+
+
+_FILE = st.tuples(st.integers(1, 130), st.integers(0, 9), st.sampled_from(("a", "b")))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_FILE, max_size=14))
+def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]]) -> None:
+    """Random sizes and deleted rows: the command takes what the plan of all multi-file bins says, file by file."""
+    files = [
+        make_file(f"f{number}", size=size, records=10, deleted=max(0, deleted - 5), partition={"p": part})
+        for number, (size, deleted, part) in enumerate(described)
+    ]
+    facts = make_facts(files=files, partitioned_by=("p",))
+    policy = make_policy(optimize=make_optimize(max_deleted_rows_ratio=0.0))
+    step = plan_compaction(policy, facts, now_ms=NOW_MS, today=date(2026, 1, 1)).step
+    if step is None:
+        return
+    assert isinstance(step, CompactStep)
+    (batch,) = step.batches
+    found = select(facts, step, batch, "t")
+    lone: set[DataFile] = {one.files[0] for one in batch.bins if len(one.files) == 1}
+    if not lone:
+        assert (found.beyond, found.left) == ((), ())
+    else:
+        # OPTIMIZE leaves a lone file; REORG takes it, and leaves what has no deleted rows.
+        assert set(found.takes) | set(found.left) >= set(batch.files)
+        assert found.takes
