@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from maintainer.delta.actions import to_physical
 from maintainer.delta.error_classes import as_table_error
-from maintainer.delta.facts import to_physical
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage import TableStorage
 from maintainer.model.table import PartitionValues, TableFacts, TableRef
