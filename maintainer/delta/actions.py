@@ -10,24 +10,37 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from maintainer.delta.partition_values import TIMES, one_spelling
 from maintainer.delta.schema_names import PHYSICAL_NAME
 from maintainer.delta.winners import removed_key
-from maintainer.model.table import DataFile, DeletionVector
+from maintainer.model.table import DataFile, DeletionVector, PartitionValues
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionNames:
-    """A table's partition columns by their logical names, and the names under which the log keeps their values."""
+    """A table's partition columns by their logical names, and the names under which the log keeps their values.
+
+    ``times`` are the logical names of those that are timestamps.
+    """
 
     logical: tuple[str, ...]
     physical: tuple[str, ...]
+    times: frozenset[str] = frozenset()
 
     @staticmethod
     def of(metadata: Mapping[str, Any]) -> PartitionNames:
         """Read them from a ``metaData`` action."""
         schema = json.loads(metadata["schemaString"])
         logical = tuple(metadata["partitionColumns"])
-        return PartitionNames(logical, tuple(to_physical(schema, column) for column in logical))
+        types = {str(field["name"]).lower(): field["type"] for field in schema["fields"]}
+        times = frozenset(column for column in logical if types.get(column.lower()) in TIMES)
+        return PartitionNames(logical, tuple(to_physical(schema, column) for column in logical), times)
+
+    def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
+        """The partition values of an action, each in the one spelling that there is of it."""
+        found = stored or {}
+        pairs = zip(self.logical, self.physical, strict=True)
+        return tuple((name, one_spelling(found.get(key), time=name in self.times)) for name, key in pairs)
 
 
 def to_physical(schema: dict[str, Any], column: str) -> str:
@@ -40,7 +53,6 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
 
 def data_file(action: Mapping[str, Any], names: PartitionNames) -> DataFile:
     """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics."""
-    values: Mapping[str, str | None] = action.get("partitionValues") or {}
     found = action.get("deletionVector")
     vector = None
     if found:
@@ -50,9 +62,7 @@ def data_file(action: Mapping[str, Any], names: PartitionNames) -> DataFile:
         path=action["path"],
         size_bytes=int(action.get("size") or 0),
         modification_time_ms=int(action.get("modificationTime") or 0),
-        partition_values=tuple(
-            (logical, values.get(name)) for logical, name in zip(names.logical, names.physical, strict=True)
-        ),
+        partition_values=names.values_of(action.get("partitionValues")),
         physical_records=None if records is None else int(records),
         deletion_vector=vector,
         tags=tuple(sorted((action.get("tags") or {}).items())),

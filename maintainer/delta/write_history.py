@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from maintainer.delta.actions import to_physical
+from maintainer.delta.actions import PartitionNames
 from maintainer.delta.error_classes import as_table_error
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage import TableStorage
@@ -52,7 +51,8 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
         TableError: The log cannot be read.
     """
     jvm.activate()
-    physical = tuple(to_physical(json.loads(facts.schema_json), column) for column in facts.partition_columns)
+    metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
+    partitions = PartitionNames.of(metadata)
     written: set[PartitionValues] = set()
     try:
         storage = TableStorage(jvm, jvm.log_at(facts.location))
@@ -64,9 +64,7 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
                     return frozenset(written)
                 add = action.get("add")
                 if add is not None and add.get("dataChange"):
-                    values = add.get("partitionValues") or {}
-                    names = zip(facts.partition_columns, physical, strict=True)
-                    written.add(tuple((logical, values.get(name)) for logical, name in names))
+                    written.add(partitions.values_of(add.get("partitionValues")))
     except Exception as error:
         raise as_table_error(error, facts.ref.identifier) from error
     return frozenset(written) if entries and entries[0].version == 0 else None

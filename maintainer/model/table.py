@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 PartitionValues = tuple[tuple[str, str | None], ...]
-"""``(column, value)`` in the table's partition column order, logical names, values as the log serializes them."""
+"""``(column, value)`` in the table's partition column order, logical names.
+
+Values are text as in the log, in one spelling: null for an empty text, timestamps as ``yyyy-mm-dd hh:mm:ss`` in UTC."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from maintainer.delta.actions import PartitionNames
+from maintainer.delta.partition_values import one_spelling
+
+
+@pytest.mark.parametrize(
+    ("value", "time", "expected"),
+    [
+        (None, False, None),
+        ("", False, None),
+        ("", True, None),
+        (" ", False, " "),
+        ("2000-01-01T12:00:00.000000Z", True, "2000-01-01 12:00:00"),
+        ("2000-01-01 12:00:00", True, "2000-01-01 12:00:00"),
+        ("2000-01-01T13:00:00+01:00", True, "2000-01-01 12:00:00"),
+        ("2000-01-01 12:00:00.5", True, "2000-01-01 12:00:00.500000"),
+        ("0099-01-01 00:00:00", True, "0099-01-01 00:00:00"),
+        ("2000-01-01T12:00:00.000000Z", False, "2000-01-01T12:00:00.000000Z"),
+        ("no time", True, "no time"),
+    ],
+)
+def test_one_spelling(value: str | None, time: bool, expected: str | None) -> None:
+    assert one_spelling(value, time=time) == expected
+
+
+def test_values_by_logical_name_in_the_tables_order() -> None:
+    mapped = {"name": "At", "type": "timestamp", "metadata": {"delta.columnMapping.physicalName": "col-1"}}
+    schema = {"fields": [{"name": "k", "type": "string", "metadata": {}}, mapped]}
+
+    def names(*columns: str) -> PartitionNames:
+        return PartitionNames.of({"schemaString": json.dumps(schema), "partitionColumns": columns})
+
+    stored = {"k": "", "col-1": "2000-01-01T12:00:00Z"}
+    assert names("at", "k").values_of(stored) == (("at", "2000-01-01 12:00:00"), ("k", None))
+    assert names("at", "k").values_of(None) == (("at", None), ("k", None))
+    assert names().values_of({}) == ()
