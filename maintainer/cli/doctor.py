@@ -40,7 +40,7 @@ def command(ctx: click.Context, output: str, no_spark: bool, master: str | None,
         root=context.project_root,
         locations=tuple(locations),
         try_spark=not no_spark,
-        options=SessionOptions(master=engine.master, conf=engine.conf),
+        options=SessionOptions(master=engine.master, conf=engine.conf, remote=engine.remote),
     )
     speak = output == "text" and context.verbosity >= 0
     checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from maintainer.delta import doctor_storage
+from maintainer.delta.command.connect import remote_of
+from maintainer.delta.doctor_connect import check_connect
 from maintainer.delta.doctor_model import Check, Status, guarded
 from maintainer.delta.jars import JARS_VARIABLE, ensure_jars, jar_folder, unfit_jars
 from maintainer.delta.java import Java, inspect_java
@@ -59,12 +61,22 @@ class DoctorInput:
 def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = None) -> list[Check]:
     """Run every check and return what was found, in the order in which things depend on one another.
 
+    Where a Spark Connect server does the work, Java, JARs and the tables' folders are the server's, and not looked at.
+
     Args:
         subject: What to look at.
         progress: Called with the name of a check that takes seconds, before it starts.
     """
     say = progress or (lambda _: None)
     checks = guarded("python", _python) + guarded("packages", _packages)
+    env = os.environ if subject.env is None else subject.env
+    if remote_of(subject.options, env) is not None:
+        checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
+        checks += guarded("run folder", lambda: doctor_storage.check_run_folder(subject.root))
+        if subject.try_spark:
+            say("spark connect")
+            checks += guarded("spark connect", lambda: check_connect(subject.options, env))
+        return checks
     java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda found: found.describe())
     versions = _attempt(
         "spark and delta",

@@ -35,6 +35,7 @@ _NOT_A_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_ONLY_OPERATION", "
 _NO_SUCH = frozenset(
     {
         "DELTA_PATH_DOES_NOT_EXIST",
+        "PATH_NOT_FOUND",
         "DELTA_TABLE_NOT_FOUND",
         "TABLE_OR_VIEW_NOT_FOUND",
         "SCHEMA_NOT_FOUND",

@@ -116,10 +116,8 @@ class PlanDifference:
     left: FileFigures = FileFigures()
 
     def __str__(self) -> str:
-        return (
-            f"Delta's command took {self.beyond.num_files} files that were not planned and left "
-            f"{self.left.num_files} that were"
-        )
+        beyond, left = self.beyond.num_files, self.left.num_files
+        return f"Delta's command took {beyond} files beside the plan and left {left} of it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +26,23 @@ def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with open_session(options) as lease:
         yield lease
+
+
+@pytest.fixture(scope="session")
+def connect_url(lease: SessionLease) -> Iterator[str]:
+    """A real Spark Connect server in the tests' own JVM, which is warm already, on a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    jvm: Any = lease.spark._jvm
+    jvm.org.apache.spark.SparkEnv.get().conf().set("spark.connect.grpc.binding.port", str(port))
+    service = jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    service.start(lease.spark.sparkContext._jsc.sc())
+    try:
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        second = jvm.java.util.concurrent.TimeUnit.SECONDS
+        service.stop(jvm.scala.Option.apply(1), jvm.scala.Option.apply(second))
 
 
 @pytest.fixture(scope="session")

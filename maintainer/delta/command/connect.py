@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SCHEME = "sc://"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
-_PACKAGES = ("grpc", "grpc_status", "google.rpc", "pandas", "pyarrow", "zstandard")
+_PACKAGES = ("pyspark", "grpc", "grpc_status", "google.rpc", "pandas", "pyarrow", "zstandard")
 
 UNKNOWN_CORES = 16
 """Tasks at once where the server does not say: Spark Connect has no question for it."""
@@ -96,11 +96,11 @@ def open_connect(options: SessionOptions, env: Mapping[str, str] | None = None) 
             help="start a server with sbin/start-connect-server.sh and name it with --remote",
         )
     with _mode(url):
-        from pyspark.sql import SparkSession
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
         try:
-            spark = SparkSession.builder.remote(url).getOrCreate()
+            # The default session of this process from here on: Great Expectations takes it.
+            spark = cast("SparkSession", RemoteSession.builder.remote(url).create())
         except Exception as error:
             raise _no_server(url, error) from error
         try:

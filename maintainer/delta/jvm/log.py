@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "forTable", 2),
+    ("DeltaLog", "clearCache", 0),
     ("DeltaLog", "update", 3),
     ("DeltaLog", "dataPath", 0),
     ("DeltaLog", "getSnapshotAt", 4),
@@ -24,6 +25,10 @@ REQUIRED: tuple[Required, ...] = (
     ("Snapshot", "protocol", 0),
     ("Snapshot", "domainMetadata", 0),
     ("Snapshot", "statCollectionLogicalSchema", 0),
+    ("actions.Metadata", "json", 0),
+    ("actions.Protocol", "json", 0),
+    ("actions.DomainMetadata", "domain", 0),
+    ("actions.DomainMetadata", "configuration", 0),
     ("util.JsonUtils", "mapper", 0),
 )
 """What this module calls of Delta's private surface."""

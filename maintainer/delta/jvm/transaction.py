@@ -28,6 +28,7 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaOperations$VacuumStart", "<init>", 3),
     ("DeltaOperations$VacuumEnd", "<init>", 1),
     ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
+    ("commands.AlterTableSetPropertiesDeltaCommand", "run", 1),
     ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
 )

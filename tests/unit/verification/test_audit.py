@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.outcome import CommitReceipt, Fingerprint, Proof
+from maintainer.model.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
 from maintainer.model.steps import Batch, Bin
 from maintainer.verification.audit import audit, pairs_of
 from maintainer.verification.evidence import Pair, as_row
@@ -48,6 +48,32 @@ def test_an_honest_commit_passes() -> None:
 )
 def test_a_forged_commit_is_caught(forged: dict[str, Any], expected: list[str]) -> None:
     assert failed(replace(RECEIPT, **forged)) == expected
+
+
+def test_what_a_command_took_beside_the_plan_is_expected_and_no_more() -> None:
+    new, old = make_file("new", size=7, records=2), make_file("b", size=20, records=5, deleted=1)
+    difference = PlanDifference(FileFigures.of([new]), FileFigures.of([old]))
+    took = replace(
+        RECEIPT,
+        num_deletion_vectors_removed=0,
+        bytes_removed=17,
+        proof=Proof(Fingerprint(5, (1,)), Fingerprint(5, (1,)), 5),
+        difference=difference,
+    )
+    assert failed(took) == []
+    assert failed(replace(took, num_files_removed=3)) == ["files planned = files removed"]
+    assert failed(replace(took, bytes_removed=18)) == ["bytes planned = bytes removed"]
+    assert failed(replace(took, difference=None))[:2] == [
+        "bytes planned = bytes removed",
+        "deletion vectors planned = deletion vectors removed",
+    ]
+    assert str(difference) == "Delta's command took 1 files beside the plan and left 1 of it"
+
+
+def test_what_a_proof_found_is_a_failure() -> None:
+    found = replace(GOOD, findings=("f1 has 3 rows, the log says 4",))
+    assert not found.holds
+    assert failed(replace(RECEIPT, proof=found)) == ["the proof found nothing wrong"]
 
 
 def test_without_counts_in_the_log_the_proof_alone_decides() -> None:
