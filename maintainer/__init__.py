@@ -1,7 +1,7 @@
 """Policies in Git that keep Delta Lake tables healthy: planned, applied and proven.
 
-``auto_compact`` is for writers: call it after a commit, or in ``foreachBatch``. Importing this package imports neither
-Spark nor anything else that is heavy.
+``Project`` is the Python API: load, plan, apply. ``auto_compact`` is for writers: call it after a commit, or in
+``foreachBatch``. Importing this package imports neither Spark nor anything else that is heavy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from maintainer.app.python_api import Project, RunFailed, RunResult
     from maintainer.model.auto_compact import AutoCompactResult
+
+__all__ = ["Project", "RunFailed", "RunResult", "__version__", "auto_compact"]
 
 __version__ = "0.1.0"
 
@@ -64,3 +67,12 @@ def auto_compact(
         modified_partitions_only=modified_partitions_only,
         timeout_seconds=timeout_seconds,
     )
+
+
+def __getattr__(name: str) -> object:
+    """Load the Python API when it is first asked for: the command line needs none of it to start."""
+    if name in ("Project", "RunFailed", "RunResult"):
+        from maintainer.app import python_api
+
+        return getattr(python_api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maintainer.engine import Engine
 from maintainer.journal.ledger import LedgerSink
@@ -27,7 +27,8 @@ class EngineOptions:
     ``master`` None means ``local[*]``, or whatever an already active session has. ``conf`` holds ``--conf``
     settings in their order. ``log_path`` takes the engine's own words; None drops them at the end. ``engine`` is
     ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
-    elsewhere. ``remote`` is a Spark Connect server.
+    elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
+    whatever else is active; then ``master``, ``conf`` and ``remote`` have no say.
     """
 
     master: str | None = None
@@ -35,6 +36,7 @@ class EngineOptions:
     log_path: Path | None = None
     engine: str | None = None
     remote: str | None = None
+    spark: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
     from maintainer.delta.session import SessionOptions
 
     session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path, remote=options.remote)
-    remote = remote_of(session, os.environ) is not None or active_connect_session() is not None
+    connected_one = active_connect_session()
+    remote = remote_of(session, os.environ) is not None or connected_one is not None
+    if options.spark is not None:
+        remote = options.spark is connected_one
     if remote and options.engine != TRANSACTION:
         from maintainer.delta.command.connect import open_connect
         from maintainer.delta.command.engine import CommandEngine
@@ -74,17 +79,17 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
                 lambda key: connected.spark.conf.get(key, None),
             )
         return
-    with _open_classic(session, options.engine) as opened:
+    with _open_classic(session, options) as opened:
         yield opened
 
 
 @contextmanager
-def _open_classic(session: SessionOptions, engine: str | None) -> Iterator[OpenedEngine]:
+def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.ledger_table import LedgerTable
-    from maintainer.delta.session import open_session, worker_session
+    from maintainer.delta.session import lend_session, open_session, worker_session
 
-    with open_session(session) as lease:
-        if engine == COMMAND:
+    with open_session(session) if options.spark is None else lend_session(options.spark) as lease:
+        if options.engine == COMMAND:
             from maintainer.delta.command.classic import classic_sessions
             from maintainer.delta.command.engine import CommandEngine
 

@@ -25,11 +25,12 @@ from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project, describe_selection
 from maintainer.app.report_pages import run_page
+from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, plan_text, progress
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
+from maintainer.cli.selection import selection_options
 from maintainer.cli.ticking import ticking
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.journal.durable import write_atomically

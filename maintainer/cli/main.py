@@ -183,3 +183,16 @@ def _in_words(error: Exception) -> str:
 def main() -> NoReturn:
     """Console script: run the command line of this process and exit with its code."""
     sys.exit(run(sys.argv[1:]))
+
+
+def job() -> None:
+    """Entry point for job runners that take any ``SystemExit`` as a failure, such as Databricks' wheel tasks.
+
+    Returns after a good run instead of exiting with 0.
+
+    Raises:
+        SystemExit: With the exit code, where it is not 0.
+    """
+    code = run(sys.argv[1:])
+    if code:
+        raise SystemExit(code)

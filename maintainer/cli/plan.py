@@ -9,10 +9,11 @@ import click
 from maintainer.app.engine_access import open_engine
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project, describe_selection
+from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
+from maintainer.cli.selection import selection_options
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code

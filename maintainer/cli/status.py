@@ -7,11 +7,12 @@ import click
 from maintainer.app.engine_access import open_engine
 from maintainer.app.insight import history_rows, status_row
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed, selection_options
+from maintainer.cli.selection import selection_options
 from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.report.status_text import render_status, status_json

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
+from maintainer.app.selection import SelectionOptions
 from maintainer.cli.context import CliContext
-from maintainer.cli.selection import SelectionOptions, selection_options
+from maintainer.cli.selection import selection_options
 from maintainer.cli.validate_scope import Checked, check_project, check_text
 from maintainer.cli.validate_selection import check_selected
 from maintainer.cli.validate_tests import check_project_and_tests

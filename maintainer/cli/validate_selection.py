@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.cli.selection import SelectionOptions, choose
+from maintainer.app.selection import SelectionOptions, choose
 from maintainer.cli.validate_scope import Checked
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import identity

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.cli.selection import Look, SelectionOptions, choose, narrowed
+from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.errors import ProjectError
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode

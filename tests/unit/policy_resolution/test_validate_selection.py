@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.app.selection import SelectionOptions
 from maintainer.cli.main import run
-from maintainer.cli.selection import SelectionOptions
 from maintainer.cli.validate_selection import check_selected
 from tests.projects import git, write_project
 
