@@ -1,0 +1,183 @@
+"""How long a table's facts take: from the log through Delta Kernel, by Spark's own reader, and when nothing changed.
+
+The logs are written by hand, with statistics of ten columns a file; no data file exists, nobody reads one. *Cold*
+means that nobody has looked at the table before; the JVM is warm. Memory is what the process and its JVM hold at
+most more than before (peak of the resident set).
+
+    python benchmarks/facts.py --out benchmarks/results/facts.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.optimize_loop import machine, progress, versions  # noqa: E402
+
+if TYPE_CHECKING:
+    from maintainer.delta.jvm import DeltaJvm
+
+COLUMNS = 10
+SIZES = {"10 files": (2, 5), "1,000 files": (10, 100), "20,000 files": (40, 500), "100,000 files": (20, 5000)}
+"""Commits, and files a commit."""
+
+
+def write_log(table: Path, commits: int, files: int, chance: random.Random) -> None:
+    """A log of appends as Delta writes it, without data files."""
+    log = table / "_delta_log"
+    log.mkdir(parents=True)
+    fields = [{"name": f"c{i}", "type": "long", "nullable": True, "metadata": {}} for i in range(COLUMNS)]
+    metadata = {
+        "id": str(uuid.UUID(int=chance.getrandbits(128))),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {},
+        "createdTime": 1700000000000,
+    }
+    for version in range(commits):
+        actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": 1700000000000 + version, "operation": "WRITE"}}]
+        if version == 0:
+            actions += [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+        actions += [{"add": _add(version * files + number, chance)} for number in range(files)]
+        text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+        (log / f"{version:020d}.json").write_text(text, encoding="utf-8")
+
+
+def _add(number: int, chance: random.Random) -> dict[str, Any]:
+    low = {f"c{i}": chance.randrange(1 << 30) for i in range(COLUMNS)}
+    stats = {
+        "numRecords": 1000,
+        "minValues": low,
+        "maxValues": {name: value + 1000 for name, value in low.items()},
+        "nullCount": dict.fromkeys(low, 0),
+    }
+    name = uuid.UUID(int=chance.getrandbits(128))
+    return {
+        "path": f"part-{number:05d}-{name}-c000.snappy.parquet",
+        "partitionValues": {},
+        "size": 1_000_000 + number,
+        "modificationTime": 1700000000000 + number,
+        "dataChange": True,
+        "stats": json.dumps(stats, separators=(",", ":")),
+    }
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that one call takes."""
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def peak_bytes(pid: int | str) -> int:
+    """The peak of a process's resident set, 0 where the system does not say."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+
+
+def measure(work: Path, rounds: int, tables: int, seed: int) -> list[str]:
+    """Lines of the report's tables."""
+    from maintainer.delta.kernel_reader import KernelReader
+    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.model.table import TableRef
+
+    chance = random.Random(seed)
+    for name, (commits, files) in SIZES.items():
+        write_log(work / name, commits, files, chance)
+    write_log(work / "warm-up", 5, 50, chance)
+    for number in range(tables):
+        write_log(work / "fleet" / f"t{number:04d}", 2, 20, chance)
+    lines = ["| table | Spark's reader | Kernel, cold | Kernel, unchanged |", "|---|---|---|---|"]
+    with (
+        open_session(SessionOptions(conf=(("spark.driver.memory", "1g"),), log_path=work / "spark.log")) as lease,
+        DeltaEngine(lease).worker("bench") as engine,
+    ):
+        jvm = engine.jvm
+        root_of = {name: jvm.hadoop_path(str(work / name)) for name in [*SIZES, "warm-up"]}
+        first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), root_of["warm-up"]))
+        for _ in range(10):
+            KernelReader(jvm).facts(TableRef("warm-up"), root_of["warm-up"])
+        for name, root in root_of.items():
+            if name != "warm-up":
+                lines.append(_line(jvm, name, root, 1 if name == "100,000 files" else rounds))
+                progress(lines[-1])
+        reader = KernelReader(jvm)
+        refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
+        read_all = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+        again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+        pid = jvm.process_id()
+        lines += [
+            "",
+            f"The first table in a fresh JVM: {first:.1f} s.",
+            f"{tables:,} tables of 40 files: {read_all:.1f} s cold, {again:.1f} s when nothing changed.",
+            f"Peak memory after all of it: Python {peak_bytes('self') / 2**20:.0f} MiB, the JVM "
+            f"{peak_bytes(pid) / 2**20:.0f} MiB (spark.driver.memory=1g).",
+        ]
+    return lines
+
+
+def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
+    """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
+    from maintainer.delta.kernel_reader import KernelReader
+    from maintainer.delta.spark_reader import SparkReader
+    from maintainer.model.table import TableRef
+
+    ref = TableRef(name)
+    cold = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(rounds))
+    known = KernelReader(jvm)
+    known.facts(ref, root)
+    warm = median(timed(lambda: known.facts(ref, root)) for _ in range(20))
+    spark = []
+    for _ in range(min(rounds, 3) if rounds > 1 else 0):
+        jvm.forget_logs()
+        spark.append(timed(lambda: SparkReader(jvm).facts(ref, root)))
+    shown = f"{median(spark) * 1000:.0f} ms" if spark else "-"
+    return f"| {name} | {shown} | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"
+
+
+def main() -> None:
+    """Write the logs, read them, print the report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--out", type=Path, help="write the report here as well")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=20261121)
+    options = parser.parse_args()
+    work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
+    try:
+        lines = measure(work, options.rounds, options.tables, options.seed)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    head = [
+        "# Facts of a table: Delta Kernel against Spark's reader",
+        "",
+        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {options.seed}. Medians.",
+        versions() + ".",
+        "",
+    ]
+    report = "\n".join([*head, *lines]) + "\n"
+    print(report)
+    if options.out:
+        options.out.write_text(report, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""One rewrite with its proof beside Delta's OPTIMIZE without one, on copies of one table, in one tuned session.
+
+Two shapes: ``small`` (tables of 40 files of 0.1 MB: overhead is everything) and ``large`` (one table in files of
+32 MB: reading and writing are everything). Both arms run in the same warm session on copies of the same table, in
+turns, and who goes first alternates. Ours is what `apply` does with a table: read the facts, write the bins, prove
+them, commit. Not in it are the checks after the commit and the ledger, see ``after_commit.py``.
+
+    python benchmarks/one_rewrite.py --out benchmarks/results/one_rewrite.md
+    python benchmarks/one_rewrite.py --shapes small --rounds 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.lake import content, make_rows  # noqa: E402
+from benchmarks.optimize_loop import Stopwatch, machine, progress, versions  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from maintainer.delta.table_engine import DeltaTableEngine
+    from maintainer.model.steps import Batch, CompactStep
+    from maintainer.model.table import TableFacts
+
+MIB = 2**20
+ROW_BYTES = 53  # of the rows that `make_rows` makes, compressed, measured
+MAX_FILE_BYTES = 128 * MIB
+THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind of table: how many files of how many bytes, and how often it is measured."""
+
+    name: str
+    files: int
+    file_bytes: int
+    rounds: int
+
+    def describe(self) -> str:
+        """One sentence for the report."""
+        return f"{self.files} files of {self.file_bytes / MIB:.1f} MiB, {self.rounds} rounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """What one rewrite took: seconds, CPU seconds, and for ours the parts."""
+
+    seconds: float
+    cpu_seconds: float
+    files_after: int
+    parts: dict[str, float]
+
+
+def build(spark: SparkSession, path: Path, shape: Shape, seed: int) -> None:
+    """The table that both arms get a copy of."""
+    rows = make_rows(spark, shape.files * (shape.file_bytes // ROW_BYTES), shape.files, seed)
+    rows.write.format("delta").save(str(path))
+
+
+def plan(facts: TableFacts) -> tuple[CompactStep, Batch]:
+    """Bins as the planner packs them: files in order up to the largest size."""
+    from maintainer.model.steps import Batch, Bin, CompactStep
+    from maintainer.model.table import DataFile
+
+    bins: list[list[DataFile]] = [[]]
+    for one in facts.files:
+        if bins[-1] and sum(file.size_bytes for file in bins[-1]) + one.size_bytes > MAX_FILE_BYTES:
+            bins.append([])
+        bins[-1].append(one)
+    batch = Batch(tuple(Bin(tuple(group)) for group in bins))
+    return CompactStep((batch,), MAX_FILE_BYTES, THREADS, ()), batch
+
+
+def ours(engine: DeltaTableEngine, path: Path) -> Lap:
+    """Facts, then one batch: write, prove, commit."""
+    from maintainer.model.outcome import CommitStamp
+    from maintainer.model.table import TableRef
+
+    watch = Stopwatch(engine.jvm.spark)
+    started = time.monotonic()
+    facts = engine.reader.facts(TableRef(str(path)))
+    read = time.monotonic() - started
+    step, batch = plan(facts)
+    receipt = engine.writer.rewrite(facts, step, batch, CommitStamp("bench", "t/compact", 0, "d"), lambda *_: None)
+    seconds, cpu = watch.lap()
+    return Lap(seconds, cpu, receipt.num_files_added, {"facts": read, **asdict(engine.writer.last_timings)})
+
+
+def optimize(engine: DeltaTableEngine, path: Path) -> Lap:
+    """Delta's command in the same session, with the same sizes and threads."""
+    spark = engine.jvm.spark
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(MAX_FILE_BYTES))
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(MAX_FILE_BYTES * 3 // 4))
+    spark.conf.set("spark.databricks.delta.optimize.maxThreads", str(THREADS))
+    watch = Stopwatch(spark)
+    row = spark.sql(f"OPTIMIZE delta.`{path}`").collect()[0]
+    seconds, cpu = watch.lap()
+    return Lap(seconds, cpu, int(row["metrics"]["numFilesAdded"]), {})
+
+
+def measure(engine: DeltaTableEngine, work: Path, shape: Shape, seed: int) -> tuple[list[Lap], list[Lap]]:
+    """Rounds of both arms in turns; the first round of each warms the session up and does not count."""
+    base = work / f"base-{shape.name}"
+    build(engine.jvm.spark, base, shape, seed)
+    wanted = content(base)
+    laps: dict[str, list[Lap]] = {"ours": [], "optimize": []}
+    for number in range(shape.rounds + 1):
+        for arm in ("ours", "optimize") if number % 2 else ("optimize", "ours"):
+            path = work / f"{shape.name}-{number}-{arm}"
+            shutil.copytree(base, path, copy_function=shutil.copy2)
+            lap = ours(engine, path) if arm == "ours" else optimize(engine, path)
+            if content(path) != wanted:
+                raise SystemExit(f"{path} does not hold what it held")
+            shutil.rmtree(path)
+            progress(f"{shape.name} round {number} {arm}: {lap.seconds:.2f} s {lap.parts}")
+            if number:
+                laps[arm].append(lap)
+    return laps["ours"], laps["optimize"]
+
+
+def render(found: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int) -> str:
+    """The report as Markdown: medians, their ratio, and where ours went."""
+    lines = [
+        "# One proven rewrite against OPTIMIZE, in one warm session",
+        "",
+        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}.",
+        versions() + ".",
+        "",
+        "Medians; the ratio is the median of each round's. Only ours proves what it wrote before it commits.",
+        "",
+        "| tables | OPTIMIZE | its CPU | ours, with proof | its CPU | ours / OPTIMIZE | same by CPU | files after |",
+        "|" + "---|" * 8,
+    ]
+    for shape, (mine, theirs) in found.items():
+        pairs = list(zip(mine, theirs, strict=True))
+        seconds = median(one.seconds / other.seconds for one, other in pairs)
+        cpu = median(one.cpu_seconds / max(other.cpu_seconds, 0.01) for one, other in pairs)
+        lines.append(
+            f"| {shape.describe()} | {median(one.seconds for one in theirs):.2f} s "
+            f"| {median(one.cpu_seconds for one in theirs):.2f} s | {median(one.seconds for one in mine):.2f} s "
+            f"| {median(one.cpu_seconds for one in mine):.2f} s | {seconds:.2f} | {cpu:.2f} "
+            f"| {theirs[0].files_after} and {mine[0].files_after} |"
+        )
+    names = list(next(iter(found.values()))[0][0].parts)
+    lines += ["", "Where the time of ours goes, seconds (medians):", "", f"| tables | {' | '.join(names)} |"]
+    lines.append("|" + "---|" * (len(names) + 1))
+    for shape, (mine, _) in found.items():
+        cells = [f"{median(one.parts[name] for one in mine):.2f}" for name in names]
+        lines.append(f"| {shape.name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure the shapes one after the other and print the report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--out", type=Path, help="write the report here as well")
+    parser.add_argument("--shapes", default="small,large")
+    parser.add_argument("--rounds", type=int, default=8, help="of small tables")
+    parser.add_argument("--large-rounds", type=int, default=2)
+    parser.add_argument("--large-files", type=int, default=32)
+    parser.add_argument("--seed", type=int, default=20261121)
+    options = parser.parse_args()
+    shapes = [
+        Shape("small", 40, MIB // 10, options.rounds),
+        Shape("large", options.large_files, 32 * MIB, options.large_rounds),
+    ]
+    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.table_engine import DeltaEngine
+
+    work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
+    found: dict[Shape, tuple[list[Lap], list[Lap]]] = {}
+    try:
+        with (
+            open_session(SessionOptions(conf=(("spark.driver.memory", "3g"),), log_path=work / "spark.log")) as lease,
+            DeltaEngine(lease).worker("bench") as engine,
+        ):
+            for shape in shapes:
+                if shape.name in options.shapes.split(","):
+                    found[shape] = measure(engine, work, shape, options.seed)
+            report = render(found, options.seed)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    print(report)
+    if options.out:
+        options.out.write_text(report, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
