@@ -93,6 +93,10 @@ class VersionReader(Protocol):
         """The table at the version, as a Spark DataFrame of a session whose counts scan the files."""
         ...
 
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that a reader of the version sees, in order."""
+        ...
+
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: by reading the files, or (``scan=False``) as the log says."""
         ...

@@ -288,6 +288,9 @@ class FakeWorker:
     def dataframe(self, facts: TableFacts, version: int) -> object:
         return self._table(facts.ref).versions[version]
 
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        return facts.columns
+
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         return sum(len(rows) for rows in self._table(facts.ref).versions[version].files.values())
 

@@ -37,6 +37,14 @@ class DeltaVersionReader:
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
 
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that Spark's reader of the version gives, in order; no Spark job.
+
+        Raises:
+            TableError: T403, the version cannot be read.
+        """
+        return tuple(self.dataframe(facts, version).columns)
+
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
         frame = self.dataframe(facts, version) if scan else None

@@ -145,6 +145,9 @@ class _Check:
         if count == "scan":
             known = self._owner.counted(self._facts, self._before)
             self._rows_before = known if known is not None else self._rows(self._before, scan=True)
+            self._rows_after = self._rows(self._after, scan=True)
+            before, after = _known(self._rows_before), _known(self._rows_after)
+            pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
         elif count == "log":
             self._rows_before, self._rows_after = (self._rows(one, scan=False) for one in (self._before, self._after))
             before, after = _known(self._rows_before), _known(self._rows_after)
@@ -163,17 +166,10 @@ class _Check:
         return tuple(pairs)
 
     def _both_versions(self) -> None:
-        expected = [gx.columns_are(self._facts.columns)]
-        scan = self._checks.row_count == "scan"
-        if scan and self._rows_before is not None:
-            expected.append(gx.row_count_is(self._rows_before))
-        if not scan or self._owner.counted(self._facts, self._before) is None:
-            self._validate(self._before, expected, "before")
-        observed = self._validate(self._after, expected, "after")
-        if scan:
-            self._rows_after = next(
-                (int(one.observed) for one in observed if "row_count" in one.expectation and one.observed), None
-            )
+        """The same columns in the same order, at both versions."""
+        for version, name in ((self._before, "before"), (self._after, "after")):
+            found = self._versions.columns(self._facts, version)
+            self._take(gx.validate_columns(found, self._name(name), self._facts.columns, version=version), name)
 
     def _users_own(self) -> None:
         """The user's expectations on the new version; those that do not pass also on the version before."""

@@ -99,6 +99,17 @@ def validate_frame(frame: object, name: str, expectations: Sequence[object], *, 
     )
 
 
+def validate_columns(
+    found: Sequence[str], name: str, expected: Sequence[str], *, version: int | None = None
+) -> Validated:
+    """Assert that the columns of a version are exactly these, in this order: an empty frame, no Spark job."""
+    import pandas as pd
+
+    frame = pd.DataFrame(columns=list(found), dtype=object)
+    wanted = [columns_are(expected)]
+    return _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version)
+
+
 def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = None) -> Validated:
     """Assert that the figures of each pair are equal and not null: one row in pandas, no Spark job."""
     module, _ = _import()
@@ -119,12 +130,6 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
     shown = {(pair.name_before, pair.name_after): pair for pair in pairs}
     named = tuple(_with_figures(assertion, shown, row) for assertion in validated.assertions)
     return Validated(named, {**validated.document, "figures": row})
-
-
-def row_count_is(rows: int) -> object:
-    """The table has exactly ``rows`` rows."""
-    module, _ = _import()
-    return module.expectations.ExpectTableRowCountToEqual(value=rows)
 
 
 def columns_are(columns: Sequence[str]) -> object:

@@ -85,8 +85,9 @@ def test_a_run_proves_its_commit_and_keeps_the_results(
     (done,) = table.steps
     assert (done.version_before, done.version_after, done.error, done.note) == (0, 1, None, None)
     asserted = [(one.expectation, one.version) for one in done.assertions if not one.expectation.startswith("audit")]
-    assert ("expect_table_row_count_to_equal", 0) in asserted
-    assert ("expect_table_row_count_to_equal", 1) in asserted
+    counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
+    assert (counted, 1) in asserted
+    assert [(one.expected, one.observed) for one in done.assertions if one.expectation == counted] == [("100", "100")]
     assert ("expect_table_columns_to_match_ordered_list", 0) in asserted
     assert ("expect_table_columns_to_match_ordered_list", 1) in asserted
     assert ("expect_column_values_to_not_be_null", 1) in asserted
@@ -105,7 +106,10 @@ def test_a_run_proves_its_commit_and_keeps_the_results(
 @pytest.mark.parametrize(
     ("change", "failing"),
     [
-        (lambda df: df.where("id <> 3"), "expect_table_row_count_to_equal"),
+        (
+            lambda df: df.where("id <> 3"),
+            "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan",
+        ),
         (lambda df: df.select("day", "id", "note"), "expect_table_columns_to_match_ordered_list"),
     ],
     ids=["a row lost", "columns in another order"],
@@ -231,7 +235,8 @@ def test_validations_on_many_threads_never_answer_for_one_another(
 
     def validate(rows: int) -> None:
         for _ in range(2):
-            found = gx.validate_frame(frames[rows], "same name", [gx.row_count_is(rows)], version=1)
+            counted = gx.build(expectation("expect_table_row_count_to_equal", value=rows))
+            found = gx.validate_frame(frames[rows], "same name", [counted], version=1)
             wrong.extend(str(one) for one in found.assertions if one.outcome != "pass" or one.observed != str(rows))
 
     threads = [threading.Thread(target=validate, args=(rows,)) for rows in frames]
