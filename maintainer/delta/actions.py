@@ -6,6 +6,7 @@ The same for every engine, however it got at the log: through Delta's own snapsh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ from maintainer.delta.partition_values import TIMES, one_spelling
 from maintainer.delta.schema_names import PHYSICAL_NAME
 from maintainer.delta.winners import removed_key
 from maintainer.model.table import DataFile, DeletionVector, PartitionValues
+
+_RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
+"""How Delta writes statistics. Anything else is parsed in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +55,41 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
     return column
 
 
-def data_file(action: Mapping[str, Any], names: PartitionNames) -> DataFile:
-    """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics."""
+def num_records(stats: str | None) -> int | None:
+    """The record count of an action's statistics, None without one; parses no more of them than it must."""
+    if not stats:
+        return None
+    first = _RECORDS_FIRST.match(stats)
+    if first:
+        return int(first.group(1))
+    found = json.loads(stats).get("numRecords")
+    return None if found is None else int(found)
+
+
+def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
+    """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
+
+    Args:
+        action: The action's body.
+        names: The table's partition columns.
+        shared: Equal partition values and tags of files made with one dict are one object: files are many,
+            partitions few.
+    """
+    shared = {} if shared is None else shared
     found = action.get("deletionVector")
     vector = None
     if found:
         vector = DeletionVector(removed_key(dict(action))[1], int(found["cardinality"]), int(found["sizeInBytes"]))
-    records = json.loads(action.get("stats") or "{}").get("numRecords")
+    stored = names.values_of(action.get("partitionValues"))
+    tags = tuple(sorted((action.get("tags") or {}).items()))
     return DataFile(
         path=action["path"],
         size_bytes=int(action.get("size") or 0),
         modification_time_ms=int(action.get("modificationTime") or 0),
-        partition_values=names.values_of(action.get("partitionValues")),
-        physical_records=None if records is None else int(records),
+        partition_values=shared.setdefault(stored, stored),
+        physical_records=num_records(action.get("stats")),
         deletion_vector=vector,
-        tags=tuple(sorted((action.get("tags") or {}).items())),
+        tags=shared.setdefault(tags, tags),
     )
 
 

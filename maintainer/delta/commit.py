@@ -16,6 +16,7 @@ from maintainer.delta.error_classes import describe, is_conflict
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.jvm import JavaObject
+from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.rewrite import RewriteJob, check_same_table
 from maintainer.delta.winners import find_winner
@@ -182,8 +183,8 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
             raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
         snapshot = _check_head(job)
-        live = job.live.of(job.log, snapshot)
-        if any(one.key not in live for one in job.batch.files):
+        live = live_files(job.jvm, job.log, snapshot, [one.key for one in job.batch.files])
+        if len(live) != len(job.batch.files):
             raise _conflict(job, "files of the batch were removed or changed", error)
         txn = job.jvm.start_transaction(job.log, snapshot)
         job.jvm.track_read(txn, job.jvm.seq(job.sources))

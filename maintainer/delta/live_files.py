@@ -1,49 +1,56 @@
-"""The live files of a table's newest version, read once and shared by the facts and the rewrite that follows."""
+"""The AddFiles that a rewrite takes, as handles of Delta's own class: read from the log at the snapshot's version."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Collection
 from typing import Any
 
+from maintainer.delta.actions import num_records
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.winners import removed_key
 
-
-@dataclass(frozen=True)
-class LoadedFiles:
-    """AddFiles of one version: their fields as plain values, and handles for those that a rewrite needs."""
-
-    handles: JavaObject
-    adds: tuple[dict[str, Any], ...]
-    positions: dict[tuple[str, str], int]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.positions
-
-    def handle(self, key: tuple[str, str]) -> JavaObject:
-        """The AddFile in the JVM with this path and deletion vector id."""
-        return self.handles.get(self.positions[key])
+FileKey = tuple[str, str]
+"""Path and deletion vector id: what Delta reconciles by."""
 
 
-class LiveFiles:
-    """Reads live files, and keeps those of the last version read: planning and rewriting look at the same one.
+def live_files(
+    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, wanted: Collection[FileKey]
+) -> dict[FileKey, JavaObject]:
+    """Those of the wanted files that are live in the snapshot, each as an ``AddFile`` in the JVM.
 
-    A version of a table is immutable, and the key names version, table and time of the commit, so that what is kept
-    is never stale. One worker's, used on its thread.
+    Read through Kernel at the snapshot's version, without a Spark job; by Spark, where Kernel does not read the table.
+    The action's JSON is Delta's own serialization; of the statistics only ``numRecords`` is kept, as OPTIMIZE does it.
     """
+    keys = frozenset(wanted)
+    found = _through_kernel(jvm, log, snapshot, keys)
+    if found is None:
+        handles, adds = jvm.scan_files(snapshot)
+        return {key: handles.get(at) for at, add in enumerate(adds) if (key := removed_key(add)) in keys}
+    return {key: jvm.action(json.dumps({"add": _slim(add)}, ensure_ascii=False)) for key, add in found.items()}
 
-    def __init__(self, jvm: DeltaJvm) -> None:
-        self._jvm = jvm
-        self._last: tuple[tuple[object, ...], LoadedFiles] | None = None
 
-    def of(self, log: JavaObject, snapshot: JavaObject) -> LoadedFiles:
-        """The live files of a snapshot; one Spark job unless it is the version last read."""
-        table_id = self._jvm.metadata(snapshot)["id"]
-        key = (self._jvm.location(log), table_id, int(snapshot.version()), int(snapshot.timestamp()))
-        if self._last is not None and self._last[0] == key:
-            return self._last[1]
-        self._last = None
-        handles, adds = self._jvm.scan_files(snapshot)
-        loaded = LoadedFiles(handles, tuple(adds), {removed_key(add): place for place, add in enumerate(adds)})
-        self._last = (key, loaded)
-        return loaded
+def _through_kernel(
+    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, keys: frozenset[FileKey]
+) -> dict[FileKey, dict[str, Any]] | None:
+    try:
+        folder = jvm.folder_of_log(log)
+        seen = jvm.kernel_snapshot(folder, int(snapshot.version()))
+        metadata, protocol = jvm.kernel_state(seen)
+        # A table that was dropped and created again may have a version of the same number.
+        if metadata["id"] != jvm.metadata(snapshot)["id"]:
+            return None
+        # Kernel leaves out who clustered a file.
+        if "clustering" in (protocol.get("writerFeatures") or ()):
+            return None
+        return {key: add for add in jvm.kernel_adds(folder, seen) if (key := removed_key(add)) in keys}
+    except Exception:
+        # Whatever Kernel stumbles over, Spark reads it or says what is wrong.
+        return None
+
+
+def _slim(add: dict[str, Any]) -> dict[str, Any]:
+    records = num_records(add.get("stats"))
+    # A snapshot's files change no data any more, says Delta's own reader of them.
+    kept = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}
+    return kept if records is None else {**kept, "stats": json.dumps({"numRecords": records}, separators=(",", ":"))}

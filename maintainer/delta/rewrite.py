@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.live_files import LiveFiles, LoadedFiles
+from maintainer.delta.live_files import FileKey, live_files
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
@@ -50,7 +50,6 @@ class RewriteJob:
     step: RewriteStep
     batch: Batch
     group: str
-    live: LiveFiles
     between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     written: list[WrittenFile] = field(default_factory=list)
@@ -95,13 +94,13 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_same_table(self.jvm, self.facts, self.snapshot)
-        live = self.live.of(self.log, self.snapshot)
+        live = live_files(self.jvm, self.log, self.snapshot, [one.key for one in self.batch.files])
         self._check_all_live(live)
-        self.sources = [live.handle(one.key) for one in self.batch.files]
+        self.sources = [live[one.key] for one in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
 
-    def _check_all_live(self, live: LoadedFiles) -> None:
+    def _check_all_live(self, live: Collection[FileKey]) -> None:
         gone = [one for one in self.batch.files if one.key not in live]
         if gone:
             winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.error_classes import describe
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
-_DATA_ACTIONS = r'(?md)^\{"(add|txn|domainMetadata)":.*$'
+_DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
 
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
@@ -69,13 +69,18 @@ class StoredFile:
 
 
 class TableStorage:
-    """The storage of one table, reached with the configuration that its DeltaLog uses."""
+    """The storage of one table: by its open DeltaLog, or by its folder, which costs no look at the log."""
 
-    def __init__(self, jvm: DeltaJvm, log: JavaObject) -> None:
+    def __init__(self, jvm: DeltaJvm, log: JavaObject | TableFolder) -> None:
         self._jvm = jvm
-        self._log = log
-        self._fs, self._conf = jvm.file_system(log)
-        self._root = self._fs.makeQualified(log.dataPath())
+        folder = log if isinstance(log, TableFolder) else jvm.folder_of_log(log)
+        self._fs, self._conf, self._store, self._log_path = (
+            folder.file_system,
+            folder.conf,
+            folder.store,
+            folder.log_path,
+        )
+        self._root = self._fs.makeQualified(folder.root)
         self._root_uri = one_spelling(str(self._root.toUri().toString())).rstrip("/")
         self._vectors: dict[tuple[str, str], str] = {}
 
@@ -89,6 +94,10 @@ class TableStorage:
         if not _ABSOLUTE.match(relative):
             return f"{self.root_uri}/{java_quote(unquote(relative))}"
         return one_spelling(str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString()))
+
+    def commit_uri(self, version: int) -> str:
+        """The URI of the commit file of a version."""
+        return f"{self._root_uri}/_delta_log/{version:020d}.json"
 
     def is_below_root(self, uri: str) -> bool:
         """Whether a qualified URI lies strictly below the table's root (by its text; see ``real_path_is_below``)."""
@@ -134,8 +143,8 @@ class TableStorage:
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order."""
-        prefix = self._jvm.child(self._log.logPath(), f"{after_version + 1:020d}.json")
-        listing = self._log.store().listFrom(prefix, self._conf)
+        prefix = self._jvm.child(self._log_path, f"{after_version + 1:020d}.json")
+        listing = self._store.listFrom(prefix, self._conf)
         found = []
         while listing.hasNext():
             status = listing.next()
@@ -146,7 +155,7 @@ class TableStorage:
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
-        lines = self._log.store().readAsIterator(entry.handle, self._conf)
+        lines = self._store.readAsIterator(entry.handle, self._conf)
         try:
             while lines.hasNext():
                 line = str(lines.next())
@@ -159,13 +168,9 @@ class TableStorage:
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
-        text: Any = self._jvm.text_of(self._log.store().read(entry.handle, self._conf))
-        if with_adds:
-            body = str(text.toString())
-        else:
-            body = str(self._jvm.pattern(_DATA_ACTIONS).matcher(text).replaceAll(""))
-        for line in body.split("\n"):
-            if line.strip():
+        text: Any = self._jvm.text_of(self._store.read(entry.handle, self._conf))
+        for line in self._jvm.across(text).split("\n"):
+            if line.strip() and (with_adds or not line.startswith(_DATA_ACTIONS)):
                 yield json.loads(line)
 
     def deletion_vector_uri(self, action: dict[str, Any]) -> str | None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from maintainer.delta.commit import commit_rewrite
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.live_files import LiveFiles
 from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.delta.proof import prove_rewrite
 from maintainer.delta.properties import set_properties
@@ -37,12 +36,9 @@ class DeltaTableWriter:
     last rewrite's time went.
     """
 
-    def __init__(
-        self, jvm: DeltaJvm, group: str, live: LiveFiles, *, between_write_and_proof: FaultHook | None = None
-    ) -> None:
+    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
         self._jvm = jvm
         self._group = group
-        self._live = live
         self._between = between_write_and_proof
         self.last_timings = RewriteTimings()
 
@@ -58,7 +54,7 @@ class DeltaTableWriter:
         started = time.monotonic()
         self._refuse_unsafe_store(facts)
         self._jvm.activate()
-        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live, self._between)
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between)
         self.last_timings = job.timings
         job.open()
         job.write()
@@ -91,10 +87,9 @@ class DeltaTableEngine:
 
     def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
         self.jvm = jvm
-        live = LiveFiles(jvm)
-        self._reader = DeltaTableReader(jvm, live)
+        self._reader = DeltaTableReader(jvm)
         self._versions = DeltaVersionReader(jvm)
-        self._writer = DeltaTableWriter(jvm, group, live, between_write_and_proof=between_write_and_proof)
+        self._writer = DeltaTableWriter(jvm, group, between_write_and_proof=between_write_and_proof)
 
     @property
     def reader(self) -> DeltaTableReader:

@@ -23,7 +23,7 @@ def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
     jvm.activate()
     try:
         if ref.is_path:
-            log = jvm.log_of_path(ref.location)
+            log = jvm.log_of_root(jvm.hadoop_path(ref.location))
         else:
             found = jvm.catalog_location(ref.identifier)
             if found is None or not found[0]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.session import SessionLease
+from maintainer.delta.spark_reader import SparkReader
 from maintainer.delta.table_engine import DeltaEngine
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.features import unsupported_features
@@ -49,6 +50,8 @@ def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> Non
             try:
                 facts = engine.reader.facts(TableRef(str(copy)))
                 assert facts.version >= 0
+                # Most were read from the log without Spark: Spark's own reader says the same.
+                assert SparkReader(engine.jvm).facts(facts.ref, engine.jvm.hadoop_path(str(copy))) == facts, name
                 odd |= set(unsupported_features(facts.protocol))
                 gone = engine.reader.removed_files(facts, removed_before_ms=facts.committed_at_ms)
                 live = {one.path for one in facts.files}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from maintainer.delta.jvm import log, storage, transaction
+from maintainer.delta.jvm import kernel, log, storage, transaction
 from maintainer.errors import EnvironmentUnfit
 
-REQUIRED = log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+REQUIRED = kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
 """Everything private to Delta that the engine calls."""
 
 
-class DeltaJvm(log.LogCalls, storage.StorageCalls, transaction.TransactionCalls):
+class DeltaJvm(kernel.KernelCalls, log.LogCalls, storage.StorageCalls, transaction.TransactionCalls):
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
 
     def self_test(self) -> None:

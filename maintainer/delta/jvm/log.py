@@ -45,9 +45,9 @@ class LogCalls(Gateway):
         """The DeltaLog of the table rooted at a percent-encoded URI."""
         return self._delta.DeltaLog.forTable(self._session, self.path(uri))
 
-    def log_of_path(self, text: str) -> JavaObject:
-        """The DeltaLog for a path as people write it (nothing is percent-decoded), as Spark reads it."""
-        return self._delta.DeltaLog.forTable(self._session, self.hadoop_path(text))
+    def log_of_root(self, root: JavaObject) -> JavaObject:
+        """The DeltaLog of the table at a Hadoop path."""
+        return self._delta.DeltaLog.forTable(self._session, root)
 
     def catalog_location(self, name: str) -> tuple[str, str, str] | None:
         """(location URI, provider, table type) of a name in the session catalog; None if there is no such table."""
@@ -121,4 +121,4 @@ class LogCalls(Gateway):
         frame = self.all_files(snapshot).withColumn("stats", kept)
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
-        return files, json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(files))
+        return files, json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))

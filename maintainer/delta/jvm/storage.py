@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 
 REQUIRED: tuple[Required, ...] = (
@@ -13,17 +15,54 @@ REQUIRED: tuple[Required, ...] = (
     ("storage.LogStore", "listFrom", 2),
     ("storage.LogStore", "read", 2),
     ("storage.LogStore", "readAsIterator", 2),
+    ("storage.LogStore$", "apply", 1),
 )
 """What this module calls of Delta's private surface."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFolder:
+    """A table's root and log folder as Hadoop sees them, and what reads them. Opening one reads no log.
+
+    ``root`` and ``log_path`` are qualified Hadoop paths; ``store`` is the LogStore that Delta would use.
+    """
+
+    file_system: JavaObject
+    conf: JavaObject
+    root: JavaObject
+    log_path: JavaObject
+    store: JavaObject
+
+    @property
+    def location(self) -> str:
+        """The table's root as a percent-encoded URI, as ``DeltaLog`` says it."""
+        return str(self.root.toUri().toString())
 
 
 class StorageCalls(Gateway):
     """File systems and paths of a table."""
 
-    def file_system(self, log: JavaObject) -> tuple[JavaObject, JavaObject]:
-        """Hadoop's file system of the table and the configuration that its DeltaLog uses."""
+    def folder_of_log(self, log: JavaObject) -> TableFolder:
+        """The folder of an open DeltaLog, reached with the configuration that it uses."""
         conf = log.newDeltaHadoopConf()
-        return log.dataPath().getFileSystem(conf), conf
+        file_system = log.dataPath().getFileSystem(conf)
+        return TableFolder(file_system, conf, log.dataPath(), log.logPath(), log.store())
+
+    def folder_at(self, root: JavaObject) -> TableFolder:
+        """The folder at a Hadoop path, qualified as ``DeltaLog`` does it. No Delta log is opened for it."""
+        conf, store = self._hadoop()
+        below = self._jvm.org.apache.hadoop.fs.Path(root, "_delta_log")
+        file_system = below.getFileSystem(conf)
+        log_path = file_system.makeQualified(below)
+        return TableFolder(file_system, conf, log_path.getParent(), log_path, store)
+
+    def _hadoop(self) -> tuple[JavaObject, JavaObject]:
+        """The session's Hadoop configuration and its LogStore, made once: a copy has a thousand entries."""
+        if self._hadoop_of_session is None:
+            conf = self._session.sessionState().newHadoopConf()
+            store = self._module("storage.LogStore$").apply(self._session)
+            self._hadoop_of_session = (conf, store)
+        return self._hadoop_of_session
 
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""
