@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.partition_values import TIMES, one_spelling
+from maintainer.delta.partition_values import one_spelling
 from maintainer.delta.schema_names import PHYSICAL_NAME
 from maintainer.delta.winners import removed_key
 from maintainer.model.table import DataFile, DeletionVector, PartitionValues
@@ -24,12 +24,12 @@ _RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
 class PartitionNames:
     """A table's partition columns by their logical names, and the names under which the log keeps their values.
 
-    ``times`` are the logical names of those that are timestamps.
+    ``types`` are their types by Spark's names; left out, all are text.
     """
 
     logical: tuple[str, ...]
     physical: tuple[str, ...]
-    times: frozenset[str] = frozenset()
+    types: tuple[str, ...] = ()
 
     @staticmethod
     def of(metadata: Mapping[str, Any]) -> PartitionNames:
@@ -37,14 +37,14 @@ class PartitionNames:
         schema = json.loads(metadata["schemaString"])
         logical = tuple(metadata["partitionColumns"])
         types = {str(field["name"]).lower(): field["type"] for field in schema["fields"]}
-        times = frozenset(column for column in logical if types.get(column.lower()) in TIMES)
-        return PartitionNames(logical, tuple(to_physical(schema, column) for column in logical), times)
+        physical = tuple(to_physical(schema, column) for column in logical)
+        return PartitionNames(logical, physical, tuple(str(types.get(column.lower())) for column in logical))
 
     def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
         """The partition values of an action, each in the one spelling that there is of it."""
         found = stored or {}
-        pairs = zip(self.logical, self.physical, strict=True)
-        return tuple((name, one_spelling(found.get(key), time=name in self.times)) for name, key in pairs)
+        columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
+        return tuple((name, one_spelling(found.get(key), type_name)) for name, key, type_name in columns)
 
 
 def to_physical(schema: dict[str, Any], column: str) -> str:

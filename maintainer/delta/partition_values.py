@@ -1,20 +1,23 @@
 """How a partition value is spelled: two spellings of one value are one partition. Pure.
 
-The protocol reads an empty text as null. A timestamp may be written as ``2000-01-01 12:00:00`` (in the zone of our
-sessions, UTC) or as ``2000-01-01T12:00:00.000000Z``; OPTIMIZE groups files by the typed value since Delta 4.3.
+An empty text is null, but for a text column: there Spark reads it as it is. A timestamp may be written as
+``2000-01-01 12:00:00`` (in the zone of our sessions, UTC) or as ``2000-01-01T12:00:00.000000Z``; OPTIMIZE groups files
+by the typed value since Delta 4.3.
 """
 
 from __future__ import annotations
 
 from maintainer.policy.predicate_time import read_timestamp
 
-TIMES = ("timestamp", "timestamp_ntz")
-"""Types with more than one spelling."""
+_TIMES = ("timestamp", "timestamp_ntz")
 
 
-def one_spelling(value: str | None, *, time: bool = False) -> str | None:
-    """The one way in which a partition value is spelled; None for null. What is no time at all stays as it is."""
+def one_spelling(value: str | None, type_name: object) -> str | None:
+    """The one way in which a partition value of a type is spelled; None for null.
+
+    What cannot be read as its type stays as it is.
+    """
     if not value:
-        return None
-    moment = read_timestamp(value) if time else None
+        return value if type_name == "string" else None
+    moment = read_timestamp(value) if type_name in _TIMES else None
     return value if moment is None else moment.replace(tzinfo=None).isoformat(sep=" ")

@@ -12,7 +12,7 @@ from functools import cached_property
 PartitionValues = tuple[tuple[str, str | None], ...]
 """``(column, value)`` in the table's partition column order, logical names.
 
-Values are text as in the log, in one spelling: null for an empty text, timestamps as ``yyyy-mm-dd hh:mm:ss`` in UTC."""
+Values are text as in the log, in one spelling: timestamps as ``yyyy-mm-dd hh:mm:ss`` in UTC."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,23 +9,25 @@ from maintainer.delta.partition_values import one_spelling
 
 
 @pytest.mark.parametrize(
-    ("value", "time", "expected"),
+    ("value", "type_name", "expected"),
     [
-        (None, False, None),
-        ("", False, None),
-        ("", True, None),
-        (" ", False, " "),
-        ("2000-01-01T12:00:00.000000Z", True, "2000-01-01 12:00:00"),
-        ("2000-01-01 12:00:00", True, "2000-01-01 12:00:00"),
-        ("2000-01-01T13:00:00+01:00", True, "2000-01-01 12:00:00"),
-        ("2000-01-01 12:00:00.5", True, "2000-01-01 12:00:00.500000"),
-        ("0099-01-01 00:00:00", True, "0099-01-01 00:00:00"),
-        ("2000-01-01T12:00:00.000000Z", False, "2000-01-01T12:00:00.000000Z"),
-        ("no time", True, "no time"),
+        (None, "string", None),
+        ("", "string", ""),
+        ("", "integer", None),
+        ("", "timestamp", None),
+        (" ", "string", " "),
+        ("2000-01-01T12:00:00.000000Z", "timestamp", "2000-01-01 12:00:00"),
+        ("2000-01-01 12:00:00", "timestamp_ntz", "2000-01-01 12:00:00"),
+        ("2000-01-01T13:00:00+01:00", "timestamp", "2000-01-01 12:00:00"),
+        ("2000-01-01 12:00:00.5", "timestamp", "2000-01-01 12:00:00.500000"),
+        ("0099-01-01 00:00:00", "timestamp", "0099-01-01 00:00:00"),
+        ("2000-01-01T12:00:00.000000Z", "string", "2000-01-01T12:00:00.000000Z"),
+        ("no time", "timestamp", "no time"),
     ],
 )
-def test_one_spelling(value: str | None, time: bool, expected: str | None) -> None:
-    assert one_spelling(value, time=time) == expected
+def test_one_spelling(value: str | None, type_name: str, expected: str | None) -> None:
+    """Spark reads an empty text of a text column as it is; as null would mix it with what is not equal to it."""
+    assert one_spelling(value, type_name) == expected
 
 
 def test_values_by_logical_name_in_the_tables_order() -> None:
@@ -36,6 +38,6 @@ def test_values_by_logical_name_in_the_tables_order() -> None:
         return PartitionNames.of({"schemaString": json.dumps(schema), "partitionColumns": columns})
 
     stored = {"k": "", "col-1": "2000-01-01T12:00:00Z"}
-    assert names("at", "k").values_of(stored) == (("at", "2000-01-01 12:00:00"), ("k", None))
+    assert names("at", "k").values_of(stored) == (("at", "2000-01-01 12:00:00"), ("k", ""))
     assert names("at", "k").values_of(None) == (("at", None), ("k", None))
     assert names().values_of({}) == ()

@@ -118,6 +118,16 @@ def test_a_table_that_only_rules_reach_is_resolved_and_any_other_is_unmanaged(tm
     [
         (
             {
+                "policies/_profiles/p.yml": "autoCompact: {maxFileSize: 64MiB}\n",
+                "policies/t.yml": "table: s.t\nextends: [p]\nautoCompact:\n  minFileSize: 100MiB\n",
+            },
+            ["policies/t.yml:5:16 P302"],
+        ),
+        # Left out, maxFileSize is 128 MiB.
+        ({"policies/t.yml": "table: s.t\nautoCompact:\n  minFileSize: 200MiB\n"}, ["policies/t.yml:4:16 P302"]),
+        ({"policies/t.yml": "table: s.t\nautoCompact:\n  minFileSize: 100MiB\n"}, []),
+        (
+            {
                 "policies/_profiles/p.yml": "optimize: {maxFileSize: 64MiB}\n",
                 "policies/t.yml": "table: s.t\nextends: [p]\noptimize:\n  minFileSize: 100MiB\n",
             },
