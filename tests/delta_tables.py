@@ -6,6 +6,7 @@ it can read the table, by a second engine.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -89,3 +90,14 @@ def files_on_disk(path: Path | str) -> set[str]:
 def bytes_of(root: Path) -> dict[str, bytes]:
     """Every file below a folder with its content: to show that nothing was changed."""
     return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+
+
+def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the actions of a commit in the log, as a writer with a defect would have written them."""
+    commit = path / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    change(actions)
+    commit.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+    # Checksums would tell the true state; Delta does without them.
+    for checksum in [*path.glob("_delta_log/*.crc"), *path.glob("_delta_log/.*.crc")]:
+        checksum.unlink()

@@ -18,6 +18,7 @@ from maintainer.delta.fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
+from maintainer.delta.proof import prove_removes
 from maintainer.delta.rewrite import RewriteJob, check_same_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
@@ -54,12 +55,13 @@ def commit_rewrite(
         CommitConflict: C701, another writer won; what was written is removed.
         CommitNotLanded: C702, the commit failed for good; what was written is removed.
         CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
+        VerificationFailed: V502, the commit would remove something else than was planned.
     """
     commit_started = time.monotonic()
     read_version = int(job.snapshot.version())
     try:
-        before_commit(read_version, proof)
         actions = _actions(job)
+        before_commit(read_version, proof)
         _check_head(job)
     except BaseException:
         job.discard()
@@ -123,7 +125,9 @@ def _receipt(
 def _actions(job: RewriteJob) -> JavaObject:
     now_ms = int(time.time() * 1000)
     adds = [job.jvm.action(one.to_line()) for one in job.written]
-    return job.jvm.seq([*adds, *(job.jvm.remove_of(one, now_ms) for one in job.sources)])
+    removes = [job.jvm.remove_of(one, now_ms) for one in job.sources]
+    prove_removes(job, removes)
+    return job.jvm.seq([*adds, *removes])
 
 
 def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:

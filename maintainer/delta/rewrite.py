@@ -18,7 +18,7 @@ from maintainer.delta.live_files import FileKey, live_files
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
 from maintainer.model.closed import assert_never
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
@@ -29,11 +29,12 @@ UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCor
 
 @dataclass(slots=True)
 class RewriteTimings:
-    """Seconds of each part, for benchmarks."""
+    """Seconds of each part, for benchmarks. ``proof`` includes ``proof_actions``, the part without Spark."""
 
     snapshot: float = 0.0
     write: float = 0.0
     proof: float = 0.0
+    proof_actions: float = 0.0
     commit: float = 0.0
 
 
@@ -131,7 +132,7 @@ class RewriteJob:
                 return []
             try:
                 self.jvm.enter_thread(self.group, f"{self.where}: bin {number + 1} of {len(self.batch.bins)}")
-                return self._write_bin(one, [by_key[file.key] for file in one.files])
+                return self._write_bin(number, one, [by_key[file.key] for file in one.files])
             except BaseException as error:
                 failures.append(error)
                 return []
@@ -145,9 +146,26 @@ class RewriteJob:
         self.timings.write = time.monotonic() - started
         if failures:
             self.discard()
-            raise as_write_error(failures[0], self.where, "writing the new files") from failures[0]
+            raise self.failure(failures[0], "writing the new files") from failures[0]
 
-    def _write_bin(self, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
+    def failure(self, error: BaseException, doing: str) -> MaintainerError:
+        """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
+        found = as_write_error(error, self.where, doing)
+        if found.code != "T408":
+            return found
+        gone = [one.path for one in self.batch.files if self.storage.status(self.storage.uri(one.path)) is None]
+        if not gone:
+            return found
+        noun = "live file of the table is" if len(gone) == 1 else "live files of the table are"
+        return TableError(
+            f"{len(gone)} {noun} missing, before anything was done",
+            code="T422",
+            where=f"{self.where}@{int(self.snapshot.version())}",
+            found="\n".join(gone[:5]),
+            help="bring them back from a backup, or RESTORE the table to a version without them",
+        )
+
+    def _write_bin(self, number: int, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
         frame = self.jvm.read_files(self.log, self.snapshot, self.jvm.seq(sources), "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         match self.step:
@@ -167,7 +185,7 @@ class RewriteJob:
                     found=line[:200],
                     help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
                 )
-            found.append(WrittenFile(action["add"], self.step.file_tags))
+            found.append(WrittenFile(action["add"], self.step.file_tags, number))
         return found
 
     def discard(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -26,7 +26,7 @@ class Winner:
         return f"version {self.version}, {self.operation}, {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def removed_key(remove: dict[str, Any]) -> tuple[str, str]:
+def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
     """Path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
     vector = remove.get("deletionVector")
     if not vector:

@@ -9,10 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry."""
+    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry.
+
+    ``bin_number`` is the place in its batch of the bin whose rows it holds.
+    """
 
     add: dict[str, Any]
     tags: tuple[tuple[str, str], ...] = ()
+    bin_number: int = 0
 
     @property
     def path(self) -> str:

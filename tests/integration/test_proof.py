@@ -18,7 +18,7 @@ from maintainer.delta.table_engine import DeltaEngine
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import TableError, VerificationFailed
 from maintainer.model.table import TableRef
-from tests.delta_tables import bytes_of, compaction, no_intent, stamp
+from tests.delta_tables import bytes_of, compaction, forge_commit, no_intent, stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ def test_every_fault_is_caught_and_nothing_is_committed(spark: SparkSession, lea
                     engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
                     missed.append(name)
                 except VerificationFailed as error:
-                    if error.code != "V501" or "rows, fingerprint" not in (error.found or ""):
+                    if error.code not in {"V501", "V506"} or "rows, fingerprint" not in (error.found or ""):
                         missed.append(error.render())
             assert bytes_of(path) == before, name
         assert missed == []
@@ -135,6 +135,38 @@ def test_statistics_that_lie_and_a_file_that_vanishes(spark: SparkSession, lease
             with pytest.raises(expected):
                 engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
             assert bytes_of(path) == before
+
+
+def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    commit = path / "_delta_log" / f"{0:020d}.json"
+    good = commit.read_text(encoding="utf-8")
+
+    def count_wrong(actions: list[dict[str, Any]]) -> None:
+        add = next(one["add"] for one in actions if "add" in one)
+        add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": 99})
+
+    def rewrite() -> TableError:
+        with DeltaEngine(lease).worker("damage") as engine:
+            engine.jvm.forget_logs()
+            facts = engine.reader.facts(TableRef(str(path)))
+            before = bytes_of(path)
+            step, batch = compaction(facts)
+            with pytest.raises(TableError) as caught:
+                engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+            assert bytes_of(path) == before
+        return caught.value
+
+    forge_commit(path, 0, count_wrong)
+    error = rewrite()
+    assert error.code == "T421"
+    assert "the log says 99 rows, it holds " in (error.found or "")
+    commit.write_text(good, encoding="utf-8")
+    victim = next(json.loads(line)["add"]["path"] for line in good.splitlines() if '"add"' in line[:8])
+    (path / victim).unlink()
+    error = rewrite()
+    assert (error.code, error.found) == ("T422", victim)
 
 
 def test_an_exception_of_the_intent_aborts(spark: SparkSession, lease: SessionLease, lake: Path) -> None:

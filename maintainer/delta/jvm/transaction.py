@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 
@@ -68,6 +69,14 @@ class TransactionCalls(Gateway):
     def action(self, line: str) -> JavaObject:
         """Parse one action from its JSON: Delta's own serialization instead of private constructors."""
         return self._delta.actions.Action.fromJson(line)
+
+    def fields_of(self, actions: Iterable[JavaObject]) -> list[dict[str, Any]]:
+        """The fields of actions as Delta would write them, in one call."""
+        listed = self._jvm.java.util.ArrayList()
+        for one in actions:
+            listed.add(one)
+        found: list[dict[str, Any]] = json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(listed))
+        return found
 
     def remove_of(self, add: JavaObject, timestamp_ms: int) -> JavaObject:
         """The RemoveFile of an AddFile, ``dataChange=false``."""

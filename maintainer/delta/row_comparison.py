@@ -1,0 +1,208 @@
+"""Reads two sets of data files again from storage and measures them: fingerprints of both, figures of the second.
+
+One Spark job for tables of up to ``MAX_COLUMNS`` columns with statistics, one more for each further group of columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.statistics import (
+    MAX_COLUMNS,
+    FileFigures,
+    StatisticsColumn,
+    bound_expressions,
+    bounds_schema,
+    figure_aggregates,
+    figure_expressions,
+    joined,
+    no_figures,
+    read_figures,
+    statistics_columns,
+)
+from maintainer.delta.storage import TableStorage
+from maintainer.delta.version_reader import differing_rows
+from maintainer.model.outcome import Fingerprint
+from maintainer.model.table import DataFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SOURCES = -1
+"""Number that rows of the files read carry in the place of the number of a written file."""
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """Files of a table as it was at a snapshot; ``lines`` are their AddFile actions as JSON lines or handles."""
+
+    snapshot: JavaObject
+    adds: tuple[JavaObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Both sides as they were measured; ``files`` are the figures of the written files, in their order."""
+
+    read: Fingerprint
+    written: Fingerprint
+    columns: tuple[StatisticsColumn, ...]
+    files: tuple[FileFigures, ...]
+    uncovered_columns: tuple[str, ...]
+
+
+def measure(
+    jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet, adds: Sequence[Mapping[str, Any]]
+) -> Measured:
+    """Read both sets of files from storage.
+
+    Args:
+        jvm: The calls; its session must not skip missing or corrupt files.
+        log: The table's log.
+        sources: The files that were read, as live at their snapshot.
+        written: The files that were written, in the order of ``adds``.
+        adds: The same files' ``add`` actions: where they are and what their statistics say.
+    """
+    return _Measurement(jvm, log, sources, written, adds).run()
+
+
+def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence[DataFile]) -> list[int]:
+    """Rows that a reader finds in each file, deletion vectors applied; one Spark job."""
+    storage = TableStorage(jvm, log)
+    frame = jvm.read_files(log, files.snapshot, jvm.seq(files.adds), "Verify")
+    counted = frame.selectExpr("_metadata.file_path AS path").groupBy("path").count().collect()
+    rows = {row["path"]: int(row["count"]) for row in counted}
+    return [rows.get(storage.uri(one.path), 0) for one in named]
+
+
+def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet) -> int:
+    """Rows in one set of files and not in the other, by all their values and not by hashes; one Spark job."""
+    read, added = (jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") for one in (sources, written))
+    return differing_rows(read, added)
+
+
+class _Measurement:
+    def __init__(
+        self, jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet, adds: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._jvm = jvm
+        self._adds = adds
+        storage = TableStorage(jvm, log)
+        self._uris = [storage.uri(str(one["path"])) for one in adds]
+        self._target: DataFrame | None = None
+        metadata = jvm.metadata(written.snapshot)
+        self._source = jvm.read_files(log, sources.snapshot, jvm.seq(sources.adds), "Verify")
+        if adds:
+            self._target = jvm.read_files(log, written.snapshot, jvm.seq(written.adds), "Verify")
+        schema = json.loads(self._source.schema.json())
+        extra: tuple[str, ...] = ()
+        if metadata["configuration"].get("delta.enableRowTracking") == "true":
+            extra = ("_metadata.row_id", "_metadata.row_commit_version")
+        self._hashed: HashedColumns = hashed_columns(schema, extra)
+        self._columns = statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"]))
+        self._own = _fresh_prefix([field["name"] for field in schema["fields"]])
+
+    def run(self) -> Measured:
+        groups = [self._columns[start : start + MAX_COLUMNS] for start in range(0, len(self._columns), MAX_COLUMNS)]
+        first, *others = groups or [()]
+        hashes = tuple(f"{self._own}h{number}" for number in range(len(self._hashed.hashes)))
+        rows = self._job(first, hashes)
+        width = 1 + 3 * len(hashes)
+        empty = (0,) * width
+        read = combine(rows[SOURCES][0], rows[SOURCES][1:width]) if SOURCES in rows else combine(0, empty[1:])
+        written = combine(0, empty[1:])
+        for number, one in rows.items():
+            if number != SOURCES:
+                written += combine(one[0], one[1:width])
+        parts = [[(first, _figures(first, row, width))] for row in self._by_file(rows)]
+        for group in others if self._adds else ():
+            for place, row in enumerate(self._by_file(self._job(group, ()))):
+                parts[place].append((group, _figures(group, row, 1)))
+        files = tuple(joined(one) for one in parts)
+        return Measured(read, written, self._columns, files, self._hashed.uncovered)
+
+    def _by_file(self, rows: Mapping[int, Row]) -> list[Row | None]:
+        return [rows.get(number) for number in range(len(self._adds))]
+
+    def _job(self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...]) -> dict[int, Row]:
+        """One Spark job: fingerprints (unless ``hashes`` is empty) and figures of a group of columns."""
+        from pyspark.sql import functions as F
+
+        hashed = [f"{text} AS {name}" for text, name in zip(self._hashed.hashes, hashes, strict=bool(hashes))]
+        sides = self._target_side(group, hashes, hashed) if self._target is not None else None
+        if hashes:
+            source = self._source.selectExpr(f"{SOURCES} AS file", *hashed, *no_figures(group))
+            sides = source if sides is None else source.unionAll(sides)
+        assert sides is not None
+        totals = ["count(1) AS rows", *sum_expressions(hashes), *figure_aggregates(group)]
+        # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
+        with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
+            rows = sides.groupBy("file").agg(*map(F.expr, totals)).collect()
+        unknown = [row for row in rows if row["file"] is None]
+        if unknown:
+            raise ValueError(f"{unknown[0]['rows']} rows are in a file that is not among those written")
+        return {row["file"]: tuple(row)[1:] for row in rows}
+
+    def _target_side(
+        self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...], hashed: list[str]
+    ) -> DataFrame:
+        """The rows of the written files with their figures; bounds are literals, or joined to each file's rows."""
+        from pyspark.sql import functions as F
+
+        assert self._target is not None
+        own = self._own
+        bounds, place = f"{own}b", f"{own}file"
+        rows = self._target.selectExpr("*", *hashed, f"_metadata.file_path AS {own}path")
+        if len(self._adds) == 1:
+            parsed, made = self._parsed(group)
+            rows = rows.withColumn(f"{own}s", parsed(F.lit(self._adds[0].get("stats")).cast("string")))
+            rows = rows.selectExpr("*", f"{made} AS {bounds}", f"0 AS {place}")
+        else:
+            rows = rows.join(F.broadcast(self._bounds_of_files(group)), f"{own}path", "left")
+        return rows.selectExpr(f"{place} AS file", *hashes, *figure_expressions(group, bounds))
+
+    def _parsed(self, group: tuple[StatisticsColumn, ...]) -> tuple[Any, str]:
+        """What parses the text of statistics, and SQL for the struct of bounds out of the column ``<own>s``."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
+
+        taken = bound_expressions(group, f"{self._own}s")
+        if not taken:
+            return (lambda text: text), "NULL"
+        schema = StructType.fromJson(bounds_schema(group))
+        return (lambda text: F.from_json(text, schema)), f"struct({', '.join(taken)})"
+
+    def _bounds_of_files(self, group: tuple[StatisticsColumn, ...]) -> DataFrame:
+        """One row for each written file: its path as Spark spells it, its number, its bounds."""
+        from pyspark.sql import functions as F
+
+        own = self._own
+        parsed, made = self._parsed(group)
+        numbered = enumerate(zip(self._uris, self._adds, strict=True))
+        listed = json.dumps([[uri, str(number), add.get("stats")] for number, (uri, add) in numbered])
+        one = F.explode(F.from_json(F.lit(listed), "array<array<string>>")).alias("f")
+        files = self._jvm.spark.range(1).select(one)
+        files = files.selectExpr("f[0] AS path", "cast(f[1] AS INT) AS number", "f[2] AS s")
+        files = files.withColumn(f"{own}s", parsed(F.col("s")))
+        return files.selectExpr(f"path AS {own}path", f"number AS {own}file", f"{made} AS {own}b")
+
+
+def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -> FileFigures:
+    if row is None:
+        return FileFigures(0, (0,) * len(group), 0, 0)
+    return read_figures(group, row[0], row[start:])
+
+
+def _fresh_prefix(names: list[str]) -> str:
+    """A prefix for our own columns that no column of the table begins with."""
+    prefix = "__m"
+    while any(name.lower().startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
