@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CheckImpossible as CheckImpossible
-from maintainer.errors import CommitConflict, Interrupted, Refused, VerificationFailed
+from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, VerificationFailed
 from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.table_state import step_now
 from maintainer.model.outcome import CommitReceipt, StepStatus
@@ -15,7 +15,7 @@ from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, Vacuum
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.verification.result import Verdict, Verification
 
-LIFT_HELP = "look at the run that failed and at the table; docs/codes.md (A411) says how to go on"
+LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
 
 
@@ -128,6 +128,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     # the plan was made went later than the plan says: so since the plan, not since now.
     observed = worker.plan.observed
     since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
+    _check_undamaged(worker, facts)
     receipt = attempt(
         worker, work, facts, 0, (len(left.files), left.size_bytes),
         lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before),
@@ -141,6 +142,26 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         work.notes.append(f"{len(receipt.remaining)} files could not be deleted, such as {receipt.remaining[0]}")
         return StepStatus.INCOMPLETE
     return StepStatus.SUCCEEDED
+
+
+def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
+    """Look, before a deletion, that every live file is there: what is missing now must not be blamed on us later.
+
+    Raises:
+        TableError: T422, the table is damaged; what the log removed may be all that is left of its rows.
+    """
+    if not worker.plan.checks.files:
+        return
+    missing = worker.engine.versions.missing_files(facts, facts.version)
+    if missing:
+        noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
+        raise TableError(
+            f"{len(missing)} {noun} missing, before anything was done",
+            code="T422",
+            where=f"{facts.ref.identifier}@{facts.version}",
+            found="\n".join(missing[:5]),
+            help="bring them back from a backup, or RESTORE the table to a version without them",
+        )
 
 
 def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:

@@ -160,10 +160,20 @@ class _Check:
             self._content_equal = True  # the proof before the commit; the pairs assert it again
         if self._checks.files and count != "scan":
             # A scan opens every file anyway; where nobody scans, at least look that they are there.
-            missing = self._versions.missing_files(self._facts, self._after)
+            missing = self._missing()
             self._files_checked = len(self._facts.files)
             pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
         return tuple(pairs)
+
+    def _missing(self) -> tuple[str, ...]:
+        """Live files that are not on storage; what was missing at the version before is not this commit's."""
+        missing = self._versions.missing_files(self._facts, self._after)
+        if not missing:
+            return ()
+        before = set(self._versions.missing_files(self._facts, self._before))
+        if known := [one for one in missing if one in before]:
+            self.notes.append(f"{len(known)} live files were missing before this commit, such as {known[0]}")
+        return tuple(one for one in missing if one not in before)
 
     def _both_versions(self) -> None:
         """The same columns in the same order, at both versions."""

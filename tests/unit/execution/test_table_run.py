@@ -475,3 +475,18 @@ def test_engine_interruptions_count_as_such(bench: Bench) -> None:
     bench.lake.at("write", cancelled)
     outcome = bench.run(plan_of(table, compact(table)))
     assert outcome.steps[0].status is StepStatus.INTERRUPTED
+
+
+def test_a_table_that_was_damaged_before_is_not_vacuumed_and_not_blamed_on_us(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    table.storage.discard("f0")
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert statuses(outcome) == ["vacuum: failed"]
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, error.where) == ("T422", "t@1")
+    assert "f0" in error.what
+    assert "old" in table.storage
+    assert bench.record(plan_of(table)).quarantined is None
+    assert bench.switch.deletions_held is None
