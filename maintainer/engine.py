@@ -15,6 +15,7 @@ from typing import Protocol
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
+from maintainer.model.verification import CommitVerification
 
 BeforeCommit = Callable[[int, "Proof | None"], None]
 """Called with (read version, proof) after the proof holds and before the commit is tried: writes INTENT durably.
@@ -107,6 +108,27 @@ class VersionReader(Protocol):
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Number of rows in one version and not in the other, as multisets (``content: exact``)."""
+        ...
+
+
+class CommitProver(Protocol):
+    """Proves commits that are already in a table's log, whoever made them. Changes no table."""
+
+    def newest_maintenance(self, facts: TableFacts) -> int:
+        """The newest version that maintenance made; the newest of all where there is none in the log."""
+        ...
+
+    def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
+        """Check a commit: its actions, the rows it moved, its statistics, the files of its version.
+
+        Args:
+            facts: The table as it is now.
+            version: The commit.
+            exact: Compare all values of the rows, too, and not only counts and fingerprints.
+
+        Raises:
+            TableError: T403, the log has no such version or cannot be read.
+        """
         ...
 
 

@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from maintainer.model.codec import AS_TEXT, key_of
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan
+from maintainer.model.verification import CheckResult, VerifyRun
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 
@@ -146,7 +147,30 @@ def results_schema() -> dict[str, Any]:
     return _document(writer, "RunOutcome", "maintainer results", about, {"counts": counts})
 
 
-DOCUMENTS = {"plan.schema.json": plan_schema, "results.schema.json": results_schema}
+def verification_schema() -> dict[str, Any]:
+    """The schema of ``verification.json``."""
+    writer = _Writer()
+    writer.of(VerifyRun)
+    results = [result.value for result in CheckResult]
+    worst = {"enum": results, "description": "The gravest of all; counted when written, never read back."}
+    for name in ("CommitVerification", "TableVerification"):
+        _counted(writer, name, "result", worst)
+    counts = {
+        "description": "Tables by their result; they add up to all selected tables.",
+        "type": "object",
+        "additionalProperties": False,
+        "required": sorted(results),
+        "properties": dict.fromkeys(results, _COUNT),
+    }
+    about = "What `maintainer verify` found, table by table and check by check. Times in ms UTC."
+    return _document(writer, "VerifyRun", "maintainer verify", about, {"counts": counts})
+
+
+DOCUMENTS = {
+    "plan.schema.json": plan_schema,
+    "results.schema.json": results_schema,
+    "verification.schema.json": verification_schema,
+}
 
 
 def text_of(schema: dict[str, Any]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.engine import Engine
+from maintainer.engine import CommitProver, Engine, TableReader
+from maintainer.errors import NotSupportedYet
 from maintainer.journal.ledger import LedgerSink
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvingWorker:
+    """What proving commits after the fact needs; neither can change a table."""
+
+    reader: TableReader
+    prover: CommitProver
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedEngine:
     """A running engine, and what else its session is good for."""
 
@@ -47,6 +56,8 @@ class OpenedEngine:
     ledger_at: Callable[[str], LedgerSink | None]
     """Opens the ledger at a path or URI: a Delta table, made when it is first written to. None over Spark Connect:
     the path would be one of the server's."""
+    proving: Callable[[], AbstractContextManager[ProvingWorker]]
+    """A worker that proves commits; enter it on the thread that uses it. Raises E620 over Spark Connect."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -76,6 +87,7 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
             yield OpenedEngine(
                 CommandEngine(connected.sessions()),
                 lambda location: None,
+                _no_proving,
                 lambda key: connected.spark.conf.get(key, None),
             )
         return
@@ -84,9 +96,19 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 
 
 @contextmanager
+def _no_proving() -> Iterator[ProvingWorker]:
+    raise NotSupportedYet(
+        "`maintainer verify` reads single files of a version, which Spark Connect cannot",
+        help="run it where the session is in this process, for example --master local[*]",
+    )
+    yield
+
+
+@contextmanager
 def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.ledger_table import LedgerTable
     from maintainer.delta.session import lend_session, open_session, worker_session
+    from maintainer.delta.table_engine import DeltaEngine
 
     with open_session(session) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
@@ -95,11 +117,18 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
 
             chosen: Engine = CommandEngine(classic_sessions(lease))
         else:
-            from maintainer.delta.table_engine import DeltaEngine
-
             chosen = DeltaEngine(lease)
+
+        @contextmanager
+        def proving() -> Iterator[ProvingWorker]:
+            from maintainer.delta.commit_proof import DeltaCommitProver
+
+            with DeltaEngine(lease).worker("verify") as worker:
+                yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm))
+
         yield OpenedEngine(
             chosen,
             lambda location: LedgerTable(worker_session(lease), location),
+            proving,
             lambda key: lease.spark.conf.get(key, None),
         )

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("maintainer.cli.why", "Show every decision about one table."),
     "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
     "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
+    "verify": ("maintainer.cli.verify", "Prove a commit after the fact, whoever made it."),
     "status": ("maintainer.cli.status", "Show the state of each table."),
     "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),
@@ -45,7 +46,6 @@ NOT_YET: dict[str, str] = {
     "inventory": "write policies by hand for now; `maintainer init` makes an example",
     "retry": "run `maintainer apply` again: what is already done is not done twice",
     "watch": "schedule `maintainer apply`",
-    "verify": "`apply` verifies each of its own commits",
 }
 """Commands that the contract names and this version does not have, with what to do instead."""
 

@@ -81,13 +81,13 @@ def _prove_adds(job: RewriteJob) -> None:
     metadata = job.jvm.metadata(job.snapshot)
     schema = json.loads(metadata["schemaString"])
     kinds = {field["name"]: field["type"] for field in schema["fields"]}
-    live = job.live.of(job.log, job.snapshot)
+    live = {one.path for one in job.facts.files}
     expected = Expected(
         batch=job.batch,
         tags=dict(job.step.file_tags),
         physical_names={name: to_physical(schema, name) for name in metadata["partitionColumns"]},
         text_partitions=frozenset(name for name in metadata["partitionColumns"] if kinds.get(name) == "string"),
-        is_live=lambda path: (path, "") in live,
+        is_live=lambda path: path in live,
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
     )
     found = check_adds(job.written, expected)

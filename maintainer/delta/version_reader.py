@@ -10,7 +10,6 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.schema_names import quote
 from maintainer.delta.storage import StoredFile, TableStorage
 from maintainer.delta.version_proof import VERSION_SETTINGS
-from maintainer.delta.winners import removed_key
 from maintainer.model.table import TableFacts
 
 if TYPE_CHECKING:
@@ -60,18 +59,6 @@ class DeltaVersionReader:
             return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
-
-    def rows_in_log(self, facts: TableFacts, version: int, keys: frozenset[tuple[str, str]]) -> int | None:
-        """Rows that the log says some of a version's files hold, deletion vectors taken off; None if it cannot say."""
-        _, adds = self._jvm.scan_files(self._snapshot(facts, version))
-        total = 0
-        for add in adds:
-            if removed_key(add) in keys:
-                records = json.loads(add.get("stats") or "{}").get("numRecords")
-                if records is None:
-                    return None
-                total += int(records) - int((add.get("deletionVector") or {}).get("cardinality") or 0)
-        return total
 
     def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
         self._jvm.activate()

@@ -7,7 +7,7 @@ on the disk. A method that raises ``FolderUnwritable`` means: do not commit anyt
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,10 @@ class Journal:
                 "the run folder cannot be written", code="E650", where=error.where, found=error.found, help=error.help
             ) from error
         return journal
+
+    def now_ms(self) -> int:
+        """The clock of the record, milliseconds since 1970 UTC."""
+        return self._now_ms()
 
     @property
     def run_id(self) -> str:
@@ -141,6 +145,16 @@ class Journal:
             FolderUnwritable: E651.
         """
         self._write("quarantine_lifted", {**_of_table(facts), "reason": reason}, durable=True)
+
+    def accept(self, facts: TableFacts, versions: Sequence[int], *, reason: str, by: str) -> None:
+        """Durably record that a person answers for the table as it is: no quarantine, these versions count as proven.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        fields = {"versions": list(versions), "reason": reason, "by": by}
+        self._write("accepted", {**_of_table(facts), **fields}, durable=True)
+        self.lift_quarantine(facts, reason)
 
     def settled(self, intent: Intent, fate: Fate, version: int | None) -> None:
         """Record in the old run and in this one how an open intent of an earlier run ended.

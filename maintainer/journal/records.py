@@ -120,6 +120,8 @@ def _fold(memory: _Memory, event: Event) -> None:
     elif kind == "quarantined":
         if at_ms >= memory.quarantined_at_ms:
             memory.quarantined, memory.quarantined_at_ms = str(event.get("reason")), at_ms
+    elif kind == "accepted":
+        memory.unproven.difference_update(one for one in event.get("versions") or () if isinstance(one, int))
     elif kind == "quarantine_lifted":
         memory.lifted_at_ms = max(memory.lifted_at_ms, at_ms)
 

@@ -78,6 +78,14 @@ class RunFolder:
         """
         self._write("results.json", document)
 
+    def write_document(self, name: str, document: Mapping[str, Any]) -> None:
+        """Keep another document of the run, such as ``verification.json``.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write(name, document)
+
     def write_assertions(self, name: str, document: Mapping[str, Any]) -> Path:
         """Keep the result of one validation under ``assertions/``.
 

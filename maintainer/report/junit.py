@@ -29,7 +29,7 @@ _ELEMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """One ``testcase``; ``element`` is None or one of failure, error, skipped."""
 
     name: str
@@ -50,31 +50,44 @@ class _Case:
         return [head + ">", inner, "    </testcase>"]
 
 
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One ``testsuite``: a table."""
+
+    name: str
+    seconds: float
+    cases: list[Case]
+
+
 def render_junit(outcome: RunOutcome, name: str = "maintainer apply") -> str:
     """Return a run as a JUnit XML document, ending in a newline."""
-    suites = [(table, _cases(table)) for table in outcome.tables]
-    everything = [case for _, cases in suites for case in cases]
+    suites = [
+        Suite(table.ref.identifier, sum(step.duration_seconds for step in table.steps), _cases(table))
+        for table in outcome.tables
+    ]
+    return render_suites(name, outcome.started_at_ms, outcome.duration_seconds, suites)
+
+
+def render_suites(name: str, started_at_ms: int, seconds: float, suites: list[Suite]) -> str:
+    """Return suites as a JUnit XML document, ending in a newline."""
+    everything = [case for suite in suites for case in suite.cases]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    stamp = iso_utc(outcome.started_at_ms).removesuffix("Z")
-    lines.append(
-        f'<testsuites name={_attribute(name)} {_counts(everything)} time="{outcome.duration_seconds:.3f}" '
-        f'timestamp="{stamp}">'
-    )
-    for table, cases in suites:
-        suite = table.ref.identifier
-        seconds = sum(step.duration_seconds for step in table.steps)
+    stamp = iso_utc(started_at_ms).removesuffix("Z")
+    lines.append(f'<testsuites name={_attribute(name)} {_counts(everything)} time="{seconds:.3f}" timestamp="{stamp}">')
+    for suite in suites:
         lines.append(
-            f'  <testsuite name={_attribute(suite)} {_counts(cases)} time="{seconds:.3f}" timestamp="{stamp}">'
+            f'  <testsuite name={_attribute(suite.name)} {_counts(suite.cases)} time="{suite.seconds:.3f}" '
+            f'timestamp="{stamp}">'
         )
-        for case in cases:
-            lines += case.xml(suite)
+        for case in suite.cases:
+            lines += case.xml(suite.name)
         lines.append("  </testsuite>")
     lines.append("</testsuites>")
     return "\n".join(lines) + "\n"
 
 
-def _cases(table: TableOutcome) -> list[_Case]:
-    cases: list[_Case] = []
+def _cases(table: TableOutcome) -> list[Case]:
+    cases: list[Case] = []
     for step in table.steps:
         cases.append(_step_case(step))
         cases += [_assertion_case(step, assertion) for assertion in step.assertions]
@@ -83,37 +96,37 @@ def _cases(table: TableOutcome) -> list[_Case]:
     return cases
 
 
-def _table_case(table: TableOutcome) -> _Case:
+def _table_case(table: TableOutcome) -> Case:
     """The case of a table that came to no step, or failed apart from its steps."""
     problem = table.problem
     what = f"{problem.code}: {problem.what}" if problem else table.status.value
     body = _problem_body(problem)
     match table.status:
         case TableStatus.UP_TO_DATE | TableStatus.DONE:
-            return _Case("plan", 0.0)
+            return Case("plan", 0.0)
         case TableStatus.NOT_REACHED | TableStatus.YIELDED:
-            return _Case("plan", 0.0, "skipped", what, body)
+            return Case("plan", 0.0, "skipped", what, body)
         case TableStatus.VERIFY_FAILED:
-            return _Case("plan", 0.0, "failure", what, body)
+            return Case("plan", 0.0, "failure", what, body)
         case _:
-            return _Case("plan", 0.0, "error", what, body)
+            return Case("plan", 0.0, "error", what, body)
 
 
-def _step_case(step: StepOutcome) -> _Case:
+def _step_case(step: StepOutcome) -> Case:
     element = _ELEMENT[step.status]
     done = figures(step)
     if element is None:
-        return _Case(step_word(step.kind), step.duration_seconds, body=done or (step.note or ""))
+        return Case(step_word(step.kind), step.duration_seconds, body=done or (step.note or ""))
     body = "\n".join(part for part in (done, _problem_body(step.error)) if part)
-    return _Case(step_word(step.kind), step.duration_seconds, element, message(step), body)
+    return Case(step_word(step.kind), step.duration_seconds, element, message(step), body)
 
 
-def _assertion_case(step: StepOutcome, assertion: Assertion) -> _Case:
+def _assertion_case(step: StepOutcome, assertion: Assertion) -> Case:
     version = "" if assertion.version is None else f" v{assertion.version}"
     column = f"({assertion.column})" if assertion.column else ""
     name = f"{step_word(step.kind)}{version}: {assertion.expectation}{column}"
     element = {"pass": None, "fail": "failure"}.get(assertion.outcome, "error")
-    return _Case(name, 0.0, element, "" if element is None else assertion_text(assertion))
+    return Case(name, 0.0, element, "" if element is None else assertion_text(assertion))
 
 
 def _problem_body(problem: Problem | None) -> str:
@@ -125,7 +138,7 @@ def _problem_body(problem: Problem | None) -> str:
     return "\n".join(lines)
 
 
-def _counts(cases: list[_Case]) -> str:
+def _counts(cases: list[Case]) -> str:
     numbers = {element: sum(case.element == element for case in cases) for element in ("failure", "error", "skipped")}
     return (
         f'tests="{len(cases)}" failures="{numbers["failure"]}" errors="{numbers["error"]}" '

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.live_files import LiveFiles
 from maintainer.delta.proof import prove_removes, prove_rewrite
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings
 from maintainer.delta.session import SessionLease
@@ -49,7 +48,7 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, path: 
     shape.build(spark, path, SEED)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
-    job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFiles(engine.jvm))
+    job = RewriteJob(engine.jvm, facts, step, batch, "forged")
     job.open()
     job.write()
     assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)

@@ -129,7 +129,20 @@ def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
     assert runs.record().quarantined is None
 
 
-def test_quarantine_is_lifted_by_hand_as_the_page_of_codes_says(runs: Runs) -> None:
+def test_what_a_person_accepts_counts_as_proven(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 4, verified="fail")
+    runs.landed(journal, 5, verified=None)
+    journal.quarantine(FACTS, "V503: rows differ")
+    runs.end(journal)
+    assert runs.record().unproven_versions == (4, 5)
+    later = runs.start()
+    later.accept(FACTS, [4], reason="looked at it with the team", by="somebody")
+    runs.end(later)
+    assert (runs.record().quarantined, runs.record().unproven_versions) == (None, (5,))
+
+
+def test_quarantine_that_was_lifted_by_hand_in_the_index_stays_lifted(runs: Runs) -> None:
     journal = runs.start()
     journal.quarantine(FACTS, "V501: rows differ")
     runs.end(journal)
