@@ -19,7 +19,7 @@ PYTEST := $(BIN)/python -m pytest
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark bench format clean check-python check-java
+.PHONY: help demo test long lint unit spark bench docs format clean check-python check-java
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,10 @@ spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 
 bench: check-java $(STAMPS)/dev ## measure `apply` beside a plain loop of OPTIMIZE and VACUUM (up to 20 minutes)
 	$(BIN)/python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md
+
+docs: $(STAMPS)/docs ## build the documentation as a site into site/, with every link checked
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 format: $(STAMPS)/dev ## let ruff format and sort
 	$(BIN)/ruff check --fix .
@@ -86,3 +90,7 @@ $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
 	@echo "installing maintainer with everything that its tests need into $(VENV) (a minute or two, once)"
 	$(BIN)/python -m pip install --quiet --editable '.[spark,demo]' --group dev
 	@touch $@ $(STAMPS)/demo
+
+$(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@

@@ -15,6 +15,7 @@ from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import selection_options
 from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.report.status_prometheus import status_prometheus
 from maintainer.report.status_text import render_status, status_json
 from maintainer.report.style import Style
 
@@ -24,7 +25,7 @@ MAX_PAST_STEPS = 10_000
 @click.command("status")
 @selection_options
 @engine_options
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json", "prometheus"]), default="text", show_default=True)
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(
@@ -60,6 +61,8 @@ def command(
     rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)
     if output == "json":
         click.echo(status_json(rows, at_ms), nl=False)
+    elif output == "prometheus":
+        click.echo(status_prometheus(rows, at_ms), nl=False)
     else:
         click.echo(render_status(rows, at_ms, Style(context.color), tz=local_zone()), nl=False)
     for line in unread:
