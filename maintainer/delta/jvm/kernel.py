@@ -17,6 +17,7 @@ REQUIRED: tuple[Required, ...] = (
     ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),
     ("stats.StatisticsCollection$", "getIndexedColumns", 4),
     ("actions.Metadata", "dataSchema", 0),
+    ("NoMapping$", "name", 0),
 )
 """What this module calls of Delta's private surface; Kernel's own classes come with the same release."""
 

@@ -20,6 +20,8 @@ MODULES = sorted(path.name for path in FOLDER.glob("*.py"))
 
 PUBLIC = {
     # Java and Hadoop.
+    "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
+    "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "java": {"ArrayList", "add", "URI", "Path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Scala.
@@ -32,11 +34,20 @@ PUBLIC = {
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
     },
     # Jackson, below Delta's own mapper.
-    "jackson": {"writeValueAsString"},
+    "jackson": {"writeValueAsString", "writeValueAsBytes"},
+    # Hadoop's and Spark's own paths and configuration.
+    "hadoop": {"getParent", "makeQualified", "newHadoopConf"},
+    # Delta Kernel: an interface of its own, in a JAR of the same release.
+    "kernel": {
+        "loadSnapshot", "atVersion", "build", "create", "close", "getDomainMetadata", "getMetadata", "getProtocol",
+        "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
+    },
     # Delta's public version.
     "delta": {"VERSION"},
     # Python.
-    "python": {"loads", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join"},
+    "python": {
+        "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
+    },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
 OURS = {name for one in DeltaJvm.__mro__ for name in vars(one)}
