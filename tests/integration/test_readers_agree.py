@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+APART = ("a b", "", None, "p%20q", "x/y", "k=v", "h#i:j", "naïve 🎉")
+
 
 @pytest.fixture(scope="module")
 def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
@@ -53,6 +55,34 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
     return by_spark
 
 
+def values_sql(values: tuple[str | None, ...]) -> str:
+    return ", ".join("(NULL)" if one is None else "('" + one.replace("'", "''") + "')" for one in values)
+
+
+def make_partitioned(spark: SparkSession, path: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, p STRING, d DATE) USING delta PARTITIONED BY (p, d)")
+    spark.sql(
+        f"INSERT INTO delta.`{path}` SELECT 1, col1, DATE'2026-01-02' FROM VALUES {values_sql(APART)} "
+        "UNION ALL SELECT 2, 'x', NULL"
+    )
+
+
+def make_mapped(spark: SparkSession, path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, day STRING, gone INT, s STRUCT<a: INT, b: STRING>) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.columnMapping.mode'='name', "
+        "'delta.enableDeletionVectors'='true', 'delta.enableRowTracking'='true')"
+    )
+    for number in (1, 2):
+        spark.sql(
+            f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), if(id < 5, 'l', NULL), 1, named_struct('a', "
+            f"{number}, 'b', 'x') FROM range(10)"
+        )
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN day TO `the day`")
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN gone")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (1, 7)")
+
+
 def make_everything_v2(spark: SparkSession, path: Path) -> None:
     spark.sql(
         f"CREATE TABLE delta.`{path}` (id BIGINT, v VARIANT, n TIMESTAMP_NTZ) USING delta TBLPROPERTIES ("
@@ -62,6 +92,26 @@ def make_everything_v2(spark: SparkSession, path: Path) -> None:
     for number in range(3):
         spark.sql(f"INSERT INTO delta.`{path}` SELECT id, parse_json('[{number}]'), NULL FROM range(0, 20, 1, 2)")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+
+
+def make_clustered(spark: SparkSession, path: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT>) USING delta CLUSTER BY (a, s.b)")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), named_struct('b', 1) FROM range(5)")
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+
+
+def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    make_partitioned(spark, lake / "partitioned")
+    facts = agreed(engine.jvm, lake / "partitioned")
+    assert len(facts.files) == len(APART)  # an empty text is stored as null; one more has no date
+    assert {one.partition_values[0][1] for one in facts.files} == {*APART, "x"} - {""}
+    make_mapped(spark, lake / "mapped")
+    facts = agreed(engine.jvm, lake / "mapped")
+    assert facts.columns_with_stats == ("id", "s.a", "s.b")
+    assert sum(one.deleted_records for one in facts.files) == 4
+    make_clustered(spark, lake / "clustered")
+    assert agreed(engine.jvm, lake / "clustered").clustering_columns == ("a", "s.b")
 
 
 def test_every_form_of_checkpoint(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
@@ -88,6 +138,59 @@ def test_every_form_of_checkpoint(spark: SparkSession, engine: DeltaTableEngine,
         spark.conf.unset("spark.databricks.delta.checkpoint.partSize")
     assert list((classic / "_delta_log").glob("*.checkpoint.*.*.parquet"))
     agreed(engine.jvm, classic)
+
+
+def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    """Log compaction, tags, files without or with odd statistics, a table without columns, a shallow clone."""
+    path = lake / "odd"
+    for _ in range(3):
+        spark.range(4).write.format("delta").mode("append").save(str(path))
+    log = path / "_delta_log"
+    lines = [line for number in range(3) for line in (log / f"{number:020d}.json").read_text().splitlines()]
+    kept = [line for line in lines if not line.startswith('{"commitInfo"')]
+    (log / f"{0:020d}.{2:020d}.compacted.json").write_text("\n".join(kept) + "\n")
+    agreed(engine.jvm, path)
+    add = next(json.loads(line)["add"] for line in lines if line.startswith('{"add"'))
+    odd = [
+        {**add, "path": "no-stats.parquet", "stats": None},
+        {**add, "path": "few-stats.parquet", "stats": '{"nullCount":{"id":0}}'},
+        {
+            **add,
+            "path": "spaced.parquet",
+            "stats": '{ "minValues" : {}, "numRecords" : 17 }',
+            "tags": {"T": "1", "Ü": "ä"},
+        },
+        {**add, "path": "a%20b/%25%E2%80%A8.parquet", "tags": {"k": 'quo"te\n'}},
+    ]
+    (log / f"{3:020d}.json").write_text("".join(json.dumps({"add": one}) + "\n" for one in odd))
+    facts = agreed(engine.jvm, path)
+    records = {one.path: one.physical_records for one in facts.files}
+    assert [records[one["path"]] for one in odd[:3]] == [None, None, 17]
+    spark.sql(f"CREATE TABLE delta.`{lake}/bare` USING delta")
+    assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
+
+
+def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "stats"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT, c: STRING>, `d.e` INT, m MAP<INT, INT>) USING delta "
+        "TBLPROPERTIES ('delta.dataSkippingNumIndexedCols'='2')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, named_struct('b', 2, 'c', 'x'), 3, map(1, 1))")
+    assert agreed(engine.jvm, path).columns_with_stats == ("a", "s.b")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns'='`d.e`, s.c')")
+    assert agreed(engine.jvm, path).columns_with_stats == ("s.c", "`d.e`")
+    spark.sql(f"CREATE TABLE delta.`{lake}/clone` SHALLOW CLONE delta.`{path}`")
+    assert agreed(engine.jvm, lake / "clone").files[0].path.startswith("file:/")
+    # Only Spark's reader puts statistics together from the columns of a checkpoint.
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsJson'='false', "
+        "'delta.checkpoint.writeStatsAsStruct'='true', 'delta.checkpointInterval'='1')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, NULL, 3, NULL)")
+    facts = agreed(engine.jvm, path, kernel=False)
+    assert engine.reader.facts(facts.ref) == facts
+    assert [one.physical_records for one in facts.files] == [1, 1]
 
 
 def test_an_unchanged_table_is_not_read_again(
