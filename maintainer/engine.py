@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
-from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, VacuumReceipt
+from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import RemovedFile, TableFacts, TableRef
+from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CommitVerification
 
 BeforeCommit = Callable[[int, "Proof | None"], None]
@@ -22,6 +24,29 @@ BeforeCommit = Callable[[int, "Proof | None"], None]
 
 An exception from it aborts the commit; what was written is removed.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumQuestion:
+    """What is asked of a table's storage before a deletion is planned.
+
+    Files removed before ``removed_before_ms`` are looked for. With ``untracked_before_ms`` the folder is listed, and
+    files that the log never knew and that did not change since are named, too. ``tables`` are all tables of the
+    project: what their logs refer to by absolute path is kept. ``now_ms`` decides which trash is past its time.
+    """
+
+    removed_before_ms: int
+    now_ms: int
+    untracked_before_ms: int | None = None
+    tables: tuple[TableRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionGuard:
+    """What a deletion asks while it runs: whose references to look up again, and whether to stop between two chunks."""
+
+    tables: tuple[TableRef, ...] = ()
+    stop_reason: Callable[[], str | None] = lambda: None
 
 
 class TableReader(Protocol):
@@ -36,11 +61,26 @@ class TableReader(Protocol):
         """
         ...
 
-    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
-        """Files that the log removed before the time given and that still lie on storage, oldest first.
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+    ) -> VacuumHistory:
+        """What the log says about how long files must be kept.
+
+        Args:
+            facts: The table.
+            checkpoints: (consumer, folder) of streaming readers whose position is read. A checkpoint that cannot be
+                relied on gives a position with a ``problem``, never an error.
+            removed_before_ms: The least that is kept. Where no commit is older, nothing can be deleted and the log is
+                not read.
+        """
+        ...
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """The facts with ``removed_files`` and ``storage``: what may be deleted and still lies on storage.
 
         Never includes a file or deletion vector that the version in ``facts`` or any version that was
-        current at or after ``removed_before_ms`` refers to.
+        current at or after ``removed_before_ms`` refers to; nothing that another table's log refers to; nothing
+        behind a symlink or in a table that lies inside this one's folder.
         """
         ...
 
@@ -81,9 +121,22 @@ class TableWriter(Protocol):
         ...
 
     def vacuum(
-        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),
     ) -> VacuumReceipt:
-        """Delete exactly the step's files, after a last look at the head of the log."""
+        """Delete exactly the step's files, after a last look at the head of the log; see ``VacuumReceipt``."""
+        ...
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Bring back what a run moved into the trash; nothing that lies there now is overwritten.
+
+        Raises:
+            TableError: T430, there is nothing of that run in the trash.
+        """
         ...
 
 

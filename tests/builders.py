@@ -133,10 +133,22 @@ def make_vacuum(
     allow_short_retention: bool = False,
     every_seconds: int = 0,
     delete_untracked: bool = False,
+    mode: VacuumMode = VacuumMode.AUTO,
+    untracked_every_seconds: int = 0,
+    allow_large_delete: bool = True,
+    trash_seconds: int = 0,
 ) -> VacuumPolicy:
-    """A vacuum of seven days, always due."""
+    """A vacuum of seven days, always due, that may delete however much."""
     return VacuumPolicy(
-        retention_seconds, allow_short_retention, every_seconds, VacuumMode.AUTO, delete_untracked, 30 * DAY_SECONDS
+        retention_seconds,
+        allow_short_retention,
+        every_seconds,
+        mode,
+        delete_untracked,
+        30 * DAY_SECONDS,
+        untracked_every_seconds,
+        allow_large_delete,
+        trash_seconds,
     )
 
 
@@ -147,6 +159,7 @@ def make_policy(
     lines: Mapping[str, int] | None = None,
     max_bytes: int | None = None,
     max_files: int | None = None,
+    max_deletes: int | None = None,
     digest: str = "sha256:aa",
     **others: Any,
 ) -> ResolvedPolicy:
@@ -157,7 +170,7 @@ def make_policy(
         digest=digest,
         optimize=optimize or make_optimize(),
         verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
-        limits=LimitsPolicy(max_bytes, max_files, 3 * 3600),
+        limits=LimitsPolicy(max_bytes, max_files, 3 * 3600, max_deletes),
         origins={key: Origin("orders.yml", line) for key, line in (lines or {}).items()},
         **others,
     )

@@ -7,19 +7,25 @@ it can read the table, by a second engine.
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maintainer.engine import VacuumQuestion
 from maintainer.model.outcome import CommitStamp, Proof
 from maintainer.model.steps import Batch, Bin, CompactStep, ZOrderStep
-from maintainer.model.table import DataFile, TableFacts
+from maintainer.model.table import DataFile, RemovedFile, TableFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from maintainer.delta.table_engine import DeltaTableEngine
+
 GIB = 1 << 30
+DAY_MS = 86_400_000
 
 
 def no_intent(read_version: int, proof: Proof | None) -> None:
@@ -51,6 +57,37 @@ def zorder(facts: TableFacts, *columns: str, max_file_size_bytes: int = GIB) -> 
     """A step that Z-orders every partition in one batch."""
     batch = Batch(bins_by_partition(facts.files))
     return ZOrderStep((batch,), columns, max_file_size_bytes, 2, ()), batch
+
+
+def age(path: Path, days: int) -> None:
+    """Move everything that a table's log says, and its files' times, into the past; Delta must forget its logs then."""
+    for log in sorted((path / "_delta_log").glob("*.json")):
+        lines = []
+        for line in log.read_text().splitlines():
+            action = json.loads(line)
+            (body,) = action.values()
+            for key in ("timestamp", "deletionTimestamp", "modificationTime"):
+                if key in body:
+                    body[key] -= days * DAY_MS
+            lines.append(json.dumps(action))
+        log.write_text("\n".join(lines) + "\n")
+    for one in path.rglob("*"):
+        if one.name.endswith(".crc"):
+            one.unlink()
+        elif one.is_file():
+            moment = one.stat().st_mtime - days * DAY_MS / 1000
+            os.utime(one, (moment, moment))
+
+
+def removed_files(
+    engine: DeltaTableEngine, facts: TableFacts, *, before_ms: int | None = None
+) -> tuple[RemovedFile, ...]:
+    """What a deletion may take of the files removed before a moment (now, if none is given)."""
+    moment = int(time.time() * 1000) + 1
+    question = VacuumQuestion(moment if before_ms is None else before_ms, moment)
+    found = engine.reader.vacuum_look(facts, question).removed_files
+    assert found is not None
+    return found
 
 
 def spark_rows(spark: SparkSession, path: Path | str, version: int | None = None, *extra: str) -> Counter[str]:

@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maintainer.engine import BeforeCommit, TableEngine
+from maintainer.engine import BeforeCommit, DeletionGuard, TableEngine, VacuumQuestion
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
 from maintainer.model.optimize_metrics import FileSizeMetrics
-from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, VacuumReceipt
+from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.table import DataFile, RemovedFile, TableFacts, TableRef
+from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.columns import schema_digest
 from maintainer.verification.audit import audit
 from maintainer.verification.result import Document, Verdict, Verification
@@ -211,8 +212,16 @@ class FakeWorker:
         self.lake.reach("facts", Station(self.lake, table))
         return table.facts()
 
-    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+    ) -> VacuumHistory:
+        raise AssertionError("execution never asks how long to keep files: the plan says it")
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         raise AssertionError("execution never asks for candidates of deletion: the plan names them")
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        raise AssertionError("a run never brings files back")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         table = self._table(facts.ref)
@@ -273,7 +282,12 @@ class FakeWorker:
         )  # fmt: skip
 
     def vacuum(
-        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         table = self._table(facts.ref)
         before_delete(facts.version, None)
@@ -281,9 +295,18 @@ class FakeWorker:
         planned = {file.path for file in step.files}
         if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
             raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
-        gone = [file for file in step.files if file.path in table.storage]
-        table.storage -= {file.path for file in gone}
-        return VacuumReceipt(len(gone), sum(file.size_bytes for file in gone), (), facts.version, facts.version)
+        gone: list[RemovedFile] = []
+        stopped = None
+        for file in step.files:
+            stopped = guard.stop_reason()
+            if stopped is not None:
+                break
+            if file.path in table.storage:
+                table.storage.discard(file.path)
+                gone.append(file)
+                self.lake.reach("deleted", Station(self.lake, table, stamp))
+        size = sum(file.size_bytes for file in gone)
+        return VacuumReceipt(len(gone), size, (), facts.version, facts.version, stopped=stopped)
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         return self._table(facts.ref).versions[version]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer import __version__
+from maintainer.app.make_plan import known_tables
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
@@ -155,6 +156,7 @@ def apply_plan(
         on_event=request.on_event,
         ledger=ledger,
         on_problem=request.on_problem,
+        known_tables=known_tables(project),
     )
 
 

@@ -15,12 +15,12 @@ from zoneinfo import ZoneInfo
 
 from maintainer import __version__
 from maintainer.app.project import Project
-from maintainer.engine import Engine, TableReader
+from maintainer.engine import Engine, TableReader, VacuumQuestion
 from maintainer.errors import MaintainerError
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.plan import Plan, Problem, TablePlan
-from maintainer.model.table import TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, assemble, horizon_to_read, plan_table, problem_plan
+from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan, storage_question
 from maintainer.policy.identity import same_locations
 from maintainer.policy.resolved import ResolvedPolicy
 
@@ -63,7 +63,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
     records = table_records(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
-    tables = _Tables(request, records, today)
+    tables = _Tables(request, records, today, known_tables(project, request.policies))
     tables.plan_all(engine)
     return assemble(
         each_table_once(tables.plans),
@@ -76,6 +76,11 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     )
 
 
+def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
+    """All tables of the project and those of the policies given: whoever's log may refer to files of another."""
+    return tuple(sorted({policy.table for policy in (*project.policies, *policies)}))
+
+
 def read_for_planning(
     reader: TableReader,
     policy: ResolvedPolicy,
@@ -84,6 +89,7 @@ def read_for_planning(
     now_ms: int,
     today: date,
     options: PlanOptions,
+    tables: tuple[TableRef, ...] = (),
 ) -> tuple[TableFacts, TableRecord]:
     """Read the facts of one table, with its removed files where a vacuum may be due.
 
@@ -92,18 +98,31 @@ def read_for_planning(
     """
     facts = reader.facts(policy.table)
     record = records.get(record_key(facts.table_id, facts.location), TableRecord())
-    horizon = horizon_to_read(policy, facts, record, now_ms, today, options)
-    if horizon is not None:
-        removed = reader.removed_files(facts, removed_before_ms=horizon.removed_before_ms)
-        facts = replace(facts, removed_files=removed)
+    least = storage_question(policy, facts, record, now_ms, today, options)
+    if least is None:
+        return facts, record
+    checkpoints = tuple((one.name, one.checkpoint) for one in policy.consumers if one.checkpoint is not None)
+    history = reader.vacuum_history(facts, checkpoints, removed_before_ms=least.horizon.removed_before_ms)
+    facts = replace(facts, history=history)
+    asked = storage_question(policy, facts, record, now_ms, today, options)
+    if asked is not None:
+        question = VacuumQuestion(asked.horizon.removed_before_ms, now_ms, asked.untracked_before_ms, tables)
+        facts = reader.vacuum_look(facts, question)
     return facts, record
 
 
 class _Tables:
     """The policies still to be planned, shared by the workers, and the plans made so far."""
 
-    def __init__(self, request: PlanRequest, records: Mapping[str, TableRecord], today: date) -> None:
+    def __init__(
+        self,
+        request: PlanRequest,
+        records: Mapping[str, TableRecord],
+        today: date,
+        known: tuple[TableRef, ...],
+    ) -> None:
         self._request = request
+        self._known = known
         self._records = records
         self._today = today
         self._waiting: queue.SimpleQueue[ResolvedPolicy] = queue.SimpleQueue()
@@ -143,8 +162,9 @@ class _Tables:
         facts, record = None, TableRecord()
         try:
             facts, record = read_for_planning(
-                reader, policy, self._records, now_ms=request.now_ms, today=self._today, options=request.options
-            )
+                reader, policy, self._records, now_ms=request.now_ms, today=self._today, options=request.options,
+                tables=self._known,
+            )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
         except MaintainerError as error:
             plan = problem_plan(policy, error)

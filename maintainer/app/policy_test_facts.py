@@ -77,6 +77,7 @@ def _removed_files(given: Mapping[str, Any], now_ms: int) -> Iterator[RemovedFil
                 size_bytes=parse_size(files["size"]),
                 removed_at_ms=_ago(files["age"], now_ms),
                 removed_in_version=1,
+                replaced=True,
             )
 
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
     "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
     "verify": ("maintainer.cli.verify", "Prove a commit after the fact, whoever made it."),
+    "undelete": ("maintainer.cli.undelete", "Bring back what a vacuum moved into the trash."),
     "status": ("maintainer.cli.status", "Show the state of each table."),
     "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),

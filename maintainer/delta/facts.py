@@ -6,22 +6,29 @@ Delta Kernel reads them from the log without a Spark job; what it does not read,
 from __future__ import annotations
 
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
+from maintainer.delta.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.kernel_reader import KernelReader
+from maintainer.delta.log_replay import LogReplay
 from maintainer.delta.log_storage import LogStorage
-from maintainer.delta.removed_files import find_removed_files
+from maintainer.delta.references import References
 from maintainer.delta.spark_reader import SparkReader
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.vacuum_look import history, look, now_ms
+from maintainer.engine import VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import RemovedFile, TableFacts, TableRef
+from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.vacuum import VacuumHistory
 
 
 class DeltaTableReader:
     """Implements ``TableReader`` on a Spark session."""
 
-    def __init__(self, jvm: DeltaJvm) -> None:
+    def __init__(self, jvm: DeltaJvm, references: References | None = None) -> None:
         self._jvm = jvm
+        self.references = references or References()
+        self._replayed: tuple[str, LogReplay] | None = None
         self._kernel = KernelReader(jvm)
         self._spark = SparkReader(jvm)
 
@@ -34,14 +41,50 @@ class DeltaTableReader:
         except Exception as error:
             raise as_table_error(error, ref.identifier) from error
 
-    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
-        """Files whose removal is older than the time given and that are still on storage, oldest first."""
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+    ) -> VacuumHistory:
+        """What the log says about how long files must be kept; see ``TableReader.vacuum_history``."""
         self._jvm.activate()
         try:
             storage = self._storage(facts)
-            return find_removed_files(storage, facts, removed_before_ms=removed_before_ms)
+            log, found = history(
+                storage, facts, checkpoints, self._jvm_files, removed_before_ms=removed_before_ms, now_ms=now_ms()
+            )
+            self._replayed = None if log is None else (facts.location, log)
+            return found
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """What may be deleted and still lies on storage; see ``TableReader.vacuum_look``."""
+        self._jvm.activate()
+        try:
+            storage = self._storage(facts)
+            known = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
+            return look(storage, facts, question, self.references, self, known)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
+        """See ``references.Locator``: without a snapshot, for it is asked of every table of the project."""
+        if ref.is_path:
+            return self._jvm_files(ref.location)
+        found = self._jvm.catalog_location(ref.identifier)
+        if found is None or found[2] == "VIEW":
+            raise TableError(
+                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
+            )
+        return self._files_at(self._jvm.path(found[0]))
+
+    def _jvm_files(self, text: str) -> tuple[FileStore, str]:
+        """The store of a path as people write it, and its URI."""
+        return self._files_at(self._jvm.hadoop_path(text))
+
+    def _files_at(self, path: JavaObject) -> tuple[FileStore, str]:
+        conf = self._jvm.spark.sparkContext._jsc.hadoopConfiguration()
+        qualified = path.getFileSystem(conf).makeQualified(path)
+        return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""

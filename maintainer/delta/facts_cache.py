@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from maintainer.delta.storage import StoredFile
+from maintainer.delta.file_store import StoredFile
 from maintainer.model.table import TableFacts
 
 MAX_FILES = 200_000

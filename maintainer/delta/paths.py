@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from maintainer.delta.storage import java_quote, one_spelling
+from maintainer.delta.file_store import java_quote, one_spelling
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 

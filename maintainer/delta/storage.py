@@ -6,66 +6,33 @@ Calls cross to the JVM at about 0.1 ms each, so what loops is cut down on the JV
 from __future__ import annotations
 
 import json
-import os
 import re
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.error_classes import describe
+from maintainer.delta.file_store import PLAIN, LocalFiles, StoredFile, files_of, java_quote, local_path, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
-
-
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-_UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=/@")
-
-
-def java_quote(path: str) -> str:
-    """Percent-encode a path as ``java.net.URI`` does, so that URIs made here equal those that Hadoop lists.
-
-    Done here and not in the JVM because it loops over all files of a table.
-    """
-    return "".join(
-        one
-        if one in _UNQUOTED or (ord(one) > 127 and unicodedata.category(one)[0] != "Z" and ord(one) > 0x9F)
-        else "".join(f"%{byte:02X}" for byte in one.encode())
-        for one in path
-    )
-
-
-def one_spelling(uri: str) -> str:
-    """Hadoop says ``file:/x`` in one place and ``file:///x`` in another: the first is ours."""
-    return "file:/" + uri[8:] if uri.startswith("file:///") else uri
-
-
-def local_path(uri: str) -> str:
-    """The path on this machine behind a ``file:`` URI."""
-    return unquote(uri.removeprefix("file:"))
+_BRIEF_ADD = re.compile(
+    r'^\{"add":\{"path":("(?:[^"\\]|\\.)*"),"partitionValues":.*?,"modificationTime":(\d+),"dataChange":'
+    r"(?:(?!deletionVector).)*$"
+)
+"""An add as Delta writes it, without a deletion vector: most of a log, and read without its statistics."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One published commit file of a table's log."""
+    """One published commit file of a table's log. ``handle`` is Hadoop's, None where the disk is read directly."""
 
     version: int
     modification_time_ms: int
-    handle: JavaObject
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """One file or directory on storage."""
-
     uri: str
-    size_bytes: int
-    modification_time_ms: int
-    is_dir: bool
-    is_symlink: bool
+    handle: JavaObject | None = None
 
 
 class TableStorage:
@@ -82,6 +49,8 @@ class TableStorage:
         )
         self._root = self._fs.makeQualified(folder.root)
         self._root_uri = one_spelling(str(self._root.toUri().toString())).rstrip("/")
+        self._log_uri = one_spelling(str(self._fs.makeQualified(folder.log_path).toUri().toString()))
+        self.files = files_of(jvm, self._root, self._conf)
         self._vectors: dict[tuple[str, str], str] = {}
 
     @property
@@ -92,7 +61,8 @@ class TableStorage:
     def uri(self, relative: str) -> str:
         """The qualified URI of a path as the log writes it (percent-encoded; relative to the root or absolute)."""
         if not _ABSOLUTE.match(relative):
-            return f"{self.root_uri}/{java_quote(unquote(relative))}"
+            plain = relative if PLAIN.fullmatch(relative) else java_quote(unquote(relative))
+            return f"{self._root_uri}/{plain}"
         return one_spelling(str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString()))
 
     def commit_uri(self, version: int) -> str:
@@ -106,43 +76,20 @@ class TableStorage:
 
     def status(self, uri: str) -> StoredFile | None:
         """One file's status, symlinks not followed; None if it is not there."""
-        try:
-            found = self._fs.getFileLinkStatus(self._jvm.path(uri))
-        except Exception as error:
-            if any(one.type_name in {"FileNotFoundException", "NoSuchFileException"} for one in describe(error)):
-                return None
-            raise
-        return self._stored(found)
+        return self.files.status(uri)
 
     def children(self, uri: str) -> dict[str, StoredFile]:
         """The direct children of a directory by URI; empty if there is no such directory."""
-        try:
-            children = self._fs.listStatus(self._jvm.path(uri))
-        except Exception as error:
-            if any(one.type_name in {"FileNotFoundException", "NoSuchFileException"} for one in describe(error)):
-                return {}
-            raise
-        stored = (self._stored(child) for child in children)
-        return {one.uri: one for one in stored}
-
-    @staticmethod
-    def _stored(status: JavaObject) -> StoredFile:
-        uri = one_spelling(str(status.getPath().toUri().toString()))
-        return StoredFile(
-            uri=uri,
-            size_bytes=int(status.getLen()),
-            modification_time_ms=int(status.getModificationTime()),
-            is_dir=bool(status.isDirectory()),
-            # Hadoop's local file system follows links even where it is asked not to.
-            is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
-        )
+        return self.files.children(uri)
 
     def delete(self, uri: str) -> bool:
         """Delete one file, never a directory with something in it; False if it was not there."""
-        return bool(self._fs.delete(self._jvm.path(uri), False))
+        return self.files.delete(uri)
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order."""
+        if isinstance(self.files, LocalFiles):
+            return self._local_commits(after_version)
         prefix = self._jvm.child(self._log_path, f"{after_version + 1:020d}.json")
         listing = self._store.listFrom(prefix, self._conf)
         found = []
@@ -150,28 +97,49 @@ class TableStorage:
             status = listing.next()
             match = _COMMIT_NAME.match(str(status.getPath().getName()))
             if match:
-                found.append(LogEntry(int(match.group(1)), int(status.getModificationTime()), status))
+                uri = f"{self._log_uri}/{match.group(0)}"
+                found.append(LogEntry(int(match.group(1)), int(status.getModificationTime()), uri, status))
         return found
+
+    def _local_commits(self, after_version: int) -> list[LogEntry]:
+        found = []
+        for uri, one in self.files.children(self._log_uri).items():
+            match = _COMMIT_NAME.match(one.name)
+            if match and int(match.group(1)) > after_version:
+                found.append(LogEntry(int(match.group(1)), one.modification_time_ms, uri))
+        return sorted(found, key=lambda entry: entry.version)
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
+        if entry.handle is None:
+            with open(local_path(entry.uri), encoding="utf-8") as file:
+                return _info_in(file)
         lines = self._store.readAsIterator(entry.handle, self._conf)
         try:
-            while lines.hasNext():
-                line = str(lines.next())
-                if '"commitInfo"' in line[:40]:
-                    found: dict[str, Any] = json.loads(line)["commitInfo"]
-                    return found
-            return {}
+            return _info_in(_each(lines))
         finally:
             lines.close()
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions as dicts; adds, which are most of the text, only if asked for."""
-        text: Any = self._jvm.text_of(self._store.read(entry.handle, self._conf))
-        for line in self._jvm.across(text).split("\n"):
+        for line in self._text(entry).split("\n"):
             if line.strip() and (with_adds or not line.startswith(_DATA_ACTIONS)):
                 yield json.loads(line)
+
+    def brief_actions(self, entry: LogEntry) -> Iterator[dict[str, Any]]:
+        """The commit's actions as dicts; of adds at least path, modification time and deletion vector."""
+        for line in self._text(entry).split("\n"):
+            match = _BRIEF_ADD.match(line)
+            if match:
+                yield {"add": {"path": json.loads(match[1]), "modificationTime": int(match[2])}}
+            elif line.strip():
+                yield json.loads(line)
+
+    def _text(self, entry: LogEntry) -> str:
+        """A commit's text."""
+        if entry.handle is None:
+            return self.files.read(entry.uri).decode("utf-8")
+        return self._jvm.across(self._jvm.text_of(self._store.read(entry.handle, self._conf)))
 
     def deletion_vector_uri(self, action: dict[str, Any]) -> str | None:
         """The URI of the deletion vector file of an add or remove; None without one, or if it is inline."""
@@ -197,3 +165,16 @@ class TableStorage:
             found = self._jvm.vector_path(kind, path, self._root)
             self._vectors[key] = one_spelling(str(self._fs.makeQualified(found).toUri().toString()))
         return self._vectors[key]
+
+
+def _each(lines: JavaObject) -> Iterator[str]:
+    while lines.hasNext():
+        yield str(lines.next())
+
+
+def _info_in(lines: Iterable[str]) -> dict[str, Any]:
+    for line in lines:
+        if '"commitInfo"' in line[:40]:
+            found: dict[str, Any] = json.loads(line)["commitInfo"]
+            return found
+    return {}

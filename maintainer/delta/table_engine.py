@@ -12,14 +12,17 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.delta.proof import prove_rewrite
 from maintainer.delta.properties import set_properties
+from maintainer.delta.references import References
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings
 from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
-from maintainer.delta.vacuum import vacuum
+from maintainer.delta.trash import undelete
+from maintainer.delta.vacuum import VacuumTools, vacuum
+from maintainer.delta.vacuum_look import now_ms
 from maintainer.delta.version_reader import DeltaVersionReader
 from maintainer.delta.written_file import WrittenFile
-from maintainer.engine import BeforeCommit
-from maintainer.model.outcome import CommitReceipt, CommitStamp, VacuumReceipt
+from maintainer.engine import BeforeCommit, DeletionGuard
+from maintainer.model.outcome import CommitReceipt, CommitStamp, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts
 
@@ -36,9 +39,13 @@ class DeltaTableWriter:
     last rewrite's time went.
     """
 
-    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
+    def __init__(
+        self, jvm: DeltaJvm, group: str, reader: DeltaTableReader, *, between_write_and_proof: FaultHook | None = None
+    ) -> None:
         self._jvm = jvm
         self._group = group
+        self._reader = reader
+        self.clock = now_ms
         self._between = between_write_and_proof
         self.last_timings = RewriteTimings()
 
@@ -70,12 +77,24 @@ class DeltaTableWriter:
         return set_properties(self._jvm, facts, step, stamp, before_commit)
 
     def vacuum(
-        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
-        return vacuum(self._jvm, facts, step, stamp, before_delete)
+        tools = VacuumTools(self._reader.references, self._reader, self.clock)
+        return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""
+        self._jvm.activate()
+        storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+        return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:
         conf = self._jvm.spark.conf
@@ -85,11 +104,18 @@ class DeltaTableWriter:
 class DeltaTableEngine:
     """Implements ``TableEngine``: one worker's session."""
 
-    def __init__(self, jvm: DeltaJvm, group: str, *, between_write_and_proof: FaultHook | None = None) -> None:
+    def __init__(
+        self,
+        jvm: DeltaJvm,
+        group: str,
+        *,
+        between_write_and_proof: FaultHook | None = None,
+        references: References | None = None,
+    ) -> None:
         self.jvm = jvm
-        self._reader = DeltaTableReader(jvm)
+        self._reader = DeltaTableReader(jvm, references)
         self._versions = DeltaVersionReader(jvm)
-        self._writer = DeltaTableWriter(jvm, group, between_write_and_proof=between_write_and_proof)
+        self._writer = DeltaTableWriter(jvm, group, self._reader, between_write_and_proof=between_write_and_proof)
 
     @property
     def reader(self) -> DeltaTableReader:
@@ -115,6 +141,7 @@ class DeltaEngine:
     def __init__(self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None) -> None:
         self._lease = lease
         self._between = between_write_and_proof
+        self._references = References()
 
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
@@ -124,7 +151,7 @@ class DeltaEngine:
             jvm.self_test()
         jvm.enter_thread(name, f"maintainer worker {name}")
         try:
-            yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between)
+            yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between, references=self._references)
         finally:
             jvm.leave_thread()
 

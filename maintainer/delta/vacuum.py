@@ -3,224 +3,341 @@
 Not by VACUUM. In Delta 4.4.0 ``VACUUM ... USING INVENTORY`` also tries to delete the folders of the files named,
 decides by a file's own age, overwrites ``_last_vacuum_info`` (after which LITE fails on tables whose first commits
 are cleaned away) and swallows every error; for 20 files it took 7 s where this takes 0.9 s. So files are deleted
-here one by one through Hadoop's file system, between the same two commits, VACUUM START and VACUUM END, that Delta
-writes.
+here one by one, between the same two commits, VACUUM START and VACUUM END, that Delta writes. No Spark job is run.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from maintainer.delta.error_classes import message_of
-from maintainer.delta.fate import commit_once
-from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.removed_files import stored_files
+from maintainer.delta.deletion import Taken, entries_in, take_away
+from maintainer.delta.file_store import StoredFile, local_path
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log_replay import LogReplay, live_uris, replay, uris_of
+from maintainer.delta.references import Locator, References
+from maintainer.delta.removed_files import expired
 from maintainer.delta.rewrite import check_same_table
-from maintainer.delta.storage import TableStorage, local_path
-from maintainer.delta.winners import Winner, removed_key, winner_of
-from maintainer.engine import BeforeCommit
-from maintainer.errors import CommitConflict, MaintainerError, Refused, VerificationFailed
+from maintainer.delta.storage import TableStorage
+from maintainer.delta.trash import (
+    Manifest,
+    TrashedFile,
+    empty,
+    trash_target,
+    write_manifest,
+)
+from maintainer.delta.vacuum_commits import StartAndEnd, VacuumCommits
+from maintainer.delta.vacuum_look import now_ms, still_free
+from maintainer.delta.winners import winner_of
+from maintainer.engine import BeforeCommit, DeletionGuard
+from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
 from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts
+from maintainer.planning.vacuum_trash import refuse_trash
 
-MAX_THREADS = 8
-CLOCK_SLACK_MS = 60_000
+MAX_CLOCK_SKEW_MS = 5 * 60_000
 _REVIVING = ("RESTORE", "CLONE")
 
 
+@dataclass(frozen=True, slots=True)
+class VacuumTools:
+    """What a deletion works with beside the table: the fleet's references and a clock."""
+
+    references: References
+    locator: Locator
+    clock: Callable[[], int] = now_ms
+
+
 def vacuum(
-    jvm: DeltaJvm, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+    jvm: DeltaJvm,
+    facts: TableFacts,
+    step: VacuumStep,
+    stamp: CommitStamp,
+    before_delete: BeforeCommit,
+    guard: DeletionGuard,
+    tools: VacuumTools,
 ) -> VacuumReceipt:
     """Delete the step's files after a last look at the head of the log.
 
     Raises:
         CommitConflict: C701, the table was replaced, restored or cloned over, or a file is needed again.
-        Refused: A430, a file is younger than the retention allows; A431, it lies outside the table.
-        VerificationFailed: V505, a live file that was on storage before is gone after.
+        Refused: A430, a file is younger than the retention allows; A431, it lies outside the table; A450, another
+            table needs it or may need it; A451, this machine's clock is not the storage's.
+        TableError: T431, a trash on an object store.
+        VerificationFailed: V505, a file that had to stay and was there before is gone after.
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
         CommitUnknown: C703.
     """
-    started = time.monotonic()
     log = jvm.log_at(facts.location)
     snapshot = jvm.update(log)
     check_same_table(jvm, facts, snapshot)
     storage = TableStorage(jvm, log)
-    planned = {_uri(storage, one): one for one in step.files}
-    _check_retention(jvm, snapshot, facts, step)
-    _check_places(storage, facts, planned)
-    _check_log(storage, facts, planned)
-    live = _live_uris(jvm, storage, snapshot)
-    if needed := sorted(planned.keys() & live):
-        raise CommitConflict(
-            f"{len(needed)} planned files are live again",
-            where=facts.ref.identifier,
-            found=needed[0],
-            help="plan again",
-        )
+    commits = VacuumCommits(jvm, log, storage, stamp, facts.ref.identifier)
+    retention_ms = jvm.table_retention_ms(snapshot)
     read_version = int(snapshot.version())
-    if not planned:
-        return VacuumReceipt(0, 0, version_before=read_version, version_after=read_version)
-    before_delete(read_version, None)
-    touched = {uri.rpartition("/")[0] for uri in planned}
-    beside = [uri for uri in live if uri.rpartition("/")[0] in touched]
-    there = stored_files(storage, beside)
-    commits = _Commits(jvm, log, storage, stamp, facts.ref.identifier)
-    first = commits.start(step, jvm.table_retention_ms(snapshot), after_version=read_version)
-    errors = _delete(storage, planned)
-    remaining = stored_files(storage, list(planned))
-    deleted = [one for uri, one in planned.items() if uri not in remaining]
-    lost = sorted(there.keys() - stored_files(storage, beside).keys())
-    status = "FAILED" if lost else "COMPLETED"
-    last = commits.end(status, len(deleted), after_version=first)
-    if lost:
-        raise VerificationFailed(
-            f"{len(lost)} live files are gone from storage after the deletion",
-            code="V505",
-            where=f"{facts.ref.identifier}@{read_version}",
-            found=lost[0],
-            help="stop all deletion on this storage and restore the files from a backup",
-        )
-    return VacuumReceipt(
-        num_files_deleted=len(deleted),
-        bytes_deleted=sum(one.size_bytes for one in deleted),
-        remaining=tuple(_told(planned[uri].path, errors.get(uri)) for uri in sorted(remaining)),
-        version_before=read_version,
-        version_after=last,
-        duration_seconds=time.monotonic() - started,
+    return Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version).run(
+        stamp.run_id, before_delete
     )
+
+
+class Deletion:
+    """One deletion, from the last look before it to the first look after it."""
+
+    def __init__(
+        self,
+        storage: TableStorage,
+        commits: StartAndEnd,
+        facts: TableFacts,
+        step: VacuumStep,
+        guard: DeletionGuard,
+        tools: VacuumTools,
+        table_retention_ms: int,
+        read_version: int,
+    ) -> None:
+        self._storage = storage
+        self._commits = commits
+        self._facts = facts
+        self._step = step
+        self._guard = guard
+        self._tools = tools
+        self._table_retention_ms = table_retention_ms
+        self._read_version = read_version
+        self._planned = {storage.uri(one.path): one for one in step.files}
+        self._started = time.monotonic()
+        self._seen = read_version
+
+    def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
+        """Look, delete, look again; see ``vacuum``."""
+        step, where = self._step, self._facts.ref.identifier
+        if step.trash_seconds:
+            refuse_trash(self._storage.root_uri, where)
+        self._check_retention()
+        self._check_places()
+        log = replay(self._storage, self._facts)
+        self._check_log(self._facts.version)
+        needed = live_uris(self._storage, self._facts) | log.needed_since(step.removed_before_ms)
+        present = self._last_look(log, needed)
+        if not self._planned and not step.emptied:
+            return VacuumReceipt(0, 0, version_before=self._read_version, version_after=self._read_version)
+        before_delete(self._read_version, None)
+        emptied = empty(self._storage, step.emptied, self._tools.clock())
+        if not self._planned:
+            return VacuumReceipt(
+                0, 0, version_before=self._read_version, version_after=self._read_version,
+                num_files_emptied=emptied[0], bytes_emptied=emptied[1],
+                duration_seconds=time.monotonic() - self._started,
+            )  # fmt: skip
+        folders = {uri.rpartition("/")[0] for uri in self._planned}
+        before = entries_in(self._storage, folders)
+        first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
+        trash = self._make_trash(run_id, present)
+        taken = self._take(first, [uri for uri in self._planned if uri in present], trash)
+        after = entries_in(self._storage, folders)
+        return self._finish(first, needed, before, after, taken, trash, emptied, log)
+
+    def _check_retention(self) -> None:
+        """The engine's own floor, whatever the plan says: the step's retention and the table's property."""
+        step, moment = self._step, self._tools.clock() + MAX_CLOCK_SKEW_MS
+        longest_ms = max(step.retention_seconds * 1000, self._table_retention_ms)
+        young = any(
+            one.removed_at_ms >= (step.untracked_before_ms or 0 if one.kind == "untracked" else step.removed_before_ms)
+            for one in step.files
+        )
+        newest_ms = max(step.removed_before_ms, step.untracked_before_ms or 0)
+        if newest_ms > moment - longest_ms or young:
+            raise Refused(
+                "the plan would delete files that the retention protects",
+                code="A430",
+                where=self._facts.ref.identifier,
+                found=f"removed before {newest_ms}",
+                allowed=f"removed before {moment - longest_ms} (longest of {step.decided_by} and the table's property)",
+                help="plan again",
+            )
+
+    def _check_places(self) -> None:
+        """Nothing outside the table, nothing of its log, nothing behind a symlink."""
+        storage = self._storage
+        folders = {uri.rpartition("/")[0] for uri in self._planned}
+        outside = {folder for folder in folders if not _really_below(storage.root_uri, folder)}
+        for uri in self._planned:
+            inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith("_delta_log/")
+            if not inside or uri.rpartition("/")[0] in outside:
+                raise Refused(
+                    "the plan would delete something that is not a data file of the table",
+                    code="A431",
+                    where=self._facts.ref.identifier,
+                    found=uri,
+                    allowed=f"files below {storage.root_uri}, no symlinks",
+                    help="plan again; if it comes back, look at who writes to the table's folder and its log",
+                )
+
+    def _check_log(self, after_version: int) -> None:
+        """Look at every commit above a version: a RESTORE or CLONE, or any word of a planned file, stops us."""
+        for entry in self._storage.commits(after_version=after_version):
+            actions = list(self._storage.actions(entry, with_adds=True))
+            winner = winner_of(entry, actions)
+            if winner.operation.upper().startswith(_REVIVING):
+                raise self._conflict(f"the table was restored or cloned over ({winner})")
+            for action in actions:
+                if ("add" in action or "remove" in action) and not self._planned.keys().isdisjoint(
+                    uris_of(self._storage, action)
+                ):
+                    raise self._conflict(f"a planned file is in use again ({winner})")
+            self._seen = max(self._seen, entry.version)
+
+    def _conflict(self, what: str, found: str | None = None) -> CommitConflict:
+        return CommitConflict(
+            what,
+            where=self._facts.ref.identifier,
+            found=found,
+            help="nothing needed was deleted; plan again",
+        )
+
+    def _last_look(self, log: LogReplay, needed: set[str]) -> dict[str, StoredFile]:
+        """Search the candidates again at the head of the log; returns those that are there and may go.
+
+        Raises:
+            CommitConflict: A planned file is live, needed by a promised version, or not what the plan says.
+            Refused: A450.
+        """
+        if again := sorted(self._planned.keys() & needed):
+            raise self._conflict(f"{len(again)} planned files are live again, or a version still needs them", again[0])
+        old = expired(self._storage, self._facts, log, removed_before_ms=self._step.removed_before_ms)
+        for uri, one in self._planned.items():
+            known = uri in log.known
+            if known if one.kind == "untracked" else uri not in old:
+                raise self._conflict("a planned file is not what the plan says", uri)
+        present, kept = still_free(
+            self._storage, self._planned, self._guard.tables, self._tools.references, self._tools.locator
+        )
+        if kept:
+            raise Refused(
+                "nothing was deleted: something else needs these files, or may need them",
+                code="A450",
+                where=self._facts.ref.identifier,
+                found="\n".join(one.text for one in kept),
+                help="plan again: the next plan leaves them alone",
+            )
+        return {uri: there for uri, there in present.items() if _unchanged(self._planned[uri], there)}
+
+    def _make_trash(self, run_id: str, present: dict[str, StoredFile]) -> str | None:
+        """Write down what is about to be moved; the run's folder in the trash, None where files are deleted."""
+        if not self._step.trash_seconds:
+            return None
+        start = len(self._storage.root_uri) + 1
+        files = tuple(
+            TrashedFile(uri[start:], one.size_bytes, one.modification_time_ms) for uri, one in present.items()
+        )
+        keep_until_ms = self._tools.clock() + self._step.trash_seconds * 1000
+        manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
+        return write_manifest(self._storage, manifest)
+
+    def _take(self, first: int, uris: list[str], trash: str | None) -> Taken:
+        """Delete or move the files, unless the clock is wrong or somebody came in between."""
+        start = len(self._storage.root_uri) + 1
+
+        def move(uri: str) -> None:
+            assert trash is not None
+            self._storage.files.move(uri, trash_target(trash, uri[start:]))
+
+        try:
+            self._check_clock(first)
+        except Refused as error:
+            return Taken(error=error)
+        return take_away(
+            uris,
+            self._storage.delete if trash is None else move,
+            stop_reason=self._guard.stop_reason,
+            check=lambda: self._check_log(self._seen),
+        )
+
+    def _check_clock(self, first: int) -> None:
+        """Compare this machine's clock with the storage's: the time of the commit file that was just written.
+
+        Raises:
+            Refused: A451.
+        """
+        entry = next((one for one in self._storage.commits(after_version=first - 1) if one.version == first), None)
+        moment = self._tools.clock()
+        if entry is None or abs(moment - entry.modification_time_ms) <= MAX_CLOCK_SKEW_MS:
+            return
+        away = (moment - entry.modification_time_ms) // 1000
+        raise Refused(
+            "nothing was deleted: this machine's clock and the storage's are too far apart",
+            code="A451",
+            where=self._facts.ref.identifier,
+            found=f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}",
+            allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
+            help="set the clock of this machine; ages of files cannot be told with a wrong one",
+        )
+
+    def _finish(
+        self,
+        first: int,
+        needed: set[str],
+        before: dict[str, StoredFile],
+        after: dict[str, StoredFile],
+        taken: Taken,
+        trash: str | None,
+        emptied: tuple[int, int],
+        log: LogReplay,
+    ) -> VacuumReceipt:
+        remaining = [uri for uri in taken.tried if uri in after]
+        tried = set(taken.tried)
+        gone = [one for uri, one in self._planned.items() if uri in before and uri in tried and uri not in after]
+        lost = sorted(uri for uri in needed & before.keys() if uri not in after)
+        completed = not lost and taken.error is None and taken.stopped is None
+        last = self._commits.end(completed=completed, num_deleted=len(gone), after_version=first)
+        if lost:
+            raise VerificationFailed(
+                f"{len(lost)} files that had to stay are gone from storage after the deletion",
+                code="V505",
+                where=f"{self._facts.ref.identifier}@{self._read_version}",
+                found=lost[0],
+                help="stop all deletion on this storage and restore the files from a backup",
+            )
+        if taken.error is not None:
+            if gone:
+                taken.error.what += f"; {len(gone)} files had been deleted before"
+            raise taken.error
+        return VacuumReceipt(
+            num_files_deleted=len(gone),
+            bytes_deleted=sum(one.size_bytes for one in gone),
+            remaining=tuple(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
+            version_before=self._read_version,
+            version_after=last,
+            duration_seconds=time.monotonic() - self._started,
+            stopped=taken.stopped,
+            trash=trash,
+            num_files_emptied=emptied[0],
+            bytes_emptied=emptied[1],
+            oldest_version=_oldest_promised(log, self._step.removed_before_ms),
+        )
+
+
+def _oldest_promised(log: LogReplay, horizon_ms: int) -> int | None:
+    """The version that was current at the horizon, or the oldest that the log still has after it."""
+    before = [version for version, moment in log.times if moment <= horizon_ms]
+    return before[-1] if before else log.first_version
 
 
 def _told(path: str, error: str | None) -> str:
     return f"{path} ({error})" if error else path
 
 
-def _uri(storage: TableStorage, one: RemovedFile) -> str:
-    return storage.uri(one.path)
-
-
-def _check_retention(jvm: DeltaJvm, snapshot: JavaObject, facts: TableFacts, step: VacuumStep) -> None:
-    """The engine's own floor, whatever the plan says: the step's retention and the table's property."""
-    now_ms = int(time.time() * 1000) + CLOCK_SLACK_MS
-    longest_ms = max(step.retention_seconds * 1000, jvm.table_retention_ms(snapshot))
-    if step.removed_before_ms > now_ms - longest_ms or any(
-        one.removed_at_ms >= step.removed_before_ms for one in step.files
-    ):
-        raise Refused(
-            "the plan would delete files that the retention protects",
-            code="A430",
-            where=facts.ref.identifier,
-            found=f"removed before {step.removed_before_ms}",
-            allowed=f"removed before {now_ms - longest_ms} (longest of {step.decided_by} and the table's property)",
-            help="plan again",
-        )
-
-
-def _check_places(storage: TableStorage, facts: TableFacts, planned: Iterable[str]) -> None:
-    """Nothing outside the table, nothing of its log, nothing behind a symlink."""
-    for uri in planned:
-        inside = storage.is_below_root(uri) and not uri[len(storage.root_uri) + 1 :].startswith("_delta_log/")
-        if not inside or not _really_below(storage.root_uri, uri):
-            raise Refused(
-                "the plan would delete something that is not a data file of the table",
-                code="A431",
-                where=facts.ref.identifier,
-                found=uri,
-                allowed=f"files below {storage.root_uri}, no symlinks",
-                help="plan again; if it comes back, look at who writes to the table's folder and its log",
-            )
-
-
-def _really_below(root_uri: str, uri: str) -> bool:
-    """On a local disk: whether the folder of a file is below the root after all symlinks are followed."""
-    if not root_uri.startswith("file:"):
+def _unchanged(planned: RemovedFile, there: StoredFile) -> bool:
+    """An untracked file that was written to since the plan is somebody's after all."""
+    if planned.kind != "untracked":
         return True
-    root = os.path.realpath(local_path(root_uri))
-    folder = os.path.realpath(os.path.dirname(local_path(uri)))
+    return (there.modification_time_ms, there.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
+
+
+def _really_below(root_uri: str, folder_uri: str) -> bool:
+    """On a local disk: whether a folder is the root or below it after all symlinks are followed."""
+    if not root_uri.startswith("file:") or not folder_uri.startswith("file:"):
+        return True
+    root, folder = os.path.realpath(local_path(root_uri)), os.path.realpath(local_path(folder_uri))
     return os.path.commonpath([root, folder]) == root
-
-
-def _check_log(storage: TableStorage, facts: TableFacts, planned: dict[str, RemovedFile]) -> None:
-    """Look at every commit since the facts: a RESTORE or CLONE, or any word of a planned file, stops us."""
-    for entry in storage.commits(after_version=facts.version):
-        actions = list(storage.actions(entry, with_adds=True))
-        winner = winner_of(entry, actions)
-        if winner.operation.upper().startswith(_REVIVING):
-            raise _yield(facts, "the table was restored or cloned over", winner)
-        for action in actions:
-            body: dict[str, Any] | None = action.get("add") or action.get("remove")
-            if body is None:
-                continue
-            vector = storage.deletion_vector_uri(action)
-            if storage.uri(removed_key(body)[0]) in planned or vector in planned:
-                raise _yield(facts, "a planned file is in use again", winner)
-
-
-def _yield(facts: TableFacts, why: str, winner: Winner) -> CommitConflict:
-    return CommitConflict(
-        f"nothing was deleted: {why} ({winner})", where=facts.ref.identifier, help="plan again on the new version"
-    )
-
-
-def _live_uris(jvm: DeltaJvm, storage: TableStorage, snapshot: JavaObject) -> set[str]:
-    """URIs of all live data files and deletion vectors of a snapshot."""
-    rows = (
-        jvm.all_files(snapshot)
-        .selectExpr("path", "deletionVector.storageType AS kind", "deletionVector.pathOrInlineDv AS vector")
-        .collect()
-    )
-    found = {storage.uri(row["path"]) for row in rows}
-    on_disk = {(row["kind"], row["vector"]) for row in rows if row["kind"] not in (None, "i")}
-    return found | {storage.vector_uri(kind, path) for kind, path in on_disk}
-
-
-class _Commits:
-    """The two commits around a deletion, as Delta's VACUUM writes them."""
-
-    def __init__(self, jvm: DeltaJvm, log: JavaObject, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
-        self._jvm = jvm
-        self._log = log
-        self._storage = storage
-        self._stamp = stamp
-        self._where = where
-
-    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
-        """Commit VACUUM START; returns its version."""
-        operation = self._jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
-        metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
-        return self._commit(operation, metrics, after_version)
-
-    def end(self, status: str, num_deleted: int, *, after_version: int) -> int:
-        """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
-        metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
-        try:
-            return self._commit(self._jvm.vacuum_end_operation(status), metrics, after_version)
-        except MaintainerError:
-            return after_version
-
-    def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
-        def attempt() -> int:
-            txn = self._jvm.start_transaction(self._log)
-            self._jvm.register_metrics(txn, metrics)
-            return self._jvm.commit(txn, self._jvm.seq(), operation, None)
-
-        return commit_once(self._jvm, self._storage, self._stamp, self._where, attempt, after_version=after_version)
-
-
-def _delete(storage: TableStorage, uris: Iterable[str]) -> dict[str, str]:
-    """Delete the files with a few threads; returns what went wrong, by URI."""
-
-    def one(uri: str) -> tuple[str, str | None]:
-        try:
-            storage.delete(uri)
-            return uri, None
-        except Exception as error:
-            return uri, message_of(error).splitlines()[0][:200]
-
-    wanted = list(uris)
-    with ThreadPoolExecutor(max(1, min(MAX_THREADS, len(wanted))), thread_name_prefix="maintainer-vacuum") as pool:
-        return {uri: error for uri, error in pool.map(one, wanted) if error is not None}

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_table_error
+from maintainer.delta.file_store import StoredFile
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.schema_names import quote
-from maintainer.delta.storage import StoredFile, TableStorage
+from maintainer.delta.storage import TableStorage
 from maintainer.delta.version_proof import VERSION_SETTINGS
 from maintainer.model.table import TableFacts
 

@@ -12,6 +12,7 @@ from maintainer.execution.retry import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.model.plan import Plan
 from maintainer.model.progress import ProgressEvent, ProgressSink
+from maintainer.model.table import TableRef
 from maintainer.verification.result import Verifier
 
 
@@ -36,7 +37,11 @@ class Emitter:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """A run's journal, verifier, clock, switch and bounds. ``step_numbers`` are places in the plan, from 1."""
+    """A run's journal, verifier, clock, switch and bounds.
+
+    ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
+    files of a table that is vacuumed.
+    """
 
     journal: Journal
     verifier: Verifier
@@ -45,6 +50,7 @@ class RunContext:
     switch: StopSwitch
     retry: RetryBounds = field(default_factory=RetryBounds)
     step_numbers: Mapping[str, int] = field(default_factory=dict)
+    known_tables: tuple[TableRef, ...] = ()
 
     @property
     def run_id(self) -> str:

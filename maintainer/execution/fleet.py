@@ -31,7 +31,7 @@ from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.table import TableRecord
+from maintainer.model.table import TableRecord, TableRef
 from maintainer.verification.result import Verifier
 
 
@@ -77,6 +77,7 @@ def run_fleet(
     ledger: LedgerSink | None = None,
     switch: StopSwitch | None = None,
     on_problem: Callable[[Problem], None] = lambda problem: None,
+    known_tables: tuple[TableRef, ...] = (),
 ) -> RunOutcome:
     """Carry out a plan.
 
@@ -90,6 +91,7 @@ def run_fleet(
         clock: The clock.
         ledger: Where the run's rows end up; None keeps them in the run folder.
         on_problem: Told of what went wrong beside the tables, such as a ledger that could not be written.
+        known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
         switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
 
     Returns:
@@ -100,7 +102,7 @@ def run_fleet(
     """
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
     context = RunContext(
-        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan)
+        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan), known_tables
     )  # fmt: skip
     try:
         return _Fleet(plan, engine, context, bounds, ledger, on_problem).run()
@@ -145,6 +147,11 @@ class _Fleet:
             )
             waiting = {task.plan.ref for task in tasks}
             for table in self._plan.tables:
+                if table.observed is not None and table.observed.listed:
+                    where = table.observed.location
+                    context.journal.listed(
+                        table.ref.identifier, table.observed.table_id, where, self._plan.created_at_ms
+                    )
                 if table.ref not in waiting:
                     self._finish(_without_steps(table))
             if tasks:

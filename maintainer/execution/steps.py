@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from maintainer.engine import DeletionGuard
 from maintainer.errors import CheckImpossible as CheckImpossible
 from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, VerificationFailed
 from maintainer.execution.attempt import StepWork, Worker, attempt
+from maintainer.execution.interruption import APPLY_AGAIN
 from maintainer.execution.table_state import step_now
 from maintainer.model.outcome import CommitReceipt, StepStatus
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts, TableRecord
+from maintainer.units import format_size
 from maintainer.verification.result import Verdict, Verification
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
@@ -131,13 +134,23 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     _check_undamaged(worker, facts)
     receipt = attempt(
         worker, work, facts, 0, (len(left.files), left.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before),
+        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before, _guard(worker)),
     )  # fmt: skip
     work.batches_done = 1
+    if receipt.num_files_emptied:
+        size = format_size(receipt.bytes_emptied)
+        work.notes.append(f"{receipt.num_files_emptied} files ({size}) of earlier runs went from the trash")
+    if receipt.oldest_version is not None:
+        work.notes.append(f"versions from {receipt.oldest_version} on still have all of their files beside those")
+    if receipt.trash is not None:
+        work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
     found = worker.context.verifier.after_vacuum(worker.engine.versions, after, left, receipt, worker.plan.checks)
     take_verification(worker, work, after, found, None, worker.context.clock.monotonic() - started)
+    if receipt.stopped is not None:
+        done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
+        raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=APPLY_AGAIN)
     if receipt.remaining:
         work.notes.append(f"{len(receipt.remaining)} files could not be deleted, such as {receipt.remaining[0]}")
         return StepStatus.INCOMPLETE
@@ -162,6 +175,13 @@ def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
             found="\n".join(missing[:5]),
             help="bring them back from a backup, or RESTORE the table to a version without them",
         )
+
+
+def _guard(worker: Worker) -> DeletionGuard:
+    """What the engine asks while it deletes: whether the table must end, or the run has lost its trust."""
+    return DeletionGuard(
+        worker.context.known_tables, lambda: worker.control.reason or worker.context.switch.deletions_held
+    )
 
 
 def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:

@@ -193,6 +193,14 @@ class Journal:
         fields = {"table": outcome.ref.identifier, "status": outcome.status.value}
         self._write("table_finished", {**fields, **_of_problem(outcome.problem)})
 
+    def listed(self, table: str, table_id: str, location: str, at_ms: int) -> None:
+        """Record that a table's folder was listed for the plan that is applied: it need not be soon again.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("listed", {"table": table, "table_id": table_id, "location": location, "listed_at_ms": at_ms})
+
     def note(self, about: str, **fields: object) -> None:
         """Record something that nothing else depends on.
 
@@ -257,6 +265,8 @@ def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]
         "num_files_deleted": receipt.num_files_deleted,
         "bytes_deleted": receipt.bytes_deleted,
         "num_files_remaining": len(receipt.remaining),
+        "stopped": receipt.stopped,
+        "trash": receipt.trash,
     }
 
 

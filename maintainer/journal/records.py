@@ -28,6 +28,9 @@ STATE_FORMAT = "1"
 MAX_UNPROVEN_VERSIONS = 100
 """One is enough to hold vacuum back; more are kept for people."""
 
+MAX_VACUUMS_REMEMBERED = 10
+"""Whose sizes a new one is compared with."""
+
 _REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
 _log = logging.getLogger(__name__)
 
@@ -47,6 +50,8 @@ class _Memory:
     quarantined: str | None = None
     quarantined_at_ms: int = 0
     lifted_at_ms: int = -1
+    last_listing_at_ms: int | None = None
+    vacuumed_bytes: list[int] = field(default_factory=list)
 
     def to_record(self) -> TableRecord:
         held = self.quarantined if self.quarantined_at_ms > self.lifted_at_ms else None
@@ -55,6 +60,8 @@ class _Memory:
             last_vacuum_at_ms=self.last_vacuum_at_ms,
             unproven_versions=tuple(sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:]),
             quarantined=held,
+            last_listing_at_ms=self.last_listing_at_ms,
+            vacuumed_bytes=tuple(self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:]),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -65,6 +72,8 @@ class _Memory:
             "quarantined": self.quarantined,
             "quarantined_at_ms": self.quarantined_at_ms,
             "lifted_at_ms": self.lifted_at_ms,
+            "last_listing_at_ms": self.last_listing_at_ms,
+            "vacuumed_bytes": self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:],
         }
 
     @staticmethod
@@ -76,6 +85,9 @@ class _Memory:
             quarantined=None if value["quarantined"] is None else str(value["quarantined"]),
             quarantined_at_ms=int(value["quarantined_at_ms"]),
             lifted_at_ms=int(value["lifted_at_ms"]),
+            # Not in an index of an earlier version, which must not be thrown away: folders of its runs may be gone.
+            last_listing_at_ms=_optional_int(value.get("last_listing_at_ms")),
+            vacuumed_bytes=[int(size) for size in value.get("vacuumed_bytes") or ()],
         )
 
 
@@ -108,6 +120,12 @@ def _fold(memory: _Memory, event: Event) -> None:
         # A rewrite counts as unproven until a `verified` event says otherwise.
         if event.get("kind") in _REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
             memory.unproven.add(version)
+        if event.get("kind") == "vacuum" and event.get("fate") == Fate.LANDED.value:
+            deleted = event.get("bytes_deleted")
+            if isinstance(deleted, int) and event.get("num_files_deleted"):
+                memory.vacuumed_bytes = [*memory.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
+    elif kind == "listed":
+        memory.last_listing_at_ms = max(memory.last_listing_at_ms or 0, int(event.get("listed_at_ms", 0)))
     elif kind == "verified":
         if event.get("result") == "pass" and isinstance(version, int):
             memory.unproven.discard(version)

@@ -149,7 +149,12 @@ class CommitReceipt:
 
 @dataclass(frozen=True, slots=True)
 class VacuumReceipt:
-    """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete."""
+    """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete.
+
+    ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
+    None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``oldest_version``
+    is the oldest version whose files were checked afterwards: all of them were there.
+    """
 
     num_files_deleted: int
     bytes_deleted: int
@@ -157,6 +162,21 @@ class VacuumReceipt:
     version_before: int | None = None
     version_after: int | None = None
     duration_seconds: float = 0.0
+    stopped: str | None = None
+    trash: str | None = None
+    num_files_emptied: int = 0
+    bytes_emptied: int = 0
+    oldest_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndeleteReceipt:
+    """What came back from the trash. ``refused`` are files that stayed there, each with why."""
+
+    run_id: str
+    num_files_restored: int
+    bytes_restored: int
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Observed:
 
     ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
     ``file_sizes`` counts the live files by size; it is for people and is not checked.
+    ``listed`` says that the folder was listed for files that the log never knew.
     """
 
     location: str
@@ -43,6 +44,7 @@ class Observed:
     size_bytes: int
     managed_properties: tuple[tuple[str, str | None], ...] = ()
     file_sizes: FileSizes = ()
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ class ReasonCode(str, enum.Enum):
     ZORDER_DUE = "zorder_due"
     REMOVED_FILES_EXPIRED = "removed_files_expired"
     RETENTION_TOO_SHORT_ON_TABLE = "retention_too_short_on_table"
+    UNTRACKED_FILES_OLD = "untracked_files_old"
+    TRASH_EXPIRED = "trash_expired"
     # Why files, partitions, steps or tables are left alone.
     AT_TARGET = "at_target"
     NO_PARTNER = "no_partner"
@@ -34,6 +36,12 @@ class ReasonCode(str, enum.Enum):
     NO_LONGER_LIVE = "no_longer_live"
     LIVE_AGAIN = "live_again"
     NOT_BY_ENGINE = "not_by_engine"
+    KEPT_FOR_CLONE = "kept_for_clone"
+    NESTED_TABLE = "nested_table"
+    BEHIND_SYMLINK = "behind_symlink"
+    UNTRACKED = "untracked"
+    LARGE_DELETE = "large_delete"
+    CANNOT_BE_SURE = "cannot_be_sure"
 
 
 @dataclass(frozen=True, slots=True)

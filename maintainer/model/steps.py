@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from maintainer.model.reasons import Reason
 from maintainer.model.table import DataFile, PartitionValues, RemovedFile
+from maintainer.model.vacuum import Listing, TrashedRun
 
 PACKED_TAG = "maintainer.packed"
 """Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
@@ -134,19 +135,48 @@ def zorder_tag_value(columns: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VacuumStep:
-    """Delete files that the log removed before ``removed_before_ms`` and that nothing protects."""
+    """Delete files that the log removed before ``removed_before_ms`` and that nothing protects.
+
+    Untracked files, which the log never knew, are older than ``untracked_before_ms``. With ``trash_seconds`` above 0
+    files are not deleted but moved out of the table, and kept there so long. ``emptied`` are earlier runs' files in
+    the trash that are past their time. ``listing`` is what looking for untracked files cost.
+    """
 
     files: tuple[RemovedFile, ...]
     removed_before_ms: int
     retention_seconds: int
     decided_by: str
     reasons: tuple[Reason, ...]
+    untracked_before_ms: int | None = None
+    trash_seconds: int = 0
+    emptied: tuple[TrashedRun, ...] = ()
+    listing: Listing | None = None
     kind: str = field(default="vacuum", init=False)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that deletion frees."""
+        """Bytes that deletion frees, trash left out."""
         return sum(file.size_bytes for file in self.files)
+
+    @property
+    def by_kind(self) -> tuple[tuple[str, int, int], ...]:
+        """For each kind of file: its name, how many, and how many bytes; in the order in which they first come."""
+        found: dict[str, list[int]] = {}
+        for file in self.files:
+            sums = found.setdefault(file.kind, [0, 0])
+            sums[0] += 1
+            sums[1] += file.size_bytes
+        return tuple((kind, count, size) for kind, (count, size) in found.items())
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """When the file that has waited longest was removed (an untracked one: last changed); None without files."""
+        return min((file.removed_at_ms for file in self.files), default=None)
+
+    @property
+    def youngest_ms(self) -> int | None:
+        """The same of the file that has waited shortest."""
+        return max((file.removed_at_ms for file in self.files), default=None)
 
 
 RewriteStep = CompactStep | ZOrderStep

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from maintainer.model.vacuum import StorageLook, VacuumHistory
+
 PartitionValues = tuple[tuple[str, str | None], ...]
 """``(column, value)`` in the table's partition column order, logical names.
 
@@ -98,9 +100,11 @@ class DataFile:
 class RemovedFile:
     """A file that the log removed and that was still on storage when we looked: what vacuum may delete.
 
-    ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for deletion
-    vector files (``kind`` is ``data`` or ``deletion_vector``). ``removed_in_version`` is the commit that removed
-    it, None where the log no longer says (a tombstone in a checkpoint).
+    ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for the others.
+    ``kind`` is ``data``, ``deletion_vector``, ``change_data`` (the change feed of an old version; its time is that
+    version's) or ``untracked`` (the log never knew it; its time is its own last change). ``removed_in_version`` is
+    the commit that removed it, None where the log no longer says. ``replaced`` says that its rows live on in other
+    files: a rewrite removed it (``dataChange=false``), not a deletion of rows.
     """
 
     path: str
@@ -108,6 +112,7 @@ class RemovedFile:
     removed_at_ms: int
     kind: str = "data"
     removed_in_version: int | None = None
+    replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ class TableFacts:
 
     ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
-    statistics. ``removed_files`` is None when nobody asked for them (no vacuum is due).
+    statistics. ``removed_files`` is None when nobody asked for them (no vacuum is due); ``history`` and ``storage``
+    come with them.
     """
 
     ref: TableRef
@@ -143,6 +149,8 @@ class TableFacts:
     clustering_columns: tuple[str, ...] = ()
     columns_with_stats: tuple[str, ...] = ()
     removed_files: tuple[RemovedFile, ...] | None = None
+    history: VacuumHistory | None = None
+    storage: StorageLook | None = None
 
     @cached_property
     def size_bytes(self) -> int:
@@ -162,9 +170,15 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC."""
+    """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC.
+
+    ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
+    its last vacuums deleted, oldest first.
+    """
 
     last_optimize_at_ms: int | None = None
     last_vacuum_at_ms: int | None = None
     unproven_versions: tuple[int, ...] = ()
     quarantined: str | None = None
+    last_listing_at_ms: int | None = None
+    vacuumed_bytes: tuple[int, ...] = ()

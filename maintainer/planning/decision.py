@@ -19,10 +19,14 @@ A plan over thousands of tables must stay readable and small; the counts stay ex
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """At most one step. Every live file is in a bin of the step or counted in exactly one ``LeftAlone``."""
+    """At most one step. Every live file is in a bin of the step or counted in exactly one ``LeftAlone``.
+
+    ``blocked`` says why a step that is due is refused; where nothing else is due either, the table is blocked.
+    """
 
     step: CompactStep | ZOrderStep | VacuumStep | None = None
     left_alone: tuple[LeftAlone, ...] = ()
+    blocked: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from maintainer.model.table import TableFacts, TableRecord
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.compaction import plan_compaction
 from maintainer.planning.decision import Decision, count_of, leave_files
+from maintainer.planning.horizon import Horizon, vacuum_horizon
 from maintainer.planning.properties import managed_properties, plan_properties
 from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
 from maintainer.planning.support import check_supported
-from maintainer.planning.vacuum import Horizon, plan_vacuum, vacuum_horizon
+from maintainer.planning.vacuum import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
 from maintainer.planning.zorder import plan_zorder
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import format_size
@@ -71,26 +72,42 @@ def plan_table(
         return problem_plan(policy, error)
 
 
-def horizon_to_read(
+@dataclass(frozen=True, slots=True)
+class StorageQuestion:
+    """What planning must know of a table's storage: files removed before the horizon.
+
+    With ``untracked_before_ms`` the folder is listed for files that the log never knew and that did not change since.
+    """
+
+    horizon: Horizon
+    untracked_before_ms: int | None
+
+
+def storage_question(
     policy: ResolvedPolicy,
     facts: TableFacts,
     record: TableRecord,
     now_ms: int,
     today: date,
     options: PlanOptions = PlanOptions(),
-) -> Horizon | None:
-    """Return the horizon up to which removed files must be read before planning, None where none are needed.
+) -> StorageQuestion | None:
+    """Return what must be looked for on storage before planning, None where nothing must.
 
-    None also where planning will end in a problem: then nothing has to be looked for on storage.
+    Asked twice: with bare facts for the least that will be kept, and with ``facts.history`` for what is kept indeed.
+    None also where planning will end in a problem, or where nothing may be deleted whatever is found.
     """
     wanted = vacuum_wanted(policy, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every)
     if not options.deletes or not wanted:
         return None
     try:
         check_supported(facts)
-        return vacuum_horizon(policy, facts, now_ms)
+        horizon = vacuum_horizon(policy, facts, now_ms)
     except MaintainerError:
         return None
+    if cannot_be_sure(policy, facts):
+        return None
+    listed = listing_wanted(policy, record, now_ms, ignore_every=options.ignore_every)
+    return StorageQuestion(horizon, untracked_before_ms(policy, horizon, now_ms) if listed else None)
 
 
 def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
@@ -148,6 +165,7 @@ def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
         size_bytes=facts.size_bytes,
         managed_properties=managed_properties(policy, facts),
         file_sizes=file_sizes(one.size_bytes for one in facts.files),
+        listed=facts.storage is not None and facts.storage.listing is not None,
     )
 
 
@@ -172,7 +190,8 @@ def _plan(
             over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
             return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
     steps = tuple(step for step in (properties, rewrite.step, deletion.step) if step is not None)
-    return _table_plan(policy, facts, steps=steps, left=left)
+    # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
+    return _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
 
 
 def _rewrite(

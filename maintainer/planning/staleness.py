@@ -192,4 +192,4 @@ def _reduce_vacuum(step: VacuumStep, facts: TableFacts) -> tuple[VacuumStep | No
     if revived:
         text = f"{count_of(len(revived), 'file')} removed once and live again"
         dropped.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, text)))
-    return (replace(step, files=files) if files else None), dropped
+    return (replace(step, files=files) if files or step.emptied else None), dropped

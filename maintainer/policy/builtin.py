@@ -35,6 +35,8 @@ VACUUM = built_in_layer(
         "vacuum.mode": "auto",
         "vacuum.deleteUntracked": False,
         "vacuum.untrackedAge": "30d",
+        "vacuum.untrackedEvery": "7d",
+        "vacuum.allowLargeDelete": False,
     }
 )
 """The lowest level of a table for which some level writes ``vacuum``."""

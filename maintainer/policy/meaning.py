@@ -110,6 +110,17 @@ def _check_vacuum(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
     vacuum = map_at(settings, ("vacuum",)) or {}
     retention = duration_at(vacuum, "retention")
     path = (*base, "vacuum", "retention")
+    if vacuum.get("deleteUntracked") is True and vacuum.get("mode") == "lite":
+        message = "is never done in mode lite, which does not list the folder"
+        yield Finding("P307", (*base, "vacuum", "deleteUntracked"), message, "write `mode: auto`, or remove it")
+    if duration_at(vacuum, "trash") == 0:
+        yield Finding("P307", (*base, "vacuum", "trash"), "must be longer than 0", "remove it to delete files at once")
+    untracked = duration_at(vacuum, "untrackedAge")
+    shortest = SHORTEST_RETENTION_SECONDS if retention is None else retention
+    if untracked is not None and untracked < shortest:
+        message = f"{format_duration(untracked)} is shorter than the retention of {format_duration(shortest)}"
+        help = f"write at least `{format_duration(shortest)}`; a writer's own files are untracked until it commits"
+        yield Finding("P307", (*base, "vacuum", "untrackedAge"), message, help)
     if retention is None:
         return
     if retention < SHORTEST_RETENTION_SECONDS and vacuum.get("allowShortRetention") is not True:

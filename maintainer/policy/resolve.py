@@ -120,6 +120,7 @@ def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, objec
             max_bytes=read.optional("limits.maxBytes", int),
             max_files=read.optional("limits.maxFiles", int),
             timeout_seconds=read.required("limits.timeout", int),
+            max_deletes=read.optional("limits.maxDeletes", int),
         ),
         vacuum=_vacuum(read) if ("vacuum",) in merged.maps else None,
         auto_compact=_auto_compact(read),
@@ -177,6 +178,9 @@ def _vacuum(read: _Reader) -> VacuumPolicy:
         mode=VacuumMode(read.text("vacuum.mode")),
         delete_untracked=read.required("vacuum.deleteUntracked", bool),
         untracked_age_seconds=read.required("vacuum.untrackedAge", int),
+        untracked_every_seconds=read.required("vacuum.untrackedEvery", int),
+        allow_large_delete=read.required("vacuum.allowLargeDelete", bool),
+        trash_seconds=read.optional("vacuum.trash", int) or 0,
     )
 
 

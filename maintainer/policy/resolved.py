@@ -116,7 +116,12 @@ class AutoCompactPolicy:
 
 @dataclass(frozen=True, slots=True)
 class VacuumPolicy:
-    """What may be deleted: files that the log removed more than the retention ago."""
+    """What may be deleted: files that the log removed more than the retention ago.
+
+    With ``delete_untracked`` also files that the log never knew and that did not change for ``untracked_age_seconds``;
+    the folder is listed for them at most every ``untracked_every_seconds``. ``trash_seconds`` above 0: files are moved
+    out of the table and deleted so much later.
+    """
 
     retention_seconds: int
     allow_short_retention: bool
@@ -124,6 +129,9 @@ class VacuumPolicy:
     mode: VacuumMode
     delete_untracked: bool
     untracked_age_seconds: int
+    untracked_every_seconds: int = 0
+    allow_large_delete: bool = False
+    trash_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,7 @@ class LimitsPolicy:
     max_bytes: int | None
     max_files: int | None
     timeout_seconds: int
+    max_deletes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

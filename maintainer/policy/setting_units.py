@@ -27,6 +27,8 @@ DURATIONS = frozenset(
         "vacuum.retention",
         "vacuum.every",
         "vacuum.untrackedAge",
+        "vacuum.untrackedEvery",
+        "vacuum.trash",
         "limits.timeout",
     }
 )

@@ -11,11 +11,6 @@ from maintainer.policy.document import Path
 
 NOT_SUPPORTED_YET: dict[str | tuple[str, object], str] = {
     ("optimize.zorder.mode", "incremental"): "write `mode: full`",
-    ("vacuum.mode", "full"): "write `mode: auto`",
-    ("vacuum.mode", "lite"): "write `mode: auto`",
-    ("vacuum.deleteUntracked", True): "remove it; only files that the log removed are deleted",
-    "vacuum.untrackedAge": "remove it; only files that the log removed are deleted",
-    "consumers[].checkpoint": "write `maxLag:` with the longest time that the reader may be behind",
     "match.minSize": "name the tables in `match.tables`",
 }
 """Settings of policies: a dotted key, or a key with the one value that is meant; and what to write instead.

@@ -53,14 +53,42 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
             facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, by {by}"
             return StepText(Symbol.WRITE, "zorder", (facts + _in_commits(step.batches),), (step.reasons,))
         case VacuumStep():
-            before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
-            facts = (
-                f"{count(len(step.files), 'file')}, {format_size(step.size_bytes)}{before}; keeps "
-                f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
-            )
-            return StepText(Symbol.DELETE, "vacuum", (facts,), (step.reasons,))
+            return _describe_vacuum(step, tz)
         case _:
             assert_never(step)
+
+
+_KINDS = {
+    "data": "data",
+    "deletion_vector": "deletion vectors",
+    "change_data": "change data",
+    "untracked": "never known to the log",
+}
+
+
+def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
+    """How much of which kind, how old, what decided; then what is moved, emptied and listed, where it is."""
+    doing = "" if not step.trash_seconds else f" to the trash for {format_duration(step.trash_seconds)}"
+    before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
+    facts = [
+        f"{count(len(step.files), 'file')}, {format_size(step.size_bytes)}{doing}{before}; keeps "
+        f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
+    ]
+    kinds = step.by_kind
+    if any(kind != "data" for kind, _, _ in kinds):
+        facts.append(", ".join(f"{_KINDS.get(kind, kind)} {num:,} ({format_size(size)})" for kind, num, size in kinds))
+    if tz is not None and step.oldest_ms is not None and step.youngest_ms is not None:
+        facts.append(f"removed from {when(step.oldest_ms, tz)} to {when(step.youngest_ms, tz)}")
+    if step.emptied:
+        num, size = sum(one.num_files for one in step.emptied), sum(one.size_bytes for one in step.emptied)
+        facts.append(f"from the trash {count(num, 'file')}, {format_size(size)}")
+    if step.listing is not None:
+        listing = step.listing
+        facts.append(
+            f"listed {count(listing.num_files, 'file')} in {count(listing.num_folders, 'folder')}, "
+            f"about {count(listing.num_requests, 'request')}"
+        )
+    return StepText(Symbol.DELETE, "vacuum", tuple(facts), (*((),) * (len(facts) - 1), step.reasons))
 
 
 def _describe_properties(step: SetPropertiesStep) -> StepText:

@@ -143,6 +143,13 @@ def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
         if policy.vacuum.every_seconds:
             yield "vacuum.every", format_duration(policy.vacuum.every_seconds)
         yield "vacuum.mode", policy.vacuum.mode.value
+        if policy.vacuum.delete_untracked:
+            yield "vacuum.deleteUntracked", "true"
+            yield "vacuum.untrackedAge", format_duration(policy.vacuum.untracked_age_seconds)
+        if policy.vacuum.allow_large_delete:
+            yield "vacuum.allowLargeDelete", "true"
+        if policy.vacuum.trash_seconds:
+            yield "vacuum.trash", format_duration(policy.vacuum.trash_seconds)
     for consumer in policy.consumers:
         lag = "" if consumer.max_lag_seconds is None else f" up to {format_duration(consumer.max_lag_seconds)} behind"
         checkpoint = "" if consumer.checkpoint is None else f" checkpoint {consumer.checkpoint}"
@@ -157,6 +164,8 @@ def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
         yield "limits.maxBytes", format_size(policy.limits.max_bytes)
     if policy.limits.max_files is not None:
         yield "limits.maxFiles", f"{policy.limits.max_files:,}"
+    if policy.limits.max_deletes is not None:
+        yield "limits.maxDeletes", f"{policy.limits.max_deletes:,}"
     yield "limits.timeout", format_duration(policy.limits.timeout_seconds)
     if policy.suspend:
         until = "until further notice" if policy.suspend.until is None else f"until {policy.suspend.until.isoformat()}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from maintainer.delta.file_store import java_quote
 from maintainer.delta.session import SessionLease
-from maintainer.delta.storage import java_quote
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import TableError
 from maintainer.model.table import TableRef

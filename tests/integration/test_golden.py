@@ -14,7 +14,7 @@ from maintainer.delta.table_engine import DeltaEngine
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.features import unsupported_features
 from maintainer.model.table import TableRef
-from tests.delta_tables import bytes_of
+from tests.delta_tables import bytes_of, removed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.golden, pytest.mark.slow]
 
@@ -53,7 +53,7 @@ def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> Non
                 # Most were read from the log without Spark: Spark's own reader says the same.
                 assert SparkReader(engine.jvm).facts(facts.ref, engine.jvm.hadoop_path(str(copy))) == facts, name
                 odd |= set(unsupported_features(facts.protocol))
-                gone = engine.reader.removed_files(facts, removed_before_ms=facts.committed_at_ms)
+                gone = removed_files(engine, facts, before_ms=facts.committed_at_ms)
                 live = {one.path for one in facts.files}
                 assert not live & {one.path for one in gone}
             except (TableError, EnvironmentUnfit) as error:

@@ -16,7 +16,7 @@ from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
-from tests.delta_tables import compaction, files_on_disk, history, no_intent, spark_rows, stamp
+from tests.delta_tables import age, compaction, files_on_disk, history, no_intent, removed_files, spark_rows, stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,34 +50,12 @@ def _compacted(spark: SparkSession, engine: DeltaTableEngine, path: Path, retent
     return engine.reader.facts(facts.ref)
 
 
-def _age(engine: DeltaTableEngine, path: Path, days: int) -> None:
-    """Move everything that the log says, and its files' times, into the past."""
-    shift = days * DAY_MS
-    for log in sorted((path / "_delta_log").glob("*.json")):
-        lines = []
-        for line in log.read_text().splitlines():
-            action = json.loads(line)
-            (body,) = action.values()
-            for key in ("timestamp", "deletionTimestamp", "modificationTime"):
-                if key in body:
-                    body[key] -= shift
-            lines.append(json.dumps(action))
-        log.write_text("\n".join(lines) + "\n")
-    for one in path.rglob("*"):
-        if one.name.endswith(".crc"):
-            one.unlink()
-        elif one.is_file():
-            moment = one.stat().st_mtime - shift / 1000
-            os.utime(one, (moment, moment))
-    engine.jvm.forget_logs()
-
-
 def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     facts = _compacted(spark, engine, path, NO_RETENTION)
     rows = spark_rows(spark, path)
     (path / "p=a b" / "untracked.parquet").write_bytes(b"not ours")
-    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    removed = removed_files(engine, facts)
     assert len(removed) == 3
     assert all((one.kind, one.size_bytes > 0) == ("data", True) for one in removed)
     kept = files_on_disk(path)
@@ -100,7 +78,7 @@ def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEng
     assert (receipt.version_before, receipt.version_after) == (facts.version, facts.version + 2)
     assert not (path / "_delta_log" / "_last_vacuum_info").exists()
     later = engine.reader.facts(facts.ref)
-    left = engine.reader.removed_files(later, removed_before_ms=int(time.time() * 1000) + 1)
+    left = removed_files(engine, later)
     assert [one.path for one in left] == [removed[2].path]
 
 
@@ -122,8 +100,8 @@ def test_a_writer_whose_clock_is_behind_makes_no_file_look_old(
     log.write_text("\n".join(json.dumps(action) for action in lines) + "\n")
     engine.jvm.forget_logs()
     facts = engine.reader.facts(TableRef(str(path)))
-    assert engine.reader.removed_files(facts, removed_before_ms=before - DAY_MS) == ()
-    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    assert removed_files(engine, facts, before_ms=before - DAY_MS) == ()
+    removed = removed_files(engine, facts)
     assert [one.removed_in_version for one in removed] == [1, 1, 1]
 
 
@@ -140,7 +118,7 @@ def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine
     facts = engine.reader.facts(TableRef(str(path)))
     vectors = {one.name for one in path.rglob("deletion_vector*.bin")}
     assert len(vectors) == 2
-    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    removed = removed_files(engine, facts)
     # The data file was removed twice and added again twice: it is live. Only the first vector's file is not needed.
     assert [one.kind for one in removed] == ["deletion_vector"]
     receipt = engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
@@ -153,7 +131,7 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
     path = lake / "t"
     facts = _compacted(spark, engine, path, None)
     now_ms = int(time.time() * 1000)
-    assert engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS) == ()
+    assert removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS) == ()
     with pytest.raises(Refused) as caught:
         engine.writer.vacuum(facts, _step((), before_ms=now_ms - 6 * DAY_MS), stamp(), no_intent)
     assert caught.value.code == "A430"
@@ -166,10 +144,11 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
     log.write_text("\n".join(map(json.dumps, actions)) + "\n")
     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
     engine.jvm.forget_logs()
-    assert engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS) == ()
-    _age(engine, path, 10)
+    assert removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS) == ()
+    age(path, 10)
+    engine.jvm.forget_logs()
     facts = engine.reader.facts(facts.ref)
-    removed = engine.reader.removed_files(facts, removed_before_ms=now_ms - 7 * DAY_MS)
+    removed = removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS)
     assert len(removed) == 3
     step = _step(removed, before_ms=now_ms - 7 * DAY_MS, seconds=7 * 86_400)
     assert engine.writer.vacuum(facts, step, stamp(), no_intent).num_files_deleted == 3
@@ -179,7 +158,7 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
 def test_a_restore_in_between_stops_the_deletion(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     facts = _compacted(spark, engine, path, NO_RETENTION)
-    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    removed = removed_files(engine, facts)
     key = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
     spark.conf.set(key, "false")
     spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {facts.version - 1}")
@@ -189,9 +168,7 @@ def test_a_restore_in_between_stops_the_deletion(spark: SparkSession, engine: De
         engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
     # Also with facts that already know the restored version: the files are live again.
     restored = engine.reader.facts(facts.ref)
-    assert not {one.path for one in restored.files} & {
-        one.path for one in engine.reader.removed_files(restored, removed_before_ms=int(time.time() * 1000) + 1)
-    }
+    assert not {one.path for one in restored.files} & {one.path for one in removed_files(engine, restored)}
     with pytest.raises(CommitConflict, match="live again"):
         engine.writer.vacuum(restored, _step(removed), stamp(), no_intent)
     assert files_on_disk(path) == before
@@ -213,11 +190,11 @@ def test_nothing_outside_the_table_and_nothing_behind_a_symlink(
         assert caught.value.code == "A431", bad
     assert (outside / "x.parquet").read_bytes() == b"precious"
     # A link in the place of a removed file is no file of the table.
-    (one, *_) = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    (one, *_) = removed_files(engine, facts)
     place = path / one.path.replace("%20", " ")
     place.unlink()
     place.symlink_to(outside / "x.parquet")
-    left = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    left = removed_files(engine, facts)
     assert one.path not in {other.path for other in left}
 
 
@@ -227,7 +204,7 @@ def test_what_will_not_go_is_named(spark: SparkSession, engine: DeltaTableEngine
 
     path = lake / "t"
     facts = _compacted(spark, engine, path, NO_RETENTION)
-    removed = engine.reader.removed_files(facts, removed_before_ms=int(time.time() * 1000) + 1)
+    removed = removed_files(engine, facts)
     stuck = path / removed[1].path.replace("%20", " ")
     if subprocess.run(["chattr", "+i", str(stuck)], capture_output=True).returncode != 0:
         pytest.skip("this file system has no immutable files")

@@ -18,9 +18,11 @@ from maintainer.delta.command.storage import COMMITS_READ_AT_ONCE, SparkStorage
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
+from maintainer.engine import VacuumQuestion
 from maintainer.errors import Refused, TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import Protocol, RemovedFile, TableFacts, TableRef
+from maintainer.model.table import Protocol, TableFacts, TableRef
+from maintainer.model.vacuum import VacuumHistory
 
 READ_ATTEMPTS = 3
 """Looks at a log that a writer changes between two questions."""
@@ -54,7 +56,17 @@ class CommandTableReader:
             help="nothing was changed; if nobody is writing to the table, use the transaction engine to look at it",
         )
 
-    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+    ) -> VacuumHistory:
+        """Not asked for: this engine deletes nothing.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """Not asked for: this engine deletes nothing.
 
         Raises:

@@ -83,7 +83,7 @@ class SparkStorage:
         for name, at in self.log_files().items():
             match = _COMMIT_NAME.match(name)
             if match and int(match[1]) > after_version:
-                found.append(LogEntry(int(match[1]), at, name))
+                found.append(LogEntry(int(match[1]), at, name, name))
         self._listed = sorted(found, key=lambda one: one.version)
         return list(self._listed)
 

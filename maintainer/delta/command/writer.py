@@ -23,7 +23,7 @@ from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.delta.properties import check_as_planned
 from maintainer.delta.version_proof import TablePlace, prove_version
 from maintainer.delta.winners import find_winner
-from maintainer.engine import BeforeCommit
+from maintainer.engine import BeforeCommit, DeletionGuard
 from maintainer.errors import (
     CheckImpossible,
     CommitConflict,
@@ -34,7 +34,15 @@ from maintainer.errors import (
 )
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.optimize_metrics import FileSizeMetrics
-from maintainer.model.outcome import CommitReceipt, CommitStamp, FileFigures, PlanDifference, Proof, VacuumReceipt
+from maintainer.model.outcome import (
+    CommitReceipt,
+    CommitStamp,
+    FileFigures,
+    PlanDifference,
+    Proof,
+    UndeleteReceipt,
+    VacuumReceipt,
+)
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import DataFile, TableFacts
 
@@ -123,9 +131,22 @@ class CommandTableWriter:
         return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)
 
     def vacuum(
-        self, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, before_delete: BeforeCommit
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         """Refused: this engine deletes nothing.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Refused: this engine moves nothing into a trash, and nothing back.
 
         Raises:
             Refused: A440.

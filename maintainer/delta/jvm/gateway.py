@@ -137,6 +137,10 @@ class Gateway:
         """The JVM's process id, to measure what it uses."""
         return int(self._jvm.java.lang.ProcessHandle.current().pid())
 
+    def text_of_array(self, array: JavaObject) -> str:
+        """An array's elements as one text, so that it costs one call however many there are."""
+        return str(self._jvm.scala.runtime.ScalaRunTime.stringOf(array))
+
     def delta_version(self) -> str:
         """The Delta version of the JARs on the class path."""
         return str(getattr(getattr(self._jvm.io.delta, "package$"), "MODULE$").VERSION())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from maintainer.delta.file_store import java_quote
 from maintainer.delta.jvm.gateway import has_signature
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
-from maintainer.delta.storage import java_quote
 from maintainer.delta.version_reader import comparable
 from maintainer.delta.winners import Winner, removed_key
 from maintainer.model.features import REWRITABLE_FEATURES, unsupported_features

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.delta.actions import num_records
 from maintainer.delta.facts_cache import FactsCache, KnownVersion
-from maintainer.delta.storage import StoredFile
+from maintainer.delta.file_store import StoredFile
 from maintainer.delta.table_state import TableState
 from maintainer.model.table import DataFile, DeletionVector, Protocol, TableFacts, TableRef
 

@@ -490,3 +490,32 @@ def test_a_table_that_was_damaged_before_is_not_vacuumed_and_not_blamed_on_us(be
     assert "old" in table.storage
     assert bench.record(plan_of(table)).quarantined is None
     assert bench.switch.deletions_held is None
+
+
+def test_a_deletion_that_is_stopped_says_how_far_it_came(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2", "old-3"}
+    bench.lake.at("deleted", lambda station: bench.switch.stop("SIGINT"), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old-1", "old-2", "old-3")))
+
+    assert (outcome.status, statuses(outcome)) == (TableStatus.INTERRUPTED, ["vacuum: interrupted"])
+    (step,) = outcome.steps
+    assert step.vacuum is not None
+    assert (step.vacuum.num_files_deleted, step.vacuum.stopped) == (1, "SIGINT")
+    assert step.error is not None
+    assert step.error.what == "stopped in the middle of a deletion, 1 of 3 files deleted: SIGINT"
+    assert {"old-2", "old-3"} < table.storage
+    assert [(e["fate"], e["num_files_deleted"], e["stopped"]) for e in bench.recorded("result")] == [
+        ("landed", 1, "SIGINT")
+    ]
+    record = bench.record(plan_of(table))
+    assert (record.last_vacuum_at_ms, record.vacuumed_bytes) == (None, (8,))
+
+
+def test_deletions_that_are_held_stop_one_that_is_under_way(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2"}
+    bench.lake.at("deleted", lambda station: bench.switch.halt("a proof failed", hold_deletions=True), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old-1", "old-2")))
+    assert statuses(outcome) == ["vacuum: interrupted"]
+    assert "old-2" in table.storage

@@ -11,7 +11,15 @@ from maintainer.journal.events import EVENTS_FILE, encode
 from maintainer.journal.intents import Fate, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records, update_state
-from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, StepOutcome, StepStatus
+from maintainer.model.outcome import (
+    CommitReceipt,
+    CommitStamp,
+    Fingerprint,
+    Proof,
+    StepOutcome,
+    StepStatus,
+    VacuumReceipt,
+)
 from maintainer.model.table import TableFacts, TableRecord
 from tests.builders import NOW_MS, make_facts
 
@@ -29,7 +37,7 @@ class Runs:
 
     def start(self) -> Journal:
         self.count += 1
-        return Journal.open(self.runs_dir, f"20261121T22000{self.count}Z-0000", lambda: NOW_MS + self.count)
+        return Journal.open(self.runs_dir, f"20261121T2200{self.count:02}Z-0000", lambda: NOW_MS + self.count)
 
     def intent(self, journal: Journal, read_version: int = 1, kind: str = "compact") -> CommitStamp:
         stamp = CommitStamp(journal.run_id, f"t/{kind}", 0, "sha256:p")
@@ -213,3 +221,24 @@ def test_a_line_that_lost_its_proof_counts_as_unproven(runs: Runs) -> None:
     lines = [line for line in path.read_bytes().splitlines(keepends=True) if b'"verified"' not in line]
     path.write_bytes(b"".join(lines) + encode({"type": "verified"})[:-4] + b"\n")
     assert runs.record().unproven_versions == (2,)
+
+
+def test_sizes_of_vacuums_and_the_last_listing_are_remembered(runs: Runs) -> None:
+    for number in range(12):
+        journal = runs.start()
+        stamp = runs.intent(journal, 1, "vacuum")
+        journal.result(stamp, FACTS, "vacuum", Fate.LANDED, receipt=VacuumReceipt(0 if number == 11 else 1, number))
+        if number == 3:
+            journal.listed("t", "id-t", "mem:/t", NOW_MS - 5)
+        runs.end(journal)
+    record = runs.record()
+    assert record.vacuumed_bytes == tuple(range(1, 11))  # ten at most; one that deleted nothing does not count
+    assert record.last_listing_at_ms == NOW_MS - 5
+    state = runs.runs_dir.parent / "state.json"
+    document = json.loads(state.read_text())
+    assert document["tables"][KEY].pop("vacuumed_bytes")
+    assert document["tables"][KEY].pop("last_listing_at_ms")
+    document["tables"][KEY]["unproven"] = [7]
+    state.write_text(json.dumps(document))
+    old = runs.record()  # an index of an earlier version is still believed
+    assert (old.unproven_versions, old.vacuumed_bytes, old.last_listing_at_ms) == ((7,), (), None)

@@ -6,7 +6,7 @@ from datetime import date
 
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import VacuumStep
-from maintainer.planning.planner import PlanOptions, horizon_to_read, plan_table
+from maintainer.planning.planner import PlanOptions, plan_table, storage_question
 from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy, make_vacuum
 
 TODAY = date(2026, 11, 21)
@@ -17,8 +17,8 @@ def test_an_engine_that_deletes_nothing_leaves_vacuum_alone() -> None:
     facts = make_facts(files=make_files(10, 20))
     options = PlanOptions(deletes=False)
     # Nothing is looked for on storage that nobody will delete.
-    assert horizon_to_read(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options) is None
-    assert horizon_to_read(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY) is not None
+    assert storage_question(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options) is None
+    assert storage_question(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY) is not None
     planned = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options)
     assert planned.problem is None
     assert not any(isinstance(step, VacuumStep) for step in planned.steps)

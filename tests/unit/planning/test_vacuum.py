@@ -12,10 +12,11 @@ from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, horizon_to_read, plan_table
+from maintainer.model.vacuum import Kept, StorageLook, StreamPosition, TrashedRun, VacuumHistory
+from maintainer.planning.horizon import Horizon, vacuum_horizon
+from maintainer.planning.planner import PlanOptions, plan_table, storage_question
 from maintainer.planning.schedule import vacuum_wanted
-from maintainer.planning.vacuum import Horizon, vacuum_horizon
-from maintainer.policy.resolved import Consumer, ResolvedPolicy, Suspension
+from maintainer.policy.resolved import Consumer, ResolvedPolicy, Suspension, VacuumMode
 from tests.builders import (
     DAY_MS,
     DAY_SECONDS,
@@ -149,23 +150,168 @@ def test_every_leaves_vacuum_for_another_day() -> None:
     assert planned.left_alone == (LeftAlone(reason),)
 
 
+CHECKPOINT = (Consumer("audit", None, "/chk/audit"),)
+
+
+def test_a_checkpoint_holds_files_since_the_version_it_is_at() -> None:
+    position = StreamPosition("audit", 12, NOW_MS - 20 * DAY_MS)
+    facts = replace(make_facts(), history=VacuumHistory(positions=(position,)))
+    horizon = vacuum_horizon(policy_of(consumers=CHECKPOINT), facts, NOW_MS)
+    decided_by = "consumer audit, whose checkpoint is at version 12 (orders.yml:15)"
+    assert horizon == Horizon(NOW_MS - 20 * DAY_MS, 20 * DAY_SECONDS, decided_by)
+
+
+def test_a_checkpoint_that_cannot_be_relied_on_holds_everything() -> None:
+    position = StreamPosition("audit", problem="there is no such folder (file:/chk/audit)")
+    facts = replace(
+        make_facts(removed_files=(removed("old", days_ago=50),)), history=VacuumHistory(positions=(position,))
+    )
+    planned = plan(policy_of(consumers=CHECKPOINT), facts)
+    text = (
+        "the checkpoint of consumer audit does not say what it still needs: there is no such folder (file:/chk/audit)"
+    )
+    reason = Reason(ReasonCode.CANNOT_BE_SURE, text, "orders.yml:15")
+    assert (planned.state, planned.blocked, planned.left_alone) == ("blocked", (reason,), (LeftAlone(reason),))
+
+
+def test_a_checkpoint_that_nobody_read_holds_everything() -> None:
+    planned = plan(policy_of(consumers=CHECKPOINT), make_facts(removed_files=(removed("old", days_ago=50),)))
+    assert [reason.text for reason in planned.blocked] == ["the checkpoint of consumer audit was not read"]
+
+
+def test_twice_the_longest_write_is_kept() -> None:
+    facts = replace(make_facts(), history=VacuumHistory(5 * DAY_MS, 41))
+    horizon = vacuum_horizon(policy_of(), facts, NOW_MS)
+    decided_by = "2 times the longest write in the log (5d, version 41)"
+    assert horizon == Horizon(NOW_MS - 10 * DAY_MS, 10 * DAY_SECONDS, decided_by)
+
+
+def kept(why: str) -> TableFacts:
+    look = StorageLook((Kept(why, f"kept by {why}", 3, 30),))
+    return replace(make_facts(removed_files=(removed("old", days_ago=50),)), storage=look)
+
+
 @pytest.mark.parametrize(
-    ("consumers", "vacuum", "what"),
+    ("why", "code"),
     [
-        (
-            (Consumer("audit", None, "/chk/audit"),),
-            {},
-            "reading the checkpoint of consumer audit is not supported yet",
-        ),
-        ((), {"delete_untracked": True}, "deleting files that the log never knew is not supported yet"),
+        ("clone", ReasonCode.KEPT_FOR_CLONE),
+        ("nested_table", ReasonCode.NESTED_TABLE),
+        ("symlink", ReasonCode.BEHIND_SYMLINK),
     ],
 )
-def test_what_would_have_to_be_honoured_and_is_not_built_is_refused(
-    consumers: tuple[Consumer, ...], vacuum: dict[str, Any], what: str
-) -> None:
-    planned = plan(policy_of(consumers=consumers, **vacuum), make_facts(removed_files=()))
-    assert planned.problem is not None
-    assert (planned.problem.code, planned.problem.what) == ("E620", what)
+def test_what_is_kept_is_told_and_the_rest_goes(why: str, code: ReasonCode) -> None:
+    planned = plan(policy_of(), kept(why))
+    assert [step.kind for step in planned.steps] == ["vacuum"]
+    assert planned.left_alone == (LeftAlone(Reason(code, f"kept by {why}")),)
+
+
+def test_a_log_that_cannot_be_read_elsewhere_holds_everything() -> None:
+    planned = plan(policy_of(), kept("unknown_reference"))
+    assert planned.blocked == (Reason(ReasonCode.CANNOT_BE_SURE, "kept by unknown_reference"),)
+
+
+def untracked(path: str, *, days: float, size: int = 100) -> RemovedFile:
+    return RemovedFile(path, size, NOW_MS - int(days * DAY_MS), "untracked")
+
+
+@pytest.mark.parametrize(
+    ("delete", "mode", "listed"),
+    [
+        (True, VacuumMode.AUTO, True),
+        (True, VacuumMode.FULL, True),
+        (True, VacuumMode.LITE, False),
+        (False, VacuumMode.AUTO, False),
+        (False, VacuumMode.FULL, True),
+        (False, VacuumMode.LITE, False),
+    ],
+)
+def test_when_the_folder_is_listed(delete: bool, mode: VacuumMode, listed: bool) -> None:
+    policy = policy_of(delete_untracked=delete, mode=mode, untracked_every_seconds=7 * DAY_SECONDS)
+    question = storage_question(policy, make_facts(), NEVER_TOUCHED, NOW_MS, TODAY)
+    assert question is not None
+    assert question.untracked_before_ms == (NOW_MS - 30 * DAY_MS if listed else None)
+    recent = TableRecord(last_listing_at_ms=NOW_MS - DAY_MS)
+    question = storage_question(policy, make_facts(), recent, NOW_MS, TODAY)
+    assert question is not None
+    assert (question.untracked_before_ms is not None) == (mode is VacuumMode.FULL)
+
+
+def test_untracked_files_need_the_policy_and_their_own_age() -> None:
+    files = (untracked("young", days=29.9), untracked("old", days=30.1))
+    planned = plan(policy_of(delete_untracked=True), make_facts(removed_files=files))
+    (step,) = planned.steps
+    assert isinstance(step, VacuumStep)
+    assert (step.files, step.untracked_before_ms) == (files[1:], NOW_MS - 30 * DAY_MS)
+    assert step.by_kind == (("untracked", 1, 100),)
+    planned = plan(policy_of(), make_facts(removed_files=files))
+    assert planned.steps == ()
+    assert [(one.reason.code, one.reason.text) for one in planned.left_alone] == [
+        (
+            ReasonCode.UNTRACKED,
+            "1 file (100 B) that the log never knew; `deleteUntracked: true` would delete them",
+        )
+    ]
+
+
+def test_trash_past_its_time_is_emptied_even_where_nothing_else_is_due() -> None:
+    trash = TrashedRun("run-1", "file:/lake/.maintainer-trash/orders-1/run-1", 4, 40, NOW_MS - 1)
+    facts = replace(make_facts(removed_files=()), storage=StorageLook(trash=(trash,)))
+    (step,) = plan(policy_of(trash_seconds=DAY_SECONDS), facts).steps
+    assert isinstance(step, VacuumStep)
+    assert (step.files, step.emptied, step.trash_seconds) == ((), (trash,), 0)
+    assert [reason.code for reason in step.reasons] == [ReasonCode.TRASH_EXPIRED]
+
+
+class TestCaps:
+    """More than half of the bytes, more than the limit, more than three times the median."""
+
+    def blocked(
+        self, *sizes: int, replaced: bool = False, live: int = 0, past: tuple[int, ...] = (), **policy: Any
+    ) -> list[str]:
+        files = tuple(
+            replace(removed(f"f{number}", days_ago=9, size=size), replaced=replaced)
+            for number, size in enumerate(sizes)
+        )
+        alive = [make_file("live", size=live)] if live else []
+        made = make_policy(
+            vacuum=make_vacuum(allow_large_delete=policy.pop("allow", False)), lines=LINES, optimize=None, **policy
+        )
+        planned = plan(made, make_facts(files=alive, removed_files=files), TableRecord(vacuumed_bytes=past))
+        assert (planned.state == "blocked") == bool(planned.blocked)
+        assert all(reason.code is ReasonCode.LARGE_DELETE for reason in planned.blocked)
+        return [reason.text for reason in planned.blocked]
+
+    def test_half_of_the_bytes_may_go_and_one_more_may_not(self) -> None:
+        assert self.blocked(60, 40, live=100) == []
+        assert self.blocked(60, 41, live=100) == [
+            "would delete 101 B that no rewrite replaced, more than half of the 201 B that the table holds on storage"
+        ]
+
+    def test_what_a_rewrite_replaced_is_no_loss(self) -> None:
+        assert self.blocked(60, 41, live=1, replaced=True) == []
+
+    def test_the_limit_counts_all_files(self) -> None:
+        assert self.blocked(1, 1, live=100, max_deletes=2) == []
+        (text,) = self.blocked(1, 1, 1, live=100, max_deletes=2, replaced=True)
+        assert text == "would delete 3 files, limits.maxDeletes is 2"
+
+    def test_three_times_the_median_of_at_least_three_runs(self) -> None:
+        assert self.blocked(30, live=100, past=(10, 10, 1000)) == []
+        (text,) = self.blocked(31, live=100, past=(10, 10, 1000))
+        assert text == (
+            "would delete 31 B that no rewrite replaced, more than 3 times the median of the last 3 vacuums, 10 B"
+        )
+        assert self.blocked(31, live=100, past=(10, 10)) == []
+
+    def test_a_line_in_the_policy_allows_all_of_it(self) -> None:
+        assert self.blocked(500, live=1, past=(1, 1, 1), max_deletes=0, allow=True) == []
+
+    def test_other_steps_are_not_held_up(self) -> None:
+        files = [make_file(f"f{number}", size=10) for number in range(3)]
+        facts = make_facts(files=files, removed_files=(removed("old", days_ago=9, size=500),))
+        planned = plan(make_policy(vacuum=make_vacuum(allow_large_delete=False), lines=LINES), facts)
+        assert ([step.kind for step in planned.steps], planned.state) == (["compact"], "changes")
+        assert ReasonCode.LARGE_DELETE in {one.reason.code for one in planned.left_alone}
 
 
 def test_an_unreadable_table_property_is_a_problem() -> None:
@@ -196,7 +342,8 @@ def test_a_table_that_keeps_less_than_the_policy_is_raised_first_and_its_log_wit
 
 class TestWhatToRead:
     def horizon(self, policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> Horizon | None:
-        return horizon_to_read(policy, facts, record, NOW_MS, TODAY)
+        question = storage_question(policy, facts, record, NOW_MS, TODAY)
+        return None if question is None else question.horizon
 
     def test_removed_files_are_read_up_to_the_horizon(self) -> None:
         horizon = self.horizon(policy_of(), make_facts())
@@ -212,7 +359,7 @@ class TestWhatToRead:
         assert self.horizon(weekly, facts, recent) is None
         assert self.horizon(suspended, facts) is None
         assert self.horizon(policy_of(), facts, TableRecord(quarantined="x")) is None
-        assert horizon_to_read(weekly, facts, recent, NOW_MS, TODAY, PlanOptions(ignore_every=True)) is not None
+        assert storage_question(weekly, facts, recent, NOW_MS, TODAY, PlanOptions(ignore_every=True)) is not None
         assert vacuum_wanted(weekly, NEVER_TOUCHED, now_ms=NOW_MS, today=TODAY)
 
     def test_nothing_is_read_where_planning_ends_in_a_problem(self) -> None:

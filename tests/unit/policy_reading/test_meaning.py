@@ -83,6 +83,25 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "properties.delta.logRetentionDuration: is not an interval of Delta",
         ),
         (
+            "vacuum: {retention: 40d, untrackedAge: 30d}",
+            "P307",
+            40,
+            "vacuum.untrackedAge: 30d is shorter than the retention of 40d",
+        ),
+        (
+            "vacuum: {untrackedAge: 6d}",
+            "P307",
+            24,
+            "vacuum.untrackedAge: 6d is shorter than the retention of 7d",
+        ),
+        (
+            "vacuum: {mode: lite, deleteUntracked: true}",
+            "P307",
+            39,
+            "vacuum.deleteUntracked: is never done in mode lite, which does not list the folder",
+        ),
+        ("vacuum: {trash: 0s}", "P307", 17, "vacuum.trash: must be longer than 0"),
+        (
             "verify: {expectations: [{type: expect_column_to_exist}]}",
             "P316",
             32,
@@ -145,6 +164,9 @@ def test_one_warning(line: str, code: str) -> None:
         "optimize: {zorder: {columns: [a, b, c, d], mode: full}}",
         "verify: {expectations: [{type: expect_table_row_count_to_equal, value: 3}]}",
         "vacuum: {mode: auto, deleteUntracked: false}",
+        "vacuum: {mode: lite, trash: 7d, allowLargeDelete: true}",
+        "vacuum: {mode: full, deleteUntracked: true, untrackedAge: 30d, untrackedEvery: 14d}",
+        "vacuum: {}\nconsumers: [{name: a, checkpoint: /x}]\nlimits: {maxDeletes: 5}",
         "autoCompact: {}",
     ],
 )
@@ -171,11 +193,6 @@ def test_the_help_for_an_interval_is_the_interval() -> None:
             "optimize: {zorder: {columns: [a], mode: incremental}}",
             "optimize.zorder.mode: `incremental` is not supported yet",
         ),
-        ("vacuum: {mode: full}", "vacuum.mode: `full` is not supported yet"),
-        ("vacuum: {mode: lite}", "vacuum.mode: `lite` is not supported yet"),
-        ("vacuum: {deleteUntracked: true}", "vacuum.deleteUntracked: `true` is not supported yet"),
-        ("vacuum: {untrackedAge: 30d}", "vacuum.untrackedAge: not supported yet"),
-        ("consumers: [{name: a, checkpoint: /x}]", "consumers[0].checkpoint: not supported yet"),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(line: str, message: str) -> None:

@@ -22,12 +22,14 @@ from maintainer.app.verify import (
     verify_tables,
 )
 from maintainer.cli.verify import _exit_code
+from maintainer.engine import VacuumQuestion
 from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.table import RemovedFile, TableFacts, TableRecord, TableRef
+from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.report.github import render_annotations
 from maintainer.report.verify_text import render_verify, verify_annotations, verify_junit
@@ -62,7 +64,12 @@ class Answers:
         self.asked.append((facts.ref.identifier, version, exact))
         return replace(self.commits[facts.ref.identifier], version=version)
 
-    def removed_files(self, facts: TableFacts, *, removed_before_ms: int) -> tuple[RemovedFile, ...]:
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+    ) -> VacuumHistory:
+        raise AssertionError("not asked for")
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         raise AssertionError("not asked for")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:

@@ -1,0 +1,83 @@
+"""Takes files away, chunk by chunk: between two chunks it asks whether to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from maintainer.delta.error_classes import message_of
+from maintainer.delta.file_store import StoredFile
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import MaintainerError
+
+CHUNK = 500
+"""Files between two questions: at most so many go after a stop was asked for."""
+
+MAX_THREADS = 8
+
+
+@dataclass(slots=True)
+class Taken:
+    """What came of it. ``errors`` are by URI; ``stopped`` says why not all were tried, ``error`` what ended it."""
+
+    tried: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    error: MaintainerError | None = None
+
+
+def take_away(
+    uris: list[str],
+    one: Callable[[str], object],
+    *,
+    stop_reason: Callable[[], str | None],
+    check: Callable[[], None],
+) -> Taken:
+    """Delete (or move) files with a few threads.
+
+    Args:
+        uris: What goes, in order.
+        one: Takes one file away; what it raises is that file's error.
+        stop_reason: Asked before each chunk.
+        check: Called before each chunk; an error of ours from it ends the work and is kept in the result.
+    """
+    done = Taken()
+    if not uris:
+        return done
+    with ThreadPoolExecutor(min(MAX_THREADS, len(uris)), thread_name_prefix="maintainer-vacuum") as pool:
+        for part in _chunks(uris, CHUNK):
+            done.stopped = stop_reason()
+            if done.stopped is not None:
+                break
+            try:
+                check()
+            except MaintainerError as error:
+                done.error = error
+                break
+            for uri, problem in pool.map(lambda uri: (uri, _problem(one, uri)), part):
+                done.tried.append(uri)
+                if problem is not None:
+                    done.errors[uri] = problem
+    return done
+
+
+def _chunks(uris: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(uris), size):
+        yield uris[start : start + size]
+
+
+def _problem(one: Callable[[str], object], uri: str) -> str | None:
+    try:
+        one(uri)
+    except Exception as error:
+        return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
+    return None
+
+
+def entries_in(storage: TableStorage, folders: set[str]) -> dict[str, StoredFile]:
+    """Everything that lies directly in the folders now, checksums and other hidden files left out."""
+    found: dict[str, StoredFile] = {}
+    for folder in sorted(folders):
+        found.update((uri, one) for uri, one in storage.children(folder).items() if not one.name.startswith("."))
+    return found

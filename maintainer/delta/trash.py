@@ -1,0 +1,202 @@
+"""Files that a vacuum moved out of the table instead of deleting them, and how they come back or go for good.
+
+The trash of a table lies beside its folder: ``.maintainer-trash/<name>-<hash of its place>/<run>/``, with a manifest
+of what was moved and until when it is kept. Nothing is emptied that no manifest names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.file_store import StoredFile
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import TableError
+from maintainer.model.outcome import UndeleteReceipt
+from maintainer.model.vacuum import TrashedRun
+from maintainer.planning.vacuum_trash import rename_is_cheap
+
+FOLDER = ".maintainer-trash"
+MANIFEST = "manifest.json"
+MAX_RUNS_LOOKED_AT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TrashedFile:
+    """One moved file: where it lay (relative to the table's root, percent-encoded), its size and its time."""
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one run moved."""
+
+    run_id: str
+    location: str
+    table_id: str
+    keep_until_ms: int
+    files: tuple[TrashedFile, ...]
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        files = [[one.path, one.size_bytes, one.modification_time_ms] for one in self.files]
+        document = {
+            "run": self.run_id,
+            "location": self.location,
+            "table_id": self.table_id,
+            "keep_until_ms": self.keep_until_ms,
+            "files": files,
+        }
+        return json.dumps(document, ensure_ascii=True).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Manifest | None:
+        """Read it back; None for anything else."""
+        try:
+            found: dict[str, Any] = json.loads(data)
+            files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in found["files"])
+            if any(".." in unquote(one.path).split("/") or unquote(one.path).startswith("/") for one in files):
+                return None
+            return Manifest(
+                str(found["run"]), str(found["location"]), str(found["table_id"]), int(found["keep_until_ms"]), files
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def trash_uri(storage: TableStorage) -> str:
+    """Where the trash of a table lies."""
+    parent, _, name = storage.root_uri.rpartition("/")
+    digest = hashlib.sha256(storage.root_uri.encode()).hexdigest()[:8]
+    return f"{parent}/{FOLDER}/{name}-{digest}"
+
+
+def write_manifest(storage: TableStorage, manifest: Manifest) -> str:
+    """Write down what is about to be moved; returns the run's folder in the trash."""
+    folder = f"{trash_uri(storage)}/{manifest.run_id}"
+    with contextlib.suppress(FileExistsError):
+        # A second try of the same run moves the rest of the same files.
+        storage.files.write(f"{folder}/{MANIFEST}", manifest.to_bytes())
+    return folder
+
+
+def trash_target(folder: str, path: str) -> str:
+    """Where a file of the table goes in a run's folder."""
+    return f"{folder}/files/{path}"
+
+
+def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
+    """Runs whose files in the trash are past their time and still there, oldest first."""
+    if not rename_is_cheap(storage.root_uri):
+        return ()
+    found = []
+    for folder in _run_folders(storage):
+        manifest = _manifest(storage, folder)
+        if manifest is None or manifest.keep_until_ms > now_ms:
+            continue
+        left = [one for one in manifest.files if storage.status(trash_target(folder, one.path)) is not None]
+        size_bytes = sum(one.size_bytes for one in left)
+        if left:
+            found.append(TrashedRun(manifest.run_id, folder, len(left), size_bytes, manifest.keep_until_ms))
+    return tuple(sorted(found, key=lambda one: (one.keep_until_ms, one.run_id)))
+
+
+def empty(storage: TableStorage, runs: Iterable[TrashedRun], now_ms: int) -> tuple[int, int]:
+    """Delete what the manifests of the runs name, if they are past their time; returns files and bytes."""
+    num_files = size_bytes = 0
+    for run in runs:
+        folder = f"{trash_uri(storage)}/{run.run_id}"
+        manifest = _manifest(storage, folder)
+        if manifest is None or manifest.keep_until_ms > now_ms or manifest.location != storage.root_uri:
+            continue
+        for one in manifest.files:
+            if storage.delete(trash_target(folder, one.path)):
+                num_files += 1
+                size_bytes += one.size_bytes
+        _remove_folders(storage, folder, manifest)
+    return num_files, size_bytes
+
+
+def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
+    """Move a run's files back; see ``TableWriter.undelete``."""
+    folder = next((one for one in _run_folders(storage) if one.rpartition("/")[2] == run_id), None)
+    manifest = None if folder is None else _manifest(storage, folder)
+    if folder is None or manifest is None or manifest.table_id != table_id:
+        runs = sorted(one.rpartition("/")[2] for one in _run_folders(storage))
+        raise TableError(
+            "there is nothing of this run in the table's trash",
+            code="T430",
+            where=where,
+            found=run_id,
+            allowed=", ".join(runs) or f"no run: {trash_uri(storage)} is empty",
+            help="only `vacuum.trash` keeps files, and only until its time is over",
+        )
+    restored: list[TrashedFile] = []
+    refused: list[str] = []
+    for one in manifest.files:
+        problem = _restore(storage, folder, one)
+        if problem is None:
+            restored.append(one)
+        else:
+            refused.append(f"{one.path} ({problem})")
+    if not refused:
+        _remove_folders(storage, folder, manifest)
+    return UndeleteReceipt(run_id, len(restored), sum(one.size_bytes for one in restored), tuple(refused))
+
+
+def _restore(storage: TableStorage, folder: str, one: TrashedFile) -> str | None:
+    """Move one file back; what stands in the way, None if it is back."""
+    source, goal = trash_target(folder, one.path), f"{storage.root_uri}/{one.path}"
+    there = storage.status(source)
+    if there is None:
+        back = storage.status(goal)
+        if back is not None and _same(back, one):
+            return None
+        return "it is no longer in the trash"
+    if not _same(there, one):
+        return f"it has {there.size_bytes:,} bytes in the trash, {one.size_bytes:,} were moved there"
+    try:
+        storage.files.move(source, goal)
+    except FileExistsError:
+        return "there is a file in its place"
+    except Exception as error:
+        return str(error).splitlines()[0][:200]
+    return None
+
+
+def _same(there: StoredFile, one: TrashedFile) -> bool:
+    return not there.is_dir and not there.is_symlink and there.size_bytes == one.size_bytes
+
+
+def _run_folders(storage: TableStorage) -> list[str]:
+    children = storage.children(trash_uri(storage))
+    return sorted(uri for uri, one in children.items() if one.is_dir and not one.is_symlink)[:MAX_RUNS_LOOKED_AT]
+
+
+def _manifest(storage: TableStorage, folder: str) -> Manifest | None:
+    try:
+        return Manifest.from_bytes(storage.files.read(f"{folder}/{MANIFEST}"))
+    except FileNotFoundError:
+        return None
+
+
+def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> None:
+    """Remove a run's folder if nothing is left in it; what nobody's manifest names stays."""
+    folders = {folder, f"{folder}/files"}
+    for one in manifest.files:
+        parent = trash_target(folder, one.path).rpartition("/")[0]
+        while len(parent) > len(folder):
+            folders.add(parent)
+            parent = parent.rpartition("/")[0]
+    inner = sorted(folders - {folder}, key=len, reverse=True)
+    for one_folder in (*inner, f"{folder}/{MANIFEST}", folder):
+        with contextlib.suppress(OSError):  # not empty: somebody else's file lies there
+            storage.delete(one_folder)

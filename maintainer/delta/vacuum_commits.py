@@ -1,0 +1,58 @@
+"""The two commits around a deletion, VACUUM START and VACUUM END, as Delta's own VACUUM writes them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from maintainer.delta.fate import commit_once
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import MaintainerError
+from maintainer.model.outcome import CommitStamp
+from maintainer.model.steps import VacuumStep
+
+
+class StartAndEnd(Protocol):
+    """What a deletion needs of its two commits."""
+
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """Commit VACUUM START; returns its version."""
+        ...
+
+    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
+        """Commit VACUUM END; returns its version."""
+        ...
+
+
+class VacuumCommits:
+    """Makes the commits of one deletion."""
+
+    def __init__(self, jvm: DeltaJvm, log: JavaObject, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
+        self._jvm = jvm
+        self._log = log
+        self._storage = storage
+        self._stamp = stamp
+        self._where = where
+
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """Commit VACUUM START; returns its version."""
+        operation = self._jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
+        metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
+        return self._commit(operation, metrics, after_version)
+
+    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
+        """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
+        metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
+        try:
+            operation = self._jvm.vacuum_end_operation("COMPLETED" if completed else "FAILED")
+            return self._commit(operation, metrics, after_version)
+        except MaintainerError:
+            return after_version
+
+    def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
+        def attempt() -> int:
+            txn = self._jvm.start_transaction(self._log)
+            self._jvm.register_metrics(txn, metrics)
+            return self._jvm.commit(txn, self._jvm.seq(), operation, None)
+
+        return commit_once(self._jvm, self._storage, self._stamp, self._where, attempt, after_version=after_version)

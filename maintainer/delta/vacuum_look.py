@@ -1,0 +1,166 @@
+"""The look at a table's storage before a deletion is planned, and again right before it is made."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from maintainer.delta.file_store import FileStore, StoredFile
+from maintainer.delta.log_replay import LogReplay, live_uris, replay
+from maintainer.delta.references import Locator, References, canonical
+from maintainer.delta.removed_files import as_removed_files, entries_of, expired
+from maintainer.delta.storage import TableStorage
+from maintainer.delta.stream_checkpoint import position
+from maintainer.delta.surroundings import Fences, list_untracked
+from maintainer.delta.trash import expired_trash
+from maintainer.engine import VacuumQuestion
+from maintainer.model.table import RemovedFile, TableFacts, TableRef
+from maintainer.model.vacuum import Kept, Listing, StorageLook, VacuumHistory
+from maintainer.units import format_size
+
+_SHOWN = 3
+
+
+def now_ms() -> int:
+    """This machine's clock; tests put another one in its place."""
+    return int(time.time() * 1000)
+
+
+def history(
+    storage: TableStorage,
+    facts: TableFacts,
+    checkpoints: tuple[tuple[str, str], ...],
+    open_files: Callable[[str], tuple[FileStore, str]],
+    *,
+    removed_before_ms: int,
+    now_ms: int,
+) -> tuple[LogReplay | None, VacuumHistory]:
+    """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
+    if nothing_is_older(storage, removed_before_ms) and not checkpoints:
+        return None, VacuumHistory()
+    log = replay(storage, facts)
+    return log, VacuumHistory(
+        longest_write_ms=log.longest_write_ms or None,
+        longest_write_version=log.longest_write_version,
+        positions=tuple(
+            position(name, *open_files(folder), facts.table_id, log, facts.version, now_ms)
+            for name, folder in checkpoints
+        ),
+    )
+
+
+def look(
+    storage: TableStorage,
+    facts: TableFacts,
+    question: VacuumQuestion,
+    references: References,
+    locator: Locator,
+    log: LogReplay | None = None,
+) -> TableFacts:
+    """Find what may be deleted; see ``TableReader.vacuum_look``. ``log`` is given where it was just read."""
+    trash = expired_trash(storage, question.now_ms)
+    if question.untracked_before_ms is None and nothing_is_older(storage, question.removed_before_ms):
+        return replace(facts, removed_files=(), storage=StorageLook(trash=trash))
+    if log is None or log.head < facts.version:
+        log = replay(storage, facts)
+    old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
+    there = entries_of(storage, old)
+    kept: list[Kept] = []
+    untracked: list[StoredFile] = []
+    listing: Listing | None = None
+    if question.untracked_before_ms is not None:
+        untracked, listing = _untracked(storage, facts, question, log, kept)
+    if not there and not untracked:
+        return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
+    free = _fenced_off(storage, there, kept)
+    needed, problems = references.into(storage.root_uri, question.tables, locator)
+    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    free = _unneeded(free, needed, kept)
+    fresh = _unneeded({one.uri: one for one in untracked}, needed, kept)
+    removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
+    return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
+
+
+def nothing_is_older(storage: TableStorage, moment_ms: int) -> bool:
+    """Whether no commit file is older than a moment: then nothing was removed before it, and nothing need be read."""
+    return all(entry.modification_time_ms >= moment_ms for entry in storage.commits())
+
+
+def still_free(
+    storage: TableStorage, uris: Iterable[str], tables: tuple[TableRef, ...], references: References, locator: Locator
+) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
+    """Of files that a plan names, those that are there and free to go, and what is not free any more."""
+    kept: list[Kept] = []
+    free = _fenced_off(storage, entries_of(storage, uris), kept)
+    needed, problems = references.into(storage.root_uri, tables, locator)
+    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    return _unneeded(free, needed, kept), tuple(kept)
+
+
+def _untracked(
+    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, kept: list[Kept]
+) -> tuple[list[StoredFile], Listing]:
+    """Old files that the log never knew; none where the log does not reach back far enough to know."""
+    assert question.untracked_before_ms is not None
+    first = log.times[0] if log.times else (1, question.now_ms)
+    if first[0] > 0 and first[1] > question.removed_before_ms:
+        stopped = f"the log begins at version {first[0]}, later than what must be kept, so it cannot tell what it knew"
+        return [], Listing(0, 0, 0, stopped)
+    found = list_untracked(
+        storage,
+        log.known | live_uris(storage, facts),
+        partition_columns=facts.partition_columns,
+        changed_before_ms=question.untracked_before_ms,
+    )
+    kept.extend(found.kept)
+    return found.files, found.listing
+
+
+def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:
+    start = len(storage.root_uri) + 1
+    found = [RemovedFile(one.uri[start:], one.size_bytes, one.modification_time_ms, "untracked") for one in files]
+    return sorted(found, key=lambda one: (one.removed_at_ms, one.path))
+
+
+def _fenced_off(storage: TableStorage, there: dict[str, StoredFile], kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out links, what lies behind one, and what lies in another table's folder."""
+    fences = Fences(storage)
+    fences.look_at({uri.rpartition("/")[0] for uri in there})
+    behind: dict[tuple[str, str], list[StoredFile]] = defaultdict(list)
+    free: dict[str, StoredFile] = {}
+    for uri, one in there.items():
+        why = ("symlink", uri) if one.is_symlink else fences.why(uri.rpartition("/")[0])
+        if why is not None:
+            behind[why].append(one)
+        elif not one.is_dir:
+            free[uri] = one
+    for (why_code, place), files in sorted(behind.items()):
+        words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
+        text = f"{_of(files)} {words} {place[len(storage.root_uri) + 1 :]}"
+        kept.append(Kept(why_code, text, len(files), sum(one.size_bytes for one in files)))
+    return free
+
+
+def _unneeded(files: dict[str, StoredFile], needed: dict[str, str], kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out what another table's log refers to."""
+    if not needed:
+        return files
+    held: dict[str, list[StoredFile]] = defaultdict(list)
+    free: dict[str, StoredFile] = {}
+    for uri, one in files.items():
+        table = needed.get(canonical(uri))
+        if table is None:
+            free[uri] = one
+        else:
+            held[table].append(one)
+    for table, found in sorted(held.items()):
+        text = f"{_of(found)} that {table} refers to, as a shallow clone does"
+        kept.append(Kept("clone", text, len(found), sum(one.size_bytes for one in found)))
+    return free
+
+
+def _of(files: list[StoredFile]) -> str:
+    noun = "file" if len(files) == 1 else "files"
+    return f"{len(files):,} {noun} ({format_size(sum(one.size_bytes for one in files))})"

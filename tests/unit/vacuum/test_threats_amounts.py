@@ -1,0 +1,163 @@
+"""How much, and how it goes wrong on the way: A11 to A15, and stopping of the threats in docs/safe-vacuum.md.
+
+Each test takes a hash of every file below the lake before and after, and says exactly which files went: everything else
+must be there with the same content. The only files that may be new are VACUUM's own commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.app.make_plan import each_table_once
+from maintainer.errors import Refused
+from maintainer.model.reasons import ReasonCode
+from maintainer.model.table import TableRecord, TableRef
+from tests.aged_tables import AgedTable, Vacuuming, now_ms, touch, tree
+from tests.vacuum_cases import (
+    Killed,
+    Stubborn,
+    assert_only,
+    codes,
+    old_table,
+    policies,
+    vacuum,
+    wide_table,
+)
+
+
+class TestA11OneTableTwice:
+    def test_neither_is_touched(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        before = tree(lake)
+        first = work.plan(table)
+        second = replace(first, ref=TableRef("other.name"))
+        assert first.steps
+        both = each_table_once((first, second))
+        assert [plan.problem.code for plan in both if plan.problem is not None] == ["T409", "T409"]
+        assert all(plan.steps == () for plan in both)
+        assert_only(lake, before)
+
+
+class TestA12Clocks:
+    @pytest.mark.parametrize("hours", [-240, -1, 1, 240])
+    def test_a_clock_that_is_not_the_storages_deletes_nothing(self, lake: Path, hours: int) -> None:
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        with pytest.raises(Refused) as caught:
+            work.delete(table, step, clock=lambda: now_ms() + hours * 3_600_000)
+        assert caught.value.code in ("A451", "A430")
+        assert_only(lake, before)
+
+    @pytest.mark.parametrize("seconds", [-290, 290])
+    def test_five_minutes_are_allowed(self, lake: Path, seconds: int) -> None:
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        work.delete(table, step, clock=lambda: now_ms() + seconds * 1000)
+        assert_only(lake, before, "t/a.parquet")
+
+    def test_a_writer_with_a_late_clock_makes_nothing_look_old(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "live.parquet", "x.parquet")
+        version = table.delete(30, "x.parquet")
+        touch(table.path / "_delta_log" / f"{version:020}.json", table.at(3))
+        vacuum(lake, table, Vacuuming(policies()))
+
+
+class TestA13FarTooMuch:
+    @pytest.mark.parametrize(
+        ("policy", "past", "blocked"),
+        [
+            ({}, (), True),
+            ({"allow_large_delete": True}, (), False),
+            ({"allow_large_delete": True, "max_deletes": 1}, (1, 1, 1), False),
+        ],
+    )
+    def test_an_emptied_table_is_not_emptied_on_storage_without_a_word(
+        self, lake: Path, policy: dict[str, Any], past: tuple[int, ...], blocked: bool
+    ) -> None:
+        table = AgedTable(lake / "t")
+        names = [f"f{number}.parquet" for number in range(10)]
+        table.append(60, *names)
+        table.delete(20, *names[:8])
+        settings = {"allow_large_delete": False, **policy}
+        work = Vacuuming(policies(**settings), record=TableRecord(vacuumed_bytes=past))
+        plan = work.plan(table)
+        assert (plan.state == "blocked") == blocked
+        assert (ReasonCode.LARGE_DELETE in codes(plan)) == blocked
+        vacuum(lake, table, work, *(() if blocked else names[:8]))
+
+    def test_a_compacted_table_is_no_large_deletion(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        names = [f"f{number}.parquet" for number in range(10)]
+        table.append(60, *names)
+        table.rewrite(20, "all.parquet", *names)
+        vacuum(lake, table, Vacuuming(policies(allow_large_delete=False)), *names)
+
+
+class TestA14WhatWillNotGo:
+    @pytest.mark.parametrize("nth", range(1, 21))
+    def test_each_is_named(self, lake: Path, nth: int) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        receipt = work.delete(table, step, storage=Stubborn(table.path, nth, PermissionError(13, "Permission denied")))
+        (left,) = receipt.remaining
+        name, reason = left.split(" ", 1)
+        assert (name in names, reason) == (True, "([Errno 13] Permission denied)")
+        assert receipt.num_files_deleted == 19
+        assert_only(lake, before, *(f"t/{one}" for one in names if one != name))
+
+
+class TestA15KilledInTheMiddle:
+    @pytest.mark.parametrize("nth", range(1, 21))
+    def test_the_next_run_takes_the_rest(self, lake: Path, nth: int) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        with pytest.raises(Killed):
+            work.delete(table, step, storage=Stubborn(table.path, nth, Killed()))
+        left = {f"t/{one}" for one in names} & tree(lake).keys()
+        assert left
+        rest = work.step(table)
+        assert rest is not None
+        assert {f"t/{one.path}" for one in rest.files} == left
+        work.delete(table, rest)
+        assert_only(lake, before, *(f"t/{one}" for one in names))
+        assert work.step(table) is None
+
+
+class TestStopping:
+    def test_it_stops_between_two_chunks_and_says_how_far_it_came(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("maintainer.delta.deletion.CHUNK", 5)
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        answers = iter([None, None, "SIGINT"])
+        before = tree(lake)
+        receipt = work.delete(table, step, stop_reason=lambda: next(answers))
+        assert (receipt.num_files_deleted, receipt.stopped, receipt.remaining) == (10, "SIGINT", ())
+        gone = {f"t/{one}" for one in names} - tree(lake).keys()
+        assert len(gone) == 10
+        assert_only(lake, before, *gone)
+        rest = work.step(table)
+        assert rest is not None
+        work.delete(table, rest)
+        assert_only(lake, before, *(f"t/{one}" for one in names))
