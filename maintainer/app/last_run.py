@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.insight import PastRun, past_runs
@@ -47,3 +48,50 @@ def last_results(runs_dir: Path) -> Mapping[str, TableStatus]:
 def ended_as(status: TableStatus | None, value: str) -> bool:
     """Tell whether a table that ended so is meant by a value of ``result:``; None was not in the run."""
     return status in _STATUSES[value]
+
+
+_ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.UNSUPPORTED})
+"""What another try would not change; a table that is not supported stays so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A run, and the identifiers of its tables that did not end well."""
+
+    run_id: str
+    tables: frozenset[str]
+
+
+def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
+    """Return what a run left undone: tables that failed, yielded, were blocked, interrupted or not reached.
+
+    A run that was killed has no end for the tables it did not come to: those count, too.
+
+    Args:
+        runs_dir: The folder of all runs.
+        run_id: Which run; the newest that came to a plan if None.
+
+    Raises:
+        ProjectError: E624 there is no such run, or it cannot be read.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    for run in past_runs(runs_dir):
+        folder = run.folder if isinstance(run, PastRun) else run[0]
+        if run_id is not None and folder.name != Path(run_id).name:
+            continue
+        if isinstance(run, PastRun):
+            ended = {table.ref.identifier: table.status for table in run.outcome.tables}
+            planned = [table.ref.identifier for table in run.plan.tables]
+            return Unfinished(folder.name, frozenset(name for name in planned if ended.get(name) not in _ENDED_WELL))
+        raise ProjectError(
+            f"the run cannot be read: {run[1]}",
+            code="E624",
+            where=str(folder),
+            help="run `maintainer apply`: what is already done is not done twice",
+        )
+    raise ProjectError(
+        "there is no such run" if run_id else "there is no run yet",
+        code="E624",
+        where=str(runs_dir),
+        help="`maintainer history` lists the runs",
+    )

@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 from maintainer import __version__
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader, VacuumQuestion
-from maintainer.errors import MaintainerError
+from maintainer.errors import MaintainerError, TableError
 from maintainer.journal.records import record_key, table_records
+from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord, TableRef
 from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan, storage_question
@@ -168,6 +169,9 @@ class _Tables:
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
         except MaintainerError as error:
             plan = problem_plan(policy, error)
+        except Exception as error:
+            # Nobody foresaw it, and it is about this table: the others are planned all the same.
+            plan = problem_plan(policy, _bug(error))
         with self._lock:
             self.plans.append(plan)
             if request.on_table is not None:
@@ -194,3 +198,16 @@ def each_table_once(plans: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
         return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
 
     return tuple(checked(plan) for plan in plans)
+
+
+def _bug(error: Exception) -> TableError:
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # an exception of Spark cannot be asked once its JVM is gone
+        lines = []
+    first = f": {lines[0][:300]}" if lines else ""
+    return TableError(
+        f"a bug in maintainer while planning: {type(error).__name__}{first}",
+        code=BUG_CODE,
+        help="the table was not touched; report it with this message",
+    )

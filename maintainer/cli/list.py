@@ -8,7 +8,7 @@ import click
 
 from maintainer.cli.context import CliContext
 from maintainer.cli.project import open_project
-from maintainer.cli.selection import select_policies, selection_options
+from maintainer.cli.selection import in_shard, select_policies, selection_options, shard_option
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.style import Role, Style
@@ -18,6 +18,7 @@ FORMAT_VERSION = "1"
 
 @click.command("list")
 @selection_options
+@shard_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def command(
@@ -37,6 +38,7 @@ def command(
         since=since,
         allow_empty=allow_empty,
     )
+    policies = in_shard(policies)
     if output == "json":
         click.echo(json.dumps(_as_json(policies), indent=2, ensure_ascii=False))
         return

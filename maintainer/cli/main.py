@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
     "verify": ("maintainer.cli.verify", "Prove a commit after the fact, whoever made it."),
     "undelete": ("maintainer.cli.undelete", "Bring back what a vacuum moved into the trash."),
+    "retry": ("maintainer.cli.retry", "Take up what a run left undone."),
     "status": ("maintainer.cli.status", "Show the state of each table."),
     "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),
@@ -45,7 +46,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 NOT_YET: dict[str, str] = {
     "inventory": "write policies by hand for now; `maintainer init` makes an example",
-    "retry": "run `maintainer apply` again: what is already done is not done twice",
     "watch": "schedule `maintainer apply`",
 }
 """Commands that the contract names and this version does not have, with what to do instead."""

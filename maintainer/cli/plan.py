@@ -10,10 +10,11 @@ from maintainer.app.engine_access import open_engine
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project, describe_selection
 from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
+from maintainer.cli.budget_options import budget_options, fit, given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import selection_options
+from maintainer.cli.selection import in_shard, selection_options, shard_option
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code
@@ -30,7 +31,9 @@ DEFAULT_PLAN_JOBS = 2
 
 @click.command("plan")
 @selection_options
+@shard_option
 @engine_options
+@budget_options
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, to apply exactly it.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
@@ -56,12 +59,13 @@ def command(
     """Show what would be done to each table, why, and what it costs. Nothing is changed."""
     project = open_project(context)
     chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    policies = choose(project.loaded.resolved(), project.loaded, chosen, command="plan", look=Look.COMES)
+    policies = in_shard(choose(project.loaded.resolved(), project.loaded, chosen, command="plan", look=Look.COMES))
     planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
     selection = describe_selection(select_, exclude)
     with open_engine(parse_engine_options(master, conf)) as opened:
         request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
         plan = narrowed(make_plan(project, opened.engine, request), project.loaded, chosen, command="plan")
+    plan = fit(project, plan, given_budget())
     if out is not None:
         save(plan, out)
     if output == "json":

@@ -11,16 +11,16 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.shard import Shard
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError
 from maintainer.policy.project import LoadedProject, load_project
 from maintainer.policy.resolved import ResolvedPolicy
-from maintainer.policy.selectors import (
-    Selectable,
-)
+from maintainer.policy.selectors import Selectable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = TypeVar("_P", bound=Selectable)
+_SHARD = "maintainer.shard"
 _MAX_COMPLETIONS = 200
 
 
@@ -63,6 +63,31 @@ def selection_options(command: _F) -> _F:
     ):
         command = option(command)
     return command
+
+
+def shard_option(command: _F) -> _F:
+    """Add ``--shard`` to a command; `in_shard` reads it."""
+    return click.option(
+        "--shard",
+        metavar="I/N",
+        expose_value=False,
+        callback=_keep_shard,
+        help="Only the I-th of N parts of the selection, for several drivers side by side.",
+    )(command)
+
+
+def in_shard(policies: tuple[_P, ...]) -> tuple[_P, ...]:
+    """Those of the policies that ``--shard`` leaves to this command; all without it."""
+    shard: Shard | None = click.get_current_context().meta.get(_SHARD)
+    return policies if shard is None else shard.of(policies)
+
+
+def _keep_shard(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        try:
+            ctx.meta[_SHARD] = Shard.parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
 
 
 def select_policies(

@@ -1,0 +1,182 @@
+"""Which rewrites come first when not all of them fit: benefit for each byte, under budgets that hold.
+
+A score is absolute: it does not change with a table's neighbours, so a plan can be compared with yesterday's. Waiting
+raises it, so that nobody starves. A budget is hard: what does not fit is passed over and the next one is tried, and
+what waits is told its place. ``autocomp_scores`` is the score of OpenHouse's AutoComp for comparison; it is relative
+to the other candidates of the same night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+STARTUP_BYTES = 32 * 1024 * 1024
+"""What a rewrite costs before it has read anything, as bytes: a small table is not free."""
+
+ROWS_PER_OPEN = 250_000
+"""So many soft-deleted rows cost a reader about as much as opening one more file."""
+
+AGEING_PER_DAY = 0.1
+"""A table that has waited ten days counts twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A table's rewrites as ranking sees them.
+
+    Args:
+        name: The table's identifier.
+        owner: Whose budget it is taken from; None for nobody's.
+        files_fewer: Files that a reader has less to open, from the exact bins.
+        deleted_rows: Soft-deleted rows that are purged.
+        size_bytes: Bytes rewritten.
+        num_files: Files rewritten.
+        seconds: How long it is expected to take.
+        conflict_ratio: Probability, 0 to 1, that another writer wins and the work is lost.
+        waiting_days: Days since it was first passed over, 0 for never.
+    """
+
+    name: str
+    owner: str | None
+    files_fewer: int
+    deleted_rows: int
+    size_bytes: int
+    num_files: int
+    seconds: float = 0.0
+    conflict_ratio: float = 0.0
+    waiting_days: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most so much; None is no bound."""
+
+    size_bytes: int | None = None
+    num_files: int | None = None
+    seconds: float | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether anything is bounded."""
+        return (self.size_bytes, self.num_files, self.seconds) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A candidate that did not fit: its place among those that wait, from 1, and which budget it exceeds."""
+
+    candidate: Candidate
+    place: int
+    budget: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Candidates that fit, the best first, and those that wait, the best first."""
+
+    chosen: tuple[Candidate, ...]
+    waiting: tuple[Waiting, ...]
+
+
+def score(candidate: Candidate) -> float:
+    """Return the benefit for each byte, in file opens saved a GiB; 0 where there is no benefit."""
+    benefit = candidate.files_fewer + candidate.deleted_rows / ROWS_PER_OPEN
+    cost_gib = (candidate.size_bytes + STARTUP_BYTES) / 2**30
+    ageing = 1 + AGEING_PER_DAY * candidate.waiting_days
+    return max(0.0, benefit) * (1 - candidate.conflict_ratio) * ageing / cost_gib
+
+
+def conflict_ratio(rewrites_a_day: float, seconds: float) -> float:
+    """Probability that a writer who rewrites or deletes comes in between: Poisson arrivals at the rate seen.
+
+    Args:
+        rewrites_a_day: Commits of others a day that remove files; blind appends do not count.
+        seconds: How long our own commit is expected to take.
+    """
+    return 1 - math.exp(-max(0.0, rewrites_a_day) * max(0.0, seconds) / 86_400)
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    run: Budget,
+    by_owner: Mapping[str, Budget] | None = None,
+    *,
+    by_score: Callable[[Candidate], float] = score,
+) -> Choice:
+    """Take the best candidates that fit into every budget; pass over what does not fit.
+
+    The order of candidates does not matter: equal scores are taken by name. Each candidate is taken whole or not.
+
+    Args:
+        candidates: What could be done.
+        run: The budget of the whole run.
+        by_owner: Budgets of owners, by name.
+        by_score: The higher, the earlier.
+    """
+    spent = _Spent()
+    owners: dict[str, _Spent] = {}
+    chosen: list[Candidate] = []
+    waiting: list[Waiting] = []
+    for one in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
+        share = owners.setdefault(one.owner, _Spent()) if one.owner is not None else None
+        own = (by_owner or {}).get(one.owner or "", Budget())
+        exceeded = spent.exceeds(run, one) or (
+            share is not None and (why := share.exceeds(own, one)) and f"{why} of {one.owner}"
+        )
+        if exceeded:
+            waiting.append(Waiting(one, len(waiting) + 1, exceeded))
+            continue
+        spent.take(one)
+        if share is not None:
+            share.take(one)
+        chosen.append(one)
+    return Choice(tuple(chosen), tuple(waiting))
+
+
+@dataclass(slots=True)
+class _Spent:
+    size_bytes: int = 0
+    num_files: int = 0
+    seconds: float = 0.0
+
+    def exceeds(self, budget: Budget, one: Candidate) -> str | None:
+        """The first bound that the candidate would break, in words."""
+        if budget.size_bytes is not None and self.size_bytes + one.size_bytes > budget.size_bytes:
+            return "the budget of bytes"
+        if budget.num_files is not None and self.num_files + one.num_files > budget.num_files:
+            return "the budget of files"
+        if budget.seconds is not None and self.seconds + one.seconds > budget.seconds:
+            return "the budget of time"
+        return None
+
+    def take(self, one: Candidate) -> None:
+        self.size_bytes += one.size_bytes
+        self.num_files += one.num_files
+        self.seconds += one.seconds
+
+
+def autocomp_scores(
+    gain_and_cost: Mapping[str, tuple[float, float]], gain_weight: float = 0.7, cost_weight: float = 0.3
+) -> dict[str, float]:
+    """Return AutoComp's scores as OpenHouse computes them: weighted min-max over all candidates of this run.
+
+    Args:
+        gain_and_cost: Files reduced and compute cost, by name.
+        gain_weight: Weight of the gain.
+        cost_weight: Weight of the cost.
+    """
+    if not gain_and_cost:
+        return {}
+
+    def scaled(values: Sequence[float]) -> list[float]:
+        low, high = min(values), max(values)
+        return [0.0 if high == low else (value - low) / (high - low) for value in values]
+
+    gains = scaled([gain for gain, _ in gain_and_cost.values()])
+    costs = scaled([cost for _, cost in gain_and_cost.values()])
+    return {
+        name: gain_weight * gain - cost_weight * cost
+        for name, gain, cost in zip(gain_and_cost, gains, costs, strict=True)
+    }
