@@ -172,7 +172,7 @@ class _Check:
             return ()
         before = set(self._versions.missing_files(self._facts, self._before))
         if known := [one for one in missing if one in before]:
-            self.notes.append(f"{len(known)} live files were missing before this commit, such as {known[0]}")
+            self.notes.append(f"live files missing before this commit: {len(known)}, such as {known[0]}")
         return tuple(one for one in missing if one not in before)
 
     def _both_versions(self) -> None:

@@ -1,0 +1,45 @@
+"""Files that were missing before a commit are not that commit's."""
+
+from __future__ import annotations
+
+from maintainer.model.plan import Checks
+from maintainer.model.table import TableFacts
+from maintainer.verification.checks import GreatExpectationsVerifier, _Check
+from tests.builders import make_facts
+
+
+class Versions:
+    """Says which live files are missing, version by version."""
+
+    def __init__(self, missing: dict[int, tuple[str, ...]]) -> None:
+        self.missing = missing
+        self.asked: list[int] = []
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        self.asked.append(version)
+        return self.missing.get(version, ())
+
+    def dataframe(self, facts: TableFacts, version: int) -> object:
+        raise AssertionError("not asked for")
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        raise AssertionError("not asked for")
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        raise AssertionError("not asked for")
+
+
+def _check(versions: Versions) -> _Check:
+    return _Check(GreatExpectationsVerifier(), versions, make_facts(name="t"), 8, Checks())
+
+
+def test_the_version_before_is_looked_at_only_where_something_is_missing() -> None:
+    versions = Versions({})
+    assert _check(versions)._missing() == ()
+    assert versions.asked == [8]
+
+
+def test_only_what_went_missing_since_the_version_before_counts() -> None:
+    check = _check(Versions({7: ("old-1", "old-2"), 8: ("new", "old-1")}))
+    assert check._missing() == ("new",)
+    assert check.notes == ["live files missing before this commit: 1, such as old-1"]
