@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.statistics import FileFigures, StatisticsColumn
+
+_FOUR_DIGITS = re.compile(r"[0-9]{4}-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,16 @@ def _judge_column(
         found.append(f"rows lie outside the bounds of {one.name} (minValues says {low!r}, maxValues {high!r})")
     elif exact:
         for place, (side, bound) in enumerate((("minValues", low), ("maxValues", high))):
-            if bound is not None and not figures.reached >> (2 * number + place) & 1:
+            if _comparable(bound, one.kind) and not figures.reached >> (2 * number + place) & 1:
                 found.append(f"{side} of {one.name} says {bound!r}, which no row reaches")
     return found
+
+
+def _comparable(bound: object, kind: str) -> bool:
+    """Whether a bound is there and was read as Delta reads it; years of other than four digits have no one spelling."""
+    if bound is None:
+        return False
+    return kind not in ("date", "timestamp", "timestamp_ntz") or _FOUR_DIGITS.match(str(bound)) is not None
 
 
 def _judge_presence(stats: Mapping[str, Any], one: StatisticsColumn, values: int) -> list[str]:

@@ -40,6 +40,8 @@ def _written(path: str = "new", bin_number: int = 0, **changes: Any) -> WrittenF
 
 def test_planned_files_pass() -> None:
     assert check_adds([_written(), _written("new-2", 1), _written("new-3", 1, tags=None)], EXPECTED) == []
+    # Delta's writer has tags of its own.
+    assert check_adds([_written(tags={"ICEBERG_COMPAT_VERSION": "2"})], EXPECTED) == []
     # A value that is not text has several spellings: the rows decide.
     assert check_adds([_written(partitionValues={"col-p": "a", "n": "01"})], EXPECTED) == []
     assert check_adds([_written(bin_number=1, partitionValues={"col-p": "", "n": "2"})], EXPECTED) == []
@@ -60,8 +62,9 @@ def test_planned_files_pass() -> None:
         (_written("old-1"), "old-1 is a file of the table already"),
         (_written(bin_number=2), "new: it belongs to no bin of the batch"),
         (
-            _written(tags={"x": "y"}),
-            "new: its tags are {'maintainer.packed': '1000', 'x': 'y'}, the step's are {'maintainer.packed': '1000'}",
+            _written(tags={"maintainer.zorder": "[]"}),
+            "new: its tags are {'maintainer.packed': '1000', 'maintainer.zorder': '[]'}, "
+            "the step's are {'maintainer.packed': '1000'}",
         ),
     ],
 )

@@ -135,3 +135,12 @@ def test_a_missing_bound_is_wrong_unless_the_column_holds_nulls_only() -> None:
 
 def test_names_that_no_column_has() -> None:
     assert unknown_names({**GOOD, "nullCount": {"col-1": 0, "gone": {"x": 1}}}, COLUMNS) == ["gone.x"]
+
+
+def test_a_year_that_has_no_one_spelling_is_not_called_wrong() -> None:
+    columns = statistics_columns({"fields": [{"name": "t", "type": "timestamp", "metadata": {}}]}, ())
+    far = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "+294247-01-10T04:00:54.775Z"}})}
+    near = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "2024-01-10T04:00:54.775Z"}})}
+    exact = Strictness(complete=False, exact=True)
+    assert judge(far, columns, FileFigures(1, (0,), 0, 0), exact) == []
+    assert len(judge(near, columns, FileFigures(1, (0,), 0, 0), exact)) == 1
