@@ -22,6 +22,9 @@ class Versions:
     def dataframe(self, facts: TableFacts, version: int) -> object:
         raise AssertionError("not asked for")
 
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        raise AssertionError("not asked for")
+
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         raise AssertionError("not asked for")
 
