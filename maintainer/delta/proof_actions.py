@@ -16,7 +16,9 @@ from maintainer.delta.winners import removed_key
 from maintainer.delta.written_file import WrittenFile
 from maintainer.model.steps import Batch
 
-ADD_KEYS = frozenset({"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags"})
+ADD_KEYS = frozenset(
+    {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
+)
 """All that the ``add`` of a rewritten file says. Row ids are given at the commit, deletion vectors are gone."""
 
 
@@ -30,7 +32,7 @@ class Expected:
 
     Attributes:
         batch: The batch.
-        tags: Tags of ours that each new file carries, and no others.
+        tags: Tags that each new file carries, and no others of ours.
         physical_names: Partition columns as the log names them, by their logical names.
         text_partitions: Logical names of the partition columns that hold text; values of other types have several
             spellings in the log, and the fingerprint compares them as values.
@@ -76,9 +78,10 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
         yield f"it carries {', '.join(strange)}"
     if add.get("dataChange") is not False:
         yield "dataChange is not false"
-    ours = {name: value for name, value in sorted((add.get("tags") or {}).items()) if name.startswith(OWN_TAGS)}
-    if ours != dict(expected.tags):
-        yield f"its tags are {ours}, the step's are {dict(expected.tags)}"
+    tags = sorted((add.get("tags") or {}).items())
+    found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in expected.tags}
+    if found != dict(expected.tags):
+        yield f"its tags are {found}, the step's are {dict(expected.tags)}"
     size = add.get("size")
     if not isinstance(size, int) or size <= 0:
         yield f"its size is {size}"
