@@ -21,6 +21,7 @@ from maintainer.errors import (
 from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import TableControl
 from maintainer.journal.intents import Fate
+from maintainer.journal.leases import Lease
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.plan import Problem, TablePlan
@@ -56,6 +57,7 @@ class Worker:
     engine: TableEngine
     context: RunContext
     control: TableControl
+    lease: Lease | None = None
 
 
 def attempt(
@@ -86,6 +88,8 @@ def attempt(
 
     def before_commit(read_version: int, proof: Proof | None) -> None:
         worker.control.check_commit()
+        if worker.lease is not None and worker.context.leases is not None:
+            worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
         num_files, size_bytes = figures
         journal.intent(
             stamp, facts, work.kind,

@@ -10,6 +10,7 @@ from maintainer.execution.clock import Clock
 from maintainer.execution.interruption import StopSwitch
 from maintainer.execution.retry import RetryBounds
 from maintainer.journal.journal import Journal
+from maintainer.journal.leases import Leases
 from maintainer.model.plan import Plan
 from maintainer.model.progress import ProgressEvent, ProgressSink
 from maintainer.model.table import TableRef
@@ -40,7 +41,7 @@ class RunContext:
     """A run's journal, verifier, clock, switch and bounds.
 
     ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
-    files of a table that is vacuumed.
+    files of a table that is vacuumed. ``leases`` keep other runs off a table that is worked on; None asks for none.
     """
 
     journal: Journal
@@ -51,6 +52,7 @@ class RunContext:
     retry: RetryBounds = field(default_factory=RetryBounds)
     step_numbers: Mapping[str, int] = field(default_factory=dict)
     known_tables: tuple[TableRef, ...] = ()
+    leases: Leases | None = None
 
     @property
     def run_id(self) -> str:

@@ -24,6 +24,7 @@ from maintainer.execution.workers import Crew, Task
 from maintainer.journal.durable import FolderUnwritable, unreadable
 from maintainer.journal.intents import Intent, unfinished
 from maintainer.journal.journal import Journal
+from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, flush, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
 from maintainer.model.features import UNSUPPORTED_CODES
@@ -101,12 +102,14 @@ def run_fleet(
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
+    leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
     context = RunContext(
-        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan), known_tables
+        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan), known_tables, leases
     )  # fmt: skip
     try:
         return _Fleet(plan, engine, context, bounds, ledger, on_problem).run()
     finally:
+        leases.close()
         journal.close()
 
 

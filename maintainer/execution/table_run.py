@@ -15,6 +15,7 @@ from maintainer.errors import (
     CommitUnknown,
     Interrupted,
     MaintainerError,
+    Refused,
     VerificationFailed,
 )
 from maintainer.execution.attempt import StepWork, Worker, problem_of
@@ -23,6 +24,7 @@ from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
+from maintainer.journal.records import record_key
 from maintainer.model.closed import assert_never
 from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -75,7 +77,25 @@ class _TableRun:
 
     def run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
         if self._record.quarantined is not None and self._plan.steps:
-            return self._refused(f"the table is in quarantine: {self._record.quarantined}")
+            why = f"the table is in quarantine: {self._record.quarantined}"
+            return self._refused(Problem("A411", why, self._plan.ref.identifier, LIFT_HELP))
+        leases, observed = self._worker.context.leases, self._plan.observed
+        if leases is None or observed is None:
+            return self._run(open_intents)
+        try:
+            lease = leases.acquire(record_key(observed.table_id, observed.location), self._plan.ref.identifier)
+        except Refused as error:
+            return self._refused(problem_of(error))
+        except FolderUnwritable as error:
+            self._worker.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            return self._refused(problem_of(error))
+        self._worker = replace(self._worker, lease=lease)
+        try:
+            return self._run(open_intents)
+        finally:
+            leases.release(lease)
+
+    def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
         if open_intents or self._record.unproven_versions:
             self._settle(open_intents)
         for step in self._plan.steps:
@@ -95,11 +115,10 @@ class _TableRun:
             owner=self._plan.owner,
         )
 
-    def _refused(self, why: str) -> TableOutcome:
-        """A saved plan may be older than the quarantine: nothing is touched until a person has looked."""
+    def _refused(self, problem: Problem) -> TableOutcome:
+        """Quarantine that came after the plan was saved, or another run at work: nothing is touched."""
         for step in self._plan.steps:
-            self._keep(self._skipped(step, why))
-        problem = Problem("A411", why, self._plan.ref.identifier, LIFT_HELP)
+            self._keep(self._skipped(step, problem.what))
         return TableOutcome(
             self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
         )

@@ -1,0 +1,197 @@
+"""One maintainer a table: a lease with an expiry and a fencing token, in the project's state.
+
+A lease is a small file beside the run folders. Whoever works on a table holds its lease, renews it while the work
+goes on, and asks once more right before each commit whether it is still the holder. A run that was killed leaves its
+lease behind; it ends when it is not renewed, or at once where the run's own lock shows that it is dead. The token
+grows with every holder: a run that slept through its lease finds another token and commits nothing.
+
+Leases save work. What keeps tables whole is Delta's own commit protocol, also where two projects, or two states, look
+after one table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from maintainer.errors import Refused
+from maintainer.journal.durable import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
+from maintainer.journal.events import EVENTS_FILE, is_alive
+from maintainer.journal.run_folder import file_name
+
+FOLDER = "leases"
+LEASE_SECONDS = 120
+"""A lease that was not renewed for so long has ended."""
+
+RENEWALS = 4
+"""Renewals within the life of a lease: so many may fail to happen in time, less one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a lease file says."""
+
+    run_id: str
+    table: str
+    host: str
+    token: int
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease that was given: proof of it is the token."""
+
+    path: Path
+    token: int
+
+
+class Leases:
+    """The leases of one run. Used from several threads.
+
+    Args:
+        runs_dir: The folder of all runs; leases lie beside it.
+        run_id: The run that asks for them.
+        now_ms: The clock, milliseconds since 1970 UTC.
+        seconds: Life of a lease without renewal.
+    """
+
+    def __init__(
+        self, runs_dir: Path, run_id: str, now_ms: Callable[[], int], *, seconds: float = LEASE_SECONDS
+    ) -> None:
+        self._runs_dir = runs_dir
+        self._folder = runs_dir.parent / FOLDER
+        self._run_id = run_id
+        self._now_ms = now_ms
+        self._seconds = seconds
+        self._host = socket.gethostname()
+        self._held: dict[Path, tuple[Lease, str]] = {}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._renewer: threading.Thread | None = None
+
+    def acquire(self, key: str, table: str) -> Lease:
+        """Become the one that works on a table.
+
+        Args:
+            key: What the table is known by in the state: its id and place.
+            table: Its identifier, for messages.
+
+        Raises:
+            Refused: A406, another run holds it.
+            FolderUnwritable: E651, the state cannot be written.
+        """
+        path = self._folder / f"{file_name(key)}.json"
+        with self._locked(path):
+            before = _read(path)
+            if before is not None and not self._ended(before):
+                left = max(0, before.expires_at_ms - self._now_ms()) // 1000
+                raise Refused(
+                    "another run is working on the table",
+                    code="A406",
+                    where=table,
+                    found=f"run {before.run_id} on {before.host}; its lease ends in {left} s if it is not renewed",
+                    help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`",
+                )
+            lease = Lease(path, 1 if before is None else before.token + 1)
+            self._write(lease, table)
+        with self._lock:
+            self._held[path] = (lease, table)
+            if self._renewer is None:
+                self._renewer = threading.Thread(target=self._renew_all, name="maintainer-leases", daemon=True)
+                self._renewer.start()
+        return lease
+
+    def check(self, lease: Lease, table: str) -> None:
+        """Make sure, right before a commit, that the lease is still ours.
+
+        Raises:
+            Refused: A407, it ended and another run took it.
+        """
+        found = _read(lease.path)
+        if found is None or found.token != lease.token or found.run_id != self._run_id:
+            raise Refused(
+                "the lease on the table was lost, so nothing more is committed to it",
+                code="A407",
+                where=table,
+                found=f"run {found.run_id} on {found.host} holds it now" if found else "the lease was removed",
+                help="this process was stopped for longer than a lease lives; the other run does the rest",
+            )
+
+    def release(self, lease: Lease) -> None:
+        """Give a lease back. Never raises: one that stays behind ends by itself."""
+        with self._lock:
+            self._held.pop(lease.path, None)
+        with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
+            found = _read(lease.path)
+            if found is not None and found.token == lease.token and found.run_id == self._run_id:
+                # Not removed: the next holder's token must be greater.
+                ended = Holder(found.run_id, found.table, found.host, found.token, 0)
+                write_atomically(lease.path, json.dumps(asdict(ended)).encode(), durable=False)
+
+    def close(self) -> None:
+        """Give back whatever is still held, and renew no more."""
+        self._closed.set()
+        with self._lock:
+            held = [lease for lease, _ in self._held.values()]
+        for lease in held:
+            self.release(lease)
+
+    def renew(self) -> None:
+        """Lengthen every lease that is held, if it is still ours."""
+        with self._lock:
+            held = list(self._held.values())
+        for lease, table in held:
+            with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
+                found = _read(lease.path)
+                if found is not None and found.token == lease.token and found.expires_at_ms:
+                    self._write(lease, table)
+
+    def _renew_all(self) -> None:
+        while not self._closed.wait(self._seconds / RENEWALS):
+            self.renew()
+
+    def _ended(self, holder: Holder) -> bool:
+        """Whether a holder has given up: given back, not renewed in time, or a run of this machine that is dead."""
+        if holder.run_id == self._run_id or self._now_ms() >= holder.expires_at_ms:
+            return True
+        folder = self._runs_dir / holder.run_id
+        return holder.host == self._host and folder.is_dir() and not is_alive(folder / EVENTS_FILE)
+
+    def _write(self, lease: Lease, table: str) -> None:
+        expires_at_ms = self._now_ms() + int(self._seconds * 1000)
+        holder = Holder(self._run_id, table, self._host, lease.token, expires_at_ms)
+        write_atomically(lease.path, json.dumps(asdict(holder)).encode("utf-8", "surrogatepass"))
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        try:
+            self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            with exclusive(_lock_of(path)):
+                yield
+        except OSError as error:
+            raise FolderUnwritable.at(path, error, code="E651") from error
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_suffix(".lock")
+
+
+def _read(path: Path) -> Holder | None:
+    """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Holder(
+            str(found["run_id"]),
+            str(found["table"]),
+            str(found["host"]),
+            int(found["token"]),
+            int(found["expires_at_ms"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,70 @@
+"""Two runs at once on one table: one works, the other is told who does; a sleeper commits nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maintainer.errors import ExitCode
+from maintainer.execution.fleet import FleetBounds, run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.journal.leases import Leases
+from maintainer.journal.records import record_key
+from maintainer.model.exit_codes import exit_code
+from maintainer.model.outcome import RunOutcome, TableStatus
+from maintainer.model.plan import Plan
+from tests.builders import NOW_MS
+from tests.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.unit.execution.test_fleet import QUICK
+
+FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
+
+
+def start(lake: FakeLake, runs: Path, run_id: str, plan: Plan) -> RunOutcome:
+    journal = Journal.open(runs, run_id, lambda: NOW_MS)
+    return run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK))
+
+
+def test_the_second_run_leaves_the_table_alone_and_says_who_has_it(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table, other = lake.table("a", (1, 2), (3,)), lake.table("b", (1,), (2,))
+    plan = plan_all(plan_of(table, compact(table)), plan_of(other, compact(other)))
+    versions = len(table.versions)
+    beside: list[RunOutcome] = []
+
+    def second(at: Station) -> None:
+        if not beside:
+            beside.append(start(lake, runs, SECOND, plan_all(plan_of(table, compact(table)))))
+
+    lake.at("write", second, table="a")
+    first = start(lake, runs, FIRST, plan)
+    assert [one.status for one in first.tables] == [TableStatus.DONE, TableStatus.DONE]
+    (refused,) = beside[0].tables
+    assert (refused.status, exit_code(beside[0])) == (TableStatus.BLOCKED, ExitCode.REFUSED)
+    assert refused.problem is not None
+    assert refused.problem.code == "A406"
+    assert f"run {FIRST}" in refused.problem.what
+    assert [step.status.value for step in refused.steps] == ["skipped"]
+    assert (table.rows, len(table.versions)) == ([1, 2, 3], versions + 1)
+    # Given back: the next run may have it.
+    third = start(lake, runs, THIRD, plan_all(plan_of(table)))
+    assert third.tables[0].status is TableStatus.UP_TO_DATE
+
+
+def test_a_run_that_slept_through_its_lease_commits_nothing(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+    plan = plan_all(plan_of(table, compact(table)))
+    versions, observed = len(table.versions), plan.tables[0].observed
+    assert observed is not None
+    taken: list[int] = []
+
+    def another_takes_it(at: Station) -> None:
+        late = Leases(runs, SECOND, lambda: NOW_MS + 121_000)
+        taken.append(late.acquire(record_key(observed.table_id, observed.location), "a").token)
+
+    lake.at("write", another_takes_it, table="a")
+    outcome = start(lake, runs, FIRST, plan)
+    (ended,) = outcome.tables
+    assert ended.steps[0].error is not None
+    assert (ended.status, ended.steps[0].error.code) == (TableStatus.FAILED, "A407")
+    assert (table.rows, len(table.versions), taken) == ([1, 2, 3], versions, [2])

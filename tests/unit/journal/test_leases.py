@@ -1,0 +1,120 @@
+"""One maintainer a table: who holds, who waits, when a lease ends, and that a sleeper commits nothing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import Refused
+from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.leases import Leases
+from maintainer.journal.run_id import new_run_id
+
+KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
+
+
+class Hours:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def leases(state: Path, clock: Hours, number: int = 1, *, alive: bool = True) -> Leases:
+    runs = state / "runs"
+    run_id = new_run_id(1_795_000_000_000 + number * 1000)
+    folder = runs / run_id
+    folder.mkdir(parents=True)
+    log = EventLog(folder / EVENTS_FILE)
+    if not alive:
+        log.close()
+    ALIVE.append(log)
+    return Leases(runs, run_id, clock)
+
+
+ALIVE: list[EventLog] = []
+
+
+def test_the_second_is_told_who_holds_it_and_gets_it_when_it_is_given_back(tmp_path: Path) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = first.acquire(KEY, TABLE)
+    with pytest.raises(Refused, match="another run is working on the table") as caught:
+        second.acquire(KEY, TABLE)
+    assert caught.value.code == "A406"
+    assert "its lease ends in 120 s" in (caught.value.found or "")
+    first.check(lease, TABLE)
+    first.release(lease)
+    assert second.acquire(KEY, TABLE).token == lease.token + 1
+    assert second.acquire("another@file:/lake/u", "u").token == 1
+
+
+def test_a_lease_ends_when_it_is_not_renewed_and_the_sleeper_is_fenced_off(tmp_path: Path) -> None:
+    clock = Hours()
+    sleeper, other = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = sleeper.acquire(KEY, TABLE)
+    clock.now += 119_000
+    sleeper.renew()
+    clock.now += 119_000
+    with pytest.raises(Refused):
+        other.acquire(KEY, TABLE)
+    clock.now += 1_000
+    taken = other.acquire(KEY, TABLE)
+    with pytest.raises(Refused, match="the lease on the table was lost") as caught:
+        sleeper.check(lease, TABLE)
+    assert caught.value.code == "A407"
+    sleeper.renew()
+    sleeper.release(lease)
+    other.check(taken, TABLE)
+
+
+def test_a_dead_run_of_this_machine_holds_nothing(tmp_path: Path) -> None:
+    clock = Hours()
+    dead, other = leases(tmp_path, clock, 1, alive=False), leases(tmp_path, clock, 2)
+    dead.acquire(KEY, TABLE)
+    assert other.acquire(KEY, TABLE).token == 2
+
+
+def test_close_gives_everything_back(tmp_path: Path) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    first.acquire(KEY, TABLE)
+    first.acquire("b", "b")
+    first.close()
+    assert (second.acquire(KEY, TABLE).token, second.acquire("b", "b").token) == (2, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run_id": 3}', b"\xff\xfe"])
+def test_a_damaged_lease_keeps_nobody_out(tmp_path: Path, content: bytes) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = first.acquire(KEY, TABLE)
+    lease.path.write_bytes(content)
+    second.acquire(KEY, TABLE)
+    with pytest.raises(Refused):
+        first.check(lease, TABLE)
+
+
+def test_of_many_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
+    clock = Hours()
+    everyone = [leases(tmp_path, clock, number) for number in range(8)]
+    start, won = threading.Barrier(8), []
+
+    def ask(one: Leases) -> None:
+        start.wait()
+        try:
+            won.append(one.acquire(KEY, TABLE))
+        except Refused:
+            return
+
+    threads = [threading.Thread(target=ask, args=(one,)) for one in everyone]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [lease.token for lease in won] == [1]
