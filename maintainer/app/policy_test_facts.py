@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from maintainer.model.table import DataFile, DeletionVector, Protocol, RemovedFile, TableFacts, TableRecord, TableRef
+from maintainer.planning.columns import FoundColumn
 from maintainer.units import parse_duration, parse_size
 
 DEFAULT_NOW = "2026-01-15 12:00"
@@ -39,7 +40,7 @@ def facts_of(ref: TableRef, given: Mapping[str, Any], now_ms: int) -> TableFacts
         properties=tuple(sorted((given.get("properties") or {}).items())),
         protocol=Protocol(1, 2),
         files=tuple(_live_files(given, partitioned_by, now_ms)),
-        columns_with_stats=tuple(name for name in columns if name not in partitioned_by),
+        columns_with_stats=tuple(FoundColumn((name,), "").quoted for name in columns if name not in partitioned_by),
         removed_files=tuple(_removed_files(given, now_ms)),
     )
 

@@ -131,8 +131,8 @@ class TableFacts:
 
     ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
-    statistics. ``removed_files`` is None when nobody asked for them (no vacuum is due); ``history`` and ``storage``
-    come with them.
+    statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
+    vacuum is due); ``history`` and ``storage`` come with them.
     """
 
     ref: TableRef

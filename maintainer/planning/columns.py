@@ -30,12 +30,15 @@ class FoundColumn:
 
     @property
     def dotted(self) -> str:
-        """Parts joined by dots, as ``TableFacts.columns_with_stats`` names columns."""
+        """Parts joined by dots, for people."""
         return ".".join(self.parts)
 
     @property
     def quoted(self) -> str:
-        """Parts joined by dots, in back-ticks where a part itself has a dot or a back-tick: safe to parse again."""
+        """Parts joined by dots, in back-ticks where a part itself has a dot or a back-tick: safe to parse again.
+
+        So ``TableFacts.columns_with_stats`` names columns, too.
+        """
         return ".".join(
             "`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part for part in self.parts
         )

@@ -139,7 +139,7 @@ def check_zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str
         where,
         "T413",
         "has no statistics, so no file could be skipped by it",
-        [column for column in columns if column.dotted.lower() not in with_stats],
+        [column for column in columns if column.quoted.lower() not in with_stats],
         help="name it in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols",
     )
     if len(set(columns)) < len(columns):

@@ -74,7 +74,7 @@ def check_side_by_side(step: StepOutcome, ours: Path, theirs: Path, row: dict[st
     ("seed", "policy", "optimize_clause"),
     [
         (1, "", ""),
-        (2, "  zorder: {columns: [id], mode: full}\n", "ZORDER BY (id)"),
+        pytest.param(2, "  zorder: {columns: [id], mode: full}\n", "ZORDER BY (id)", marks=pytest.mark.long),
     ],
 )
 def test_metrics_and_history_are_those_of_optimize(
@@ -88,6 +88,7 @@ def test_metrics_and_history_are_those_of_optimize(
     check_side_by_side(step, ours, theirs, row)
 
 
+@pytest.mark.long
 def test_only_partitions_inside_where_are_considered(lease: SessionLease, tmp_path: Path) -> None:
     """The predicate itself stands in the operation's parameters only where OPTIMIZE ran: we hand over files."""
     ours = random_table(tmp_path / "ours", 3)

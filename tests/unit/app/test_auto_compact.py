@@ -114,3 +114,12 @@ def test_importing_the_package_imports_neither_spark_nor_the_engine() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_two_of_one_table_in_one_process_do_not_meet() -> None:
+    from maintainer.app.auto_compact_run import _alone
+
+    with _alone("file:/a") as first, _alone("file:/a") as second, _alone("file:/b") as other:
+        assert (first, second, other) == (True, False, True)
+    with _alone("file:/a") as again:
+        assert again, "also after the second one has left"

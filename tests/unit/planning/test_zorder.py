@@ -111,7 +111,7 @@ TABLE = make_facts(
         "late": "long",
     },
     partitioned_by=("day",),
-    columns_with_stats=("customer_id", "Amount", "address.city", "flat.name"),
+    columns_with_stats=("customer_id", "Amount", "address.city", "`flat.name`"),
 )
 TABLE = replace(TABLE, files=make_files(10, 20, partition={"day": "2026-11-01"}))
 
