@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.delta.command.statements import in_partitions, optimize, partition_types, reorg_purge
+from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
 from maintainer.model.steps import Batch, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.table import DataFile, PartitionValues, TableFacts
 from maintainer.planning.packing import pack_bins
+from maintainer.units import format_size
 
 _OPTIMIZE = "spark.databricks.delta.optimize."
 _SMALLEST_STEP = 1e-9
@@ -53,6 +55,25 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
             return _compaction(step, batch, there, table, where)
         case _:
             assert_never(step)
+
+
+def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Batch, where: str) -> None:
+    """Refuse a Z-order of some files of a partition: ``OPTIMIZE ... ZORDER BY`` takes partitions whole.
+
+    A few files that were appended since the plan are taken along; more bytes than were planned are not.
+
+    Raises:
+        Refused: A441.
+    """
+    beyond = sum(one.size_bytes for one in selected.beyond)
+    if isinstance(step, ZOrderStep) and beyond > batch.size_bytes:
+        raise Refused(
+            "a command cannot put some files of a partition in Z-order and leave the others",
+            code="A441",
+            where=where,
+            found=f"{format_size(batch.size_bytes)} planned, {format_size(beyond)} beside them would be rewritten",
+            help="`mode: full`, or --engine transaction",
+        )
 
 
 def _compaction(step: CompactStep, batch: Batch, there: list[DataFile], table: str, where: str) -> Selected:

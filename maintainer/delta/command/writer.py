@@ -14,7 +14,7 @@ from collections.abc import Callable
 from maintainer.delta.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.command.facts import CommandTableReader, deletes_nothing
 from maintainer.delta.command.running import run_stamped
-from maintainer.delta.command.selection import Selected, against, select
+from maintainer.delta.command.selection import Selected, against, refuse_part_of_a_partition, select
 from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.statements import set_properties, table_of_path
 from maintainer.delta.command.storage import SparkStorage
@@ -79,6 +79,7 @@ class CommandTableWriter:
 
         Raises:
             CheckImpossible: V504, it landed and the proof could not be made.
+            Refused: A441, a Z-order of part of a partition.
         """
         started = time.monotonic()
         self._check_session(facts)
@@ -88,6 +89,7 @@ class CommandTableWriter:
             raise self._files_gone(facts, gone, len(batch.files))
         self._session.describe(f"{facts.ref.identifier}: {step.kind}")
         selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
+        refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
         before_commit(now.version, None)
         version = run_stamped(
             self._session, lambda: self._reader.storage(now), now, selected.statement, dict(selected.settings), stamp

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.delta.command.selection import select
+from maintainer.delta.command.selection import refuse_part_of_a_partition, select
+from maintainer.errors import Refused
 from maintainer.model.steps import Batch, Bin, CompactStep, ZOrderStep
 from maintainer.model.table import DataFile
 from maintainer.planning.compaction import plan_compaction
@@ -58,6 +60,17 @@ def test_zorder_takes_the_partitions_whole() -> None:
     found = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
     assert found.statement == "OPTIMIZE t ZORDER BY (`a b`)"
     assert (found.beyond, found.left) == ((new,), ())
+
+
+def test_zorder_of_part_of_a_partition_is_refused() -> None:
+    planned, ordered, appended = make_files(10, 20), make_file("ordered", size=31), make_file("appended", size=5)
+    step = ZOrderStep((Batch((Bin(planned),)),), ("id",), 100, 4, ())
+    beside = select(make_facts(files=[*planned, appended]), step, step.batches[0], "t")
+    refuse_part_of_a_partition(beside, step, step.batches[0], "t")
+    part = select(make_facts(files=[*planned, ordered]), step, step.batches[0], "t")
+    with pytest.raises(Refused) as caught:
+        refuse_part_of_a_partition(part, step, step.batches[0], "t")
+    assert (caught.value.code, caught.value.found) == ("A441", "30 B planned, 31 B beside them would be rewritten")
 
 
 _FILE = st.tuples(st.integers(1, 130), st.integers(0, 9), st.sampled_from(("a", "b")))
