@@ -41,8 +41,8 @@ def connect_url(lease: SessionLease) -> Iterator[str]:
     try:
         yield f"sc://127.0.0.1:{port}"
     finally:
-        second = jvm.java.util.concurrent.TimeUnit.SECONDS
-        service.stop(jvm.scala.Option.apply(1), jvm.scala.Option.apply(second))
+        nothing = jvm.scala.Option.empty()
+        service.stop(nothing, nothing)
 
 
 @pytest.fixture(scope="session")
