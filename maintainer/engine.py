@@ -15,7 +15,7 @@ from typing import Protocol
 
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CommitVerification
 
@@ -82,6 +82,19 @@ class TableReader(Protocol):
         current at or after ``removed_before_ms`` refers to; nothing that another table's log refers to; nothing
         behind a symlink or in a table that lies inside this one's folder.
         """
+        ...
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Read smallest and largest values of the columns in each live file, from the log's statistics.
+
+        Args:
+            facts: The table; its version is the one looked at.
+            columns: As ``planning.columns.FoundColumn.quoted`` spells them.
+        """
+        ...
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Draw about ``max_rows`` rows from some of the live files; the same ones for the same version."""
         ...
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:

@@ -30,7 +30,16 @@ from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.steps import VacuumStep
-from maintainer.model.table import DataFile, DeletionVector, Protocol, TableFacts, TableRecord, TableRef
+from maintainer.model.table import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    DeletionVector,
+    Protocol,
+    TableFacts,
+    TableRecord,
+    TableRef,
+)
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.planner import PlanOptions, plan_table
 from maintainer.policy.resolved import ResolvedPolicy
@@ -268,6 +277,12 @@ class LocalReader:
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """See ``TableReader``."""
         return look(self.storage(facts), facts, question, self.references, self)
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        raise AssertionError("not asked for")
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        raise AssertionError("not asked for")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """See ``TableReader``; nothing here looks for commits."""

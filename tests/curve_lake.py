@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from maintainer.model.table import DataFile, PartitionValues
+from maintainer.model.table import DataFile, FileRange, PartitionValues
 from maintainer.model.zorder import Strategy, ZOrderSettings
 from maintainer.planning.curve import address_of, cut_curve
-from maintainer.planning.curve_files import Range
 from maintainer.planning.revision import Revision, make_column
 from maintainer.planning.turns import Chosen, choose_turn, sort_candidates
 from maintainer.planning.written import max_rows_of, tags_of
@@ -39,6 +38,7 @@ def settings_of(revision: Revision, **changes: object) -> ZOrderSettings:
     """Settings with the default strategies and files of 1,000 bytes; a row is a byte."""
     settings = ZOrderSettings(
         revision=revision.tag,
+        optimized=revision.tag,
         strategies=(Strategy.UNINDEXED, Strategy.LEVELED, Strategy.PIECES),
         batch_bytes=1 << 40,
         bytes_per_iteration=1 << 40,
@@ -56,7 +56,7 @@ class CurveLake:
     revision: Revision
     rows: dict[str, list[Row]] = field(default_factory=dict)
     files: dict[str, DataFile] = field(default_factory=dict)
-    ranges: dict[tuple[str, str], list[Range]] = field(default_factory=dict)
+    ranges: dict[tuple[str, str], list[FileRange]] = field(default_factory=dict)
     commits: int = 0
     bytes_rewritten: int = 0
     number: int = 0

@@ -22,7 +22,7 @@ from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Pr
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
-from maintainer.model.table import DataFile, RemovedFile, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, RemovedFile, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.columns import schema_digest
 from maintainer.verification.audit import audit
@@ -222,6 +222,21 @@ class FakeWorker:
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         raise AssertionError("a run never brings files back")
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        live = self._table(facts.ref).live
+        return ColumnRanges(
+            columns,
+            {
+                (path, ""): tuple((str(min(rows)), str(max(rows)), False) for _ in columns)
+                for path, rows in live.items()
+                if rows
+            },
+        )
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        rows = self._table(facts.ref).rows[:max_rows]
+        return ColumnSample(columns, tuple(tuple(str(row) for row in rows) for _ in columns))
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         table = self._table(facts.ref)

@@ -21,7 +21,9 @@ from maintainer.journal.records import record_key, table_records
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.planning.incremental import ranges_wanted, sample_wanted
 from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan, storage_question
+from maintainer.planning.zorder_revision import SAMPLE_ROWS
 from maintainer.policy.identity import same_locations
 from maintainer.policy.resolved import ResolvedPolicy
 
@@ -97,7 +99,7 @@ def read_for_planning(
     Raises:
         TableError: The table cannot be read.
     """
-    facts = reader.facts(policy.table)
+    facts = with_column_statistics(reader, policy, reader.facts(policy.table))
     record = records.get(record_key(facts.table_id, facts.location), TableRecord())
     least = storage_question(policy, facts, record, now_ms, today, options)
     if least is None:
@@ -110,6 +112,22 @@ def read_for_planning(
         question = VacuumQuestion(asked.horizon.removed_before_ms, now_ms, asked.untracked_before_ms, tables)
         facts = reader.vacuum_look(facts, question)
     return facts, record
+
+
+def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
+    """Add what incremental Z-order is planned from, where the policy asks for it: ranges, and a sample.
+
+    Raises:
+        TableError: The statistics or the data cannot be read.
+    """
+    columns = ranges_wanted(policy, facts)
+    if not columns:
+        return facts
+    facts = replace(facts, column_ranges=reader.column_ranges(facts, columns))
+    sampled = sample_wanted(policy, facts)
+    if not sampled:
+        return facts
+    return replace(facts, column_sample=reader.column_sample(facts, sampled, max_rows=SAMPLE_ROWS))
 
 
 class _Tables:

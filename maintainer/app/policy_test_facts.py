@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from dataclasses import replace
+from datetime import date, datetime, timezone
 from typing import Any
 
-from maintainer.model.table import DataFile, DeletionVector, Protocol, RemovedFile, TableFacts, TableRecord, TableRef
+from maintainer.model.table import (
+    ColumnSample,
+    DataFile,
+    DeletionVector,
+    Protocol,
+    RemovedFile,
+    TableFacts,
+    TableRecord,
+    TableRef,
+)
 from maintainer.planning.columns import FoundColumn
+from maintainer.planning.incremental import sample_wanted
+from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import parse_duration, parse_size
 
 DEFAULT_NOW = "2026-01-15 12:00"
 DEFAULT_AGE = "30d"
 DEFAULT_ROWS = 1000
+MADE_UP_VALUES = 1000
 
 
 def now_of(test: Mapping[str, Any]) -> datetime:
@@ -88,3 +101,20 @@ def _partition_value(value: object) -> str | None:
 
 def _ago(duration: str, now_ms: int) -> int:
     return now_ms - parse_duration(duration) * 1000
+
+
+def with_made_up_sample(policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
+    """Add values for the boundaries of a Z-order: a table that is only told of has sizes and no data."""
+    wanted = sample_wanted(policy, facts)
+    types = {field["name"]: field["type"] for field in json.loads(facts.schema_json)["fields"]}
+    values = tuple(
+        tuple(_made_up(types.get(name.strip("`"), "string"), number) for number in range(MADE_UP_VALUES))
+        for name in wanted
+    )
+    return replace(facts, column_sample=ColumnSample(wanted, values)) if wanted else facts
+
+
+def _made_up(type_name: object, number: int) -> str:
+    if str(type_name).startswith(("date", "timestamp")):
+        return date.fromordinal(date(2026, 1, 1).toordinal() + number).isoformat()
+    return f"{number:04}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from maintainer.app.policy_test_facts import facts_of, now_of, record_of
+from maintainer.app.policy_test_facts import facts_of, now_of, record_of, with_made_up_sample
 from maintainer.errors import ProjectError
 from maintainer.model.closed import assert_never
 from maintainer.model.plan import TablePlan
@@ -80,7 +80,8 @@ def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any
     now_ms = int(now.timestamp()) * 1000
     today = now.astimezone(ZoneInfo(project.project.timezone)).date()
     given = test["given"]
-    return plan_table(policy, facts_of(policy.table, given, now_ms), record_of(given, now_ms), now_ms, today)
+    facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
+    return plan_table(policy, facts, record_of(given, now_ms), now_ms, today)
 
 
 def _differences(plan: TablePlan, expect: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

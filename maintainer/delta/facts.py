@@ -5,6 +5,7 @@ Delta Kernel reads them from the log without a Spark job; what it does not read,
 
 from __future__ import annotations
 
+from maintainer.delta.column_statistics import read_ranges, read_sample
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -18,7 +19,7 @@ from maintainer.delta.vacuum_look import history, look, now_ms
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 
 
@@ -85,6 +86,24 @@ class DeltaTableReader:
         conf = self._jvm.spark.sparkContext._jsc.hadoopConfiguration()
         qualified = path.getFileSystem(conf).makeQualified(path)
         return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Smallest and largest values of the columns in each live file of the newest version."""
+        self._jvm.activate()
+        try:
+            log = self._jvm.log_at(facts.location)
+            return read_ranges(self._jvm, log, self._jvm.update(log), columns)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Values of the columns in about so many rows, drawn from files spread over the table."""
+        self._jvm.activate()
+        try:
+            log = self._jvm.log_at(facts.location)
+            return read_sample(self._jvm, log, self._jvm.update(log), facts, columns, max_rows)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""

@@ -53,6 +53,15 @@ _COLUMNS = (
     ("owner", "string"),
     ("error_code", "string"),
     ("error", "string"),
+    ("strategy", "string"),
+    ("revision", "bigint"),
+    ("level", "bigint"),
+    ("cube", "string"),
+    ("elements", "bigint"),
+    ("files_read_before", "double"),
+    ("files_read_after", "double"),
+    ("overlap_depth_before", "double"),
+    ("overlap_depth_after", "double"),
 )
 LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 """Columns of the ledger, as Spark's DDL. Columns are only ever added."""

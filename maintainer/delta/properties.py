@@ -50,7 +50,7 @@ def set_properties(
                 TableStorage(jvm, log),
                 stamp,
                 where,
-                lambda: jvm.set_properties(facts.location, dict(step.after)),
+                lambda: _change(jvm, facts.location, step),
                 after_version=read_version,
             )
             break
@@ -70,6 +70,13 @@ def set_properties(
     return CommitReceipt(
         version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
     )
+
+
+def _change(jvm: DeltaJvm, location: str, step: SetPropertiesStep) -> None:
+    if step.after:
+        jvm.set_properties(location, dict(step.after))
+    else:
+        jvm.unset_properties(location, step.unset)
 
 
 def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, where: str) -> None:

@@ -10,8 +10,10 @@ import json
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from maintainer.delta.curve_writer import along_curve, tags_from_statistics
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.live_files import FileKey, live_files
@@ -22,6 +24,11 @@ from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit,
 from maintainer.model.closed import assert_never
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
+from maintainer.model.zorder import Turn
+from maintainer.planning.revision import PROPERTY_PREFIX, Revision, read_revision
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
@@ -171,10 +178,52 @@ class RewriteJob:
         match self.step:
             case CompactStep():
                 frame = frame.coalesce(1)
+            case ZOrderStep(turn=Turn() as turn):
+                # Bins that are no longer live were dropped, so a bin is found by its partition, of which each has one.
+                planned = [first.partition_values for first in self.step.batches[0].bins]
+                num_files = turn.num_files[planned.index(one.partition_values)]
+                revision = self._revision(turn)
+                frame = along_curve(frame, revision, turn, num_files)
+                return [
+                    replace(written, tags=(*written.tags, *self._curve_tags(written, revision, turn)))
+                    for written in self._written_by(frame, number)
+                ]
             case ZOrderStep(columns=columns, max_file_size_bytes=size):
                 frame = self.jvm.clustered(frame, max(1, one.size_bytes // size), columns)
             case _:
                 assert_never(self.step)
+        return self._written_by(frame, number)
+
+    def _revision(self, turn: Turn) -> Revision:
+        """The turn's revision as the table's property defines it now.
+
+        Raises:
+            CommitConflict: C701, it was removed or changed since it was planned.
+        """
+        properties = self.jvm.metadata(self.snapshot)["configuration"]
+        number = turn.revision.partition(":")[0]
+        name = f"{PROPERTY_PREFIX}{number}"
+        revision = read_revision(name, properties.get(name, ""))
+        if revision is None or revision.tag != turn.revision:
+            raise CommitConflict(
+                f"the table property {name} was removed or changed since it was planned",
+                where=self.where,
+                help="plan again; without it files of this revision count as unindexed",
+            )
+        return revision
+
+    def _curve_tags(self, written: WrittenFile, revision: Revision, turn: Turn) -> tuple[tuple[str, str], ...]:
+        schema_json = self.jvm.metadata(self.snapshot)["schemaString"]
+        tags = tags_from_statistics(written.add.get("stats"), schema_json, revision, turn)
+        if tags is None:
+            raise CommitNotLanded(
+                "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
+                where=self.where,
+                help="remove spark.databricks.delta.stats.collect=false from the session",
+            )
+        return tags
+
+    def _written_by(self, frame: DataFrame, number: int) -> list[WrittenFile]:
         found = []
         for line in self.jvm.write_files(self.txn, frame):
             action = json.loads(line)

@@ -27,6 +27,7 @@ from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proo
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.steps import Batch
 from maintainer.model.table import TableFacts
+from maintainer.model.zorder import TurnOutcome
 
 Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
 
@@ -45,6 +46,7 @@ class StepWork:
     vacuum: VacuumReceipt | None = None
     assertions: list[Assertion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    turns: list[TurnOutcome] = field(default_factory=list)
     facts: TableFacts | None = None
     batches_done: int = 0
 

@@ -54,7 +54,7 @@ def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus
     for number, planned in enumerate(step.batches):
         worker.control.check()
         try:
-            _run_batch(worker, work, step, number, planned)
+            run_batch(worker, work, step, number, planned)
         except CommitConflict as conflict:
             yielded.append(conflict)
             if len(yielded) >= worker.context.retry.max_yields:
@@ -66,7 +66,7 @@ def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
-def _run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
+def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
     """Rewrite one batch; after a conflict try again with what is still live, within the bounds.
 
     Raises:

@@ -22,6 +22,7 @@ from maintainer.execution.attempt import StepWork, Worker, problem_of
 from maintainer.execution.rewrite_metrics import rewrite_metrics
 from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
+from maintainer.execution.turns import run_turns
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.journal.records import record_key
@@ -32,6 +33,7 @@ from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.progress import StepFinished, StepStarted
 from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.table import TableRecord
+from maintainer.model.zorder import ZOrderSettings
 
 StepDone = Callable[[StepOutcome], None]
 """Called after each step with its outcome, so that ``results.json`` is never behind."""
@@ -167,6 +169,7 @@ class _TableRun:
             assertions=tuple(work.assertions),
             error=problem,
             note="; ".join(work.notes) or None,
+            turns=tuple(work.turns),
         )
 
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
@@ -186,6 +189,8 @@ class _TableRun:
                     facts = self._worker.engine.reader.facts(self._plan.ref)
                     self._worker = replace(self._worker, plan=with_protocol(self._worker.plan, facts))
                 return status
+            case ZOrderStep(settings=ZOrderSettings()):
+                return run_turns(self._worker, work, step)
             case CompactStep() | ZOrderStep():
                 return run_rewrite(self._worker, work, step)
             case VacuumStep():

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -34,7 +35,8 @@ class LedgerRow:
 
     Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
     how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
-    ``error`` (could not be checked) or ``none``.
+    ``error`` (could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of incremental Z-order
+    (``planning.layout`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere.
     """
 
     run_id: str
@@ -66,6 +68,15 @@ class LedgerRow:
     owner: str | None
     error_code: str | None
     error: str | None
+    strategy: str | None = None
+    revision: int | None = None
+    level: int | None = None
+    cube: str | None = None
+    elements: int | None = None
+    files_read_before: float | None = None
+    files_read_after: float | None = None
+    overlap_depth_before: float | None = None
+    overlap_depth_after: float | None = None
 
     def to_json(self) -> str:
         """The row as one line of JSON."""
@@ -122,14 +133,49 @@ def predicted(step: Step) -> Predicted:
 
 
 def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
-    """The ledger rows of a run: one for each planned step that ended, in order."""
+    """The ledger rows of a run, in order: one for each step that ended, or for each turn of an incremental Z-order."""
     plans = {table.ref: table for table in plan.tables}
     return tuple(
-        _row(plan, plans[table.ref], outcome, table, step)
+        row
         for table in outcome.tables
         if table.ref in plans
         for step in table.steps
+        for row in _rows(plan, plans[table.ref], outcome, table, step)
     )
+
+
+def _rows(
+    plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome
+) -> Iterator[LedgerRow]:
+    """A row for each turn, told as a step of its own; and one for the step where it has none, or did not succeed."""
+    for number, turn in enumerate(step.turns, start=1):
+        commits = tuple(one for one in step.commits if one.version == turn.version)
+        alone = replace(
+            step,
+            commits=commits,
+            status=StepStatus.SUCCEEDED,
+            error=None,
+            duration_seconds=sum(one.duration_seconds for one in commits),
+        )
+        row = _row(plan, table_plan, run, table, alone)
+        yield replace(
+            row,
+            step_id=step.step_id if number == 1 else f"{step.step_id}#{number}",
+            strategy=turn.turn.strategy.value,
+            revision=int(turn.turn.revision.partition(":")[0]),
+            level=turn.turn.level,
+            cube=turn.turn.cube,
+            elements=turn.turn.elements,
+            files_read_before=turn.before.files_read,
+            files_read_after=turn.after.files_read if turn.after else None,
+            overlap_depth_before=turn.before.overlap_depth,
+            overlap_depth_after=turn.after.overlap_depth if turn.after else None,
+        )
+    if not step.turns or step.status is not StepStatus.SUCCEEDED:
+        turned = {turn.version for turn in step.turns}
+        rest = tuple(one for one in step.commits if one.version not in turned)
+        own = f"{step.step_id}#{len(step.turns) + 1}" if step.turns else step.step_id
+        yield replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:

@@ -11,6 +11,7 @@ from maintainer.model.file_sizes import FileSizes
 from maintainer.model.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
 from maintainer.model.plan import Problem
 from maintainer.model.table import DataFile, TableRef
+from maintainer.model.zorder import TurnOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class StepOutcome:
     """One step's end. ``commits`` are the batches that landed, also when a later one failed.
 
     ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
-    before the table was read.
+    before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
     """
 
     step_id: str
@@ -225,6 +226,7 @@ class StepOutcome:
     error: Problem | None = None
     note: str | None = None
     metrics: OptimizeMetrics | None = None
+    turns: tuple[TurnOutcome, ...] = ()
 
     @property
     def version_before(self) -> int | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from maintainer.model.reasons import Reason
 from maintainer.model.table import DataFile, PartitionValues, RemovedFile
 from maintainer.model.vacuum import Listing, TrashedRun
+from maintainer.model.zorder import Turn, ZOrderSettings
 
 PACKED_TAG = "maintainer.packed"
 """Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
@@ -73,11 +74,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class SetPropertiesStep:
-    """Make table properties what the policy says. ``before`` has None for a property that was not set."""
+    """Make table properties what the policy says. ``before`` has None for a property that was not set.
+
+    ``unset`` are keys to be removed: only those by which a person asked for something that is done now.
+    """
 
     before: tuple[tuple[str, str | None], ...]
     after: tuple[tuple[str, str], ...]
     reasons: tuple[Reason, ...]
+    unset: tuple[str, ...] = ()
     kind: str = field(default="set_properties", init=False)
 
 
@@ -108,18 +113,26 @@ class CompactStep:
 
 @dataclass(frozen=True, slots=True)
 class ZOrderStep:
-    """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``."""
+    """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
+
+    With ``turn`` and ``settings`` it is incremental: the batch is the first turn's, and others follow it, planned from
+    the table as it is then. Without, each bin is a whole partition.
+    """
 
     batches: tuple[Batch, ...]
     columns: tuple[str, ...]
     max_file_size_bytes: int
     max_threads: int
     reasons: tuple[Reason, ...]
+    turn: Turn | None = None
+    settings: ZOrderSettings | None = None
     kind: str = field(default="zorder", init=False)
 
     @property
     def num_files_added(self) -> int:
-        """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does."""
+        """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does; or the turn's."""
+        if self.turn is not None:
+            return sum(self.turn.num_files)
         return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
 
     @property

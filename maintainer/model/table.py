@@ -6,6 +6,7 @@ since 1970 UTC, as in the log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,6 +126,30 @@ class Protocol:
     writer_features: tuple[str, ...] = ()
 
 
+FileRange = tuple["str | None", "str | None", bool]
+"""Smallest and largest value of a column in a file as the log spells them, and whether it has nulls."""
+
+
+@dataclass(frozen=True)
+class ColumnRanges:
+    """What the log says of some columns in each live file, for one version.
+
+    ``by_file`` has the ranges of a file by its key, in the order of ``columns`` (dotted names as the schema spells
+    them, in back-ticks where needed). Values are None where all are null or nobody knows.
+    """
+
+    columns: tuple[str, ...]
+    by_file: Mapping[tuple[str, str], tuple[FileRange, ...]]
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """Values of some columns in rows drawn from the table, as text; one tuple a column, null is None."""
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[str | None, ...], ...]
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """Everything planning may know about one table at one version.
@@ -132,7 +157,8 @@ class TableFacts:
     ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
     statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
-    vacuum is due); ``history`` and ``storage`` come with them.
+    vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where no
+    incremental Z-order asked for them.
     """
 
     ref: TableRef
@@ -151,6 +177,8 @@ class TableFacts:
     removed_files: tuple[RemovedFile, ...] | None = None
     history: VacuumHistory | None = None
     storage: StorageLook | None = None
+    column_ranges: ColumnRanges | None = None
+    column_sample: ColumnSample | None = None
 
     @cached_property
     def size_bytes(self) -> int:

@@ -32,6 +32,20 @@ class Strategy(str, enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutFigures:
+    """How a table's files lie to queries on its Z-order columns, by the log alone (``planning.layout``).
+
+    ``files_read`` and ``bytes_read`` are what an average sample query cannot skip. ``overlap_depth`` is the number of
+    files over one point, 1 at best. ``unindexed_ratio`` is the share of bytes not in the newest revision, 0 to 1.
+    """
+
+    files_read: float
+    bytes_read: int
+    overlap_depth: float
+    unindexed_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What one turn takes, and what is expected of it.
 
@@ -48,36 +62,34 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What one turn did: the version it made, and the layout before and after it (None: nobody looked any more)."""
+
+    turn: Turn
+    version: int
+    before: LayoutFigures
+    after: LayoutFigures | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ZOrderSettings:
     """All that the loop needs to choose its next turn from fresh facts, and what bounds it.
 
-    ``revision`` is the tag of the revision that files are written in. ``only_revision`` restricts the loop to one
-    revision's files: 0 to those that are not indexed. ``partitions`` are the partitions that may be touched, None for
-    all. Sizes are bytes, times milliseconds since 1970 UTC.
+    ``revision`` is the tag of the revision that unindexed files are written in, ``optimized`` that of the one whose
+    files leveled compaction and pieces work on. ``partitions`` are the partitions that may be touched, None for all.
+    ``request`` says that a person asked for it with properties of the table, which are removed afterwards.
+    ``budget_bytes`` bounds all turns together, None: nothing does. Sizes are bytes, times milliseconds since 1970 UTC.
     """
 
     revision: str
+    optimized: str
     strategies: tuple[Strategy, ...]
     batch_bytes: int
     bytes_per_iteration: int
     max_file_size_bytes: int
     max_deleted_rows_ratio: float
     from_timestamp_ms: int = 0
-    only_revision: int | None = None
     partitions: tuple[PartitionValues, ...] | None = None
     max_turns: int = 1
     budget_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutFigures:
-    """How a table's files lie to queries on its Z-order columns, by the log alone (``planning.layout``).
-
-    ``files_read`` and ``bytes_read`` are what an average sample query cannot skip. ``overlap_depth`` is the number of
-    files over one point, 1 at best. ``unindexed_ratio`` is the share of bytes not in the newest revision, 0 to 1.
-    """
-
-    files_read: float
-    bytes_read: int
-    overlap_depth: float
-    unindexed_ratio: float
+    request: bool = False

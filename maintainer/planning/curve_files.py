@@ -6,15 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.model.table import DataFile, PartitionValues
+from maintainer.model.table import DataFile, FileRange, PartitionValues
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
 from maintainer.planning.curve import box_of, is_cube
 from maintainer.planning.revision import Revision
 
-Range = tuple["str | None", "str | None", bool]
-"""Smallest and largest value of a column in a file as the log spells them, and whether it has nulls."""
-
-Ranges = Mapping[tuple[str, str], Sequence[Range]]
+Ranges = Mapping[tuple[str, str], Sequence[FileRange]]
 """The ranges of each file by its key, in the order of the revision's columns. A file may be missing."""
 
 

@@ -18,6 +18,16 @@ A plan over thousands of tables must stay readable and small; the counts stay ex
 
 
 @dataclass(frozen=True, slots=True)
+class PropertyChange:
+    """A table property that a step needs before it can run; ``before`` is None where it is not set."""
+
+    name: str
+    before: str | None
+    after: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """At most one step. Every live file is in a bin of the step or counted in exactly one ``LeftAlone``.
 
@@ -27,6 +37,7 @@ class Decision:
     step: CompactStep | ZOrderStep | VacuumStep | None = None
     left_alone: tuple[LeftAlone, ...] = ()
     blocked: tuple[Reason, ...] = ()
+    property_change: PropertyChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

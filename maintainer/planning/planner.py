@@ -15,18 +15,19 @@ from maintainer.errors import MaintainerError, TableError
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, CompactStep, Step, ZOrderStep
+from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step, ZOrderStep
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.compaction import plan_compaction
-from maintainer.planning.decision import Decision, count_of, leave_files
+from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.horizon import Horizon, vacuum_horizon
+from maintainer.planning.incremental import plan_incremental
 from maintainer.planning.properties import managed_properties, plan_properties
 from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
 from maintainer.planning.support import check_supported
 from maintainer.planning.vacuum import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
 from maintainer.planning.zorder import plan_zorder
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.policy.resolved import ResolvedPolicy, ZOrderMode
 from maintainer.units import format_size
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600
@@ -181,6 +182,7 @@ def _plan(
         return _table_plan(policy, facts, left=_all_files(facts, held))
     properties = plan_properties(policy, facts)
     rewrite = _rewrite(policy, facts, record, now_ms, today, options)
+    properties = _with_change(properties, rewrite.property_change)
     deletion = _vacuum(policy, facts, record, now_ms, options)
     left = (*rewrite.left_alone, *deletion.left_alone)
     if isinstance(rewrite.step, (CompactStep, ZOrderStep)):
@@ -200,10 +202,17 @@ def _rewrite(
     if not facts.files:
         return Decision()
     optimize, last = policy.optimize, record.last_optimize_at_ms
-    plan, name = (plan_zorder, "Z-order") if optimize.zorder is not None else (plan_compaction, "compaction")
-    decision = plan(policy, facts, now_ms=now_ms, today=today)
+    name = "compaction" if optimize.zorder is None else "Z-order"
+    if optimize.zorder is None:
+        decision = plan_compaction(policy, facts, now_ms=now_ms, today=today)
+    elif optimize.zorder.mode is ZOrderMode.FULL:
+        decision = plan_zorder(policy, facts, now_ms=now_ms, today=today)
+    else:
+        decision = plan_incremental(policy, facts, now_ms=now_ms, today=today)
     # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
     if decision.step is None or options.ignore_every or is_due(optimize.every_seconds, last, now_ms):
+        return decision
+    if isinstance(decision.step, ZOrderStep) and decision.step.settings is not None and decision.step.settings.request:
         return decision
     assert last is not None
     reason = not_due(name, "optimize.every", policy, optimize.every_seconds, last, now_ms)
@@ -211,6 +220,16 @@ def _rewrite(
     files = [file for batch in decision.step.batches for file in batch.files]
     later = leave_files(reason.code, reason.text, files, reason.origin)
     return Decision(None, (*decision.left_alone, later))
+
+
+def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) -> SetPropertiesStep | None:
+    """Add a property that another step needs to the properties step, which runs first."""
+    if change is None:
+        return step
+    before, after, reasons = (step.before, step.after, step.reasons) if step is not None else ((), (), ())
+    return SetPropertiesStep(
+        (*before, (change.name, change.before)), (*after, (change.name, change.after)), (*reasons, change.reason)
+    )
 
 
 def _vacuum(

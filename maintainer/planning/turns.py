@@ -31,6 +31,7 @@ class Candidates:
     unindexed: tuple[DataFile, ...]
     too_old: tuple[DataFile, ...]
     alone: tuple[DataFile, ...]
+    other_revision: tuple[DataFile, ...]
     on_curve: tuple[CurveFile, ...]
     bytes_of: dict[PartitionValues, int]
 
@@ -66,15 +67,17 @@ def sort_candidates(
         counts[file.partition_values] = counts.get(file.partition_values, 0) + 1
     kept = [file for file in inside if not _many_deleted(file, settings.max_deleted_rows_ratio)]
     on_curve = curve_files(kept, optimized, ranges)
-    settled = {one.file.key for one in on_curve}
+    indexed = {one.file.key for one in on_curve}
+    other: tuple[DataFile, ...] = ()
     if target.tag != optimized.tag:
-        settled |= {one.file.key for one in curve_files(kept, target, {})}
+        other = tuple(one.file for one in curve_files(kept, target, {}))
+        indexed |= {file.key for file in other}
     unindexed: list[DataFile] = []
     too_old: list[DataFile] = []
     alone: list[DataFile] = []
     kept_keys = {file.key for file in kept}
     for file in inside:
-        if file.key in settled:
+        if file.key in indexed:
             continue
         lone = counts[file.partition_values] == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
         if file.modification_time_ms < settings.from_timestamp_ms:
@@ -83,7 +86,9 @@ def sort_candidates(
             alone.append(file)
         else:
             unindexed.append(file)
-    return Candidates(tuple(sorted(unindexed, key=_age)), tuple(too_old), tuple(alone), tuple(on_curve), bytes_of)
+    return Candidates(
+        tuple(sorted(unindexed, key=_age)), tuple(too_old), tuple(alone), other, tuple(on_curve), bytes_of
+    )
 
 
 def choose_turn(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maintainer.model.table import FileRange
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
 from maintainer.planning.curve import cube_of
-from maintainer.planning.curve_files import Range
 from maintainer.planning.revision import Revision
 
 
@@ -19,7 +19,7 @@ def max_rows_of(num_rows: int, num_files: int) -> int:
 
 
 def tags_of(
-    revision: Revision, strategy: Strategy, ranges: Sequence[Range], num_records: int
+    revision: Revision, strategy: Strategy, ranges: Sequence[FileRange], num_records: int
 ) -> tuple[tuple[str, str], ...]:
     """Return the tags of a file that a turn wrote.
 

@@ -41,7 +41,14 @@ VACUUM = built_in_layer(
 )
 """The lowest level of a table for which some level writes ``vacuum``."""
 
-ZORDER = built_in_layer({"optimize.zorder.mode": "incremental"})
+ZORDER = built_in_layer(
+    {
+        "optimize.zorder.mode": "incremental",
+        "optimize.zorder.strategies": ["unindexed", "leveled", "pieces"],
+        "optimize.zorder.batchBytes": 10_000_000_000,
+        "optimize.zorder.tableProperties": "ignore",
+    }
+)
 """The lowest level of a table for which some level writes ``optimize.zorder``."""
 
 

@@ -9,6 +9,7 @@ from maintainer.policy.diagnostics import Severity, nearest
 from maintainer.policy.document import Path
 from maintainer.policy.expectations import EXPECTATIONS, NOT_FOR_POLICIES
 from maintainer.policy.meaning_values import Finding, map_at
+from maintainer.policy.predicate_time import read_timestamp
 
 MANY_ZORDER_COLUMNS = 4
 """From the fifth column on the curve has hardly a bit left for each; files are skipped for none of them."""
@@ -28,6 +29,10 @@ def check_zorder(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
         if first != column:
             message = f"is the same column as `{first}`: Delta's names have no case"
             yield Finding("P306", (*path, position), message, "remove one of the two")
+    since = zorder.get("fromTimestamp")
+    if isinstance(since, str) and read_timestamp(since) is None:
+        at = (*base, "optimize", "zorder", "fromTimestamp")
+        yield Finding("P306", at, "is not a time that exists", "write it like `2026-01-01 00:00:00`")
     if len(seen) > MANY_ZORDER_COLUMNS:
         message = f"{len(seen)} columns; each one more makes all of them skip fewer files"
         help = f"keep the {MANY_ZORDER_COLUMNS} that queries filter on most"

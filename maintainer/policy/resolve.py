@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from maintainer.model.table import TableRef
+from maintainer.model.zorder import Strategy
 from maintainer.policy.builtin import ALWAYS, VACUUM, ZORDER, min_file_size_of
 from maintainer.policy.digest import policy_digest
 from maintainer.policy.identity import absolute_path
@@ -152,7 +153,7 @@ def _optimize(read: _Reader) -> OptimizePolicy:
         max_threads=read.required("optimize.maxThreads", int),
         max_deleted_rows_ratio=float(read.required("optimize.maxDeletedRowsRatio", (int, float))),
         batch_size_bytes=read.required("optimize.batchSize", int),
-        zorder=ZOrderPolicy(columns, ZOrderMode(read.text("optimize.zorder.mode"))) if columns else None,
+        zorder=_zorder(read, columns) if columns else None,
         where=_predicate(where) if where is not None else None,
         skip_newest_partitions=read.required("optimize.skipNewestPartitions", int),
         quiet_for_seconds=read.required("optimize.quietFor", int),
@@ -161,6 +162,19 @@ def _optimize(read: _Reader) -> OptimizePolicy:
             min_small_files=read.optional("optimize.when.minSmallFiles", int),
             min_small_bytes=read.optional("optimize.when.minSmallBytes", int),
         ),
+    )
+
+
+def _zorder(read: _Reader, columns: tuple[str, ...]) -> ZOrderPolicy:
+    return ZOrderPolicy(
+        columns=columns,
+        mode=ZOrderMode(read.text("optimize.zorder.mode")),
+        strategies=tuple(Strategy(name) for name in read.texts("optimize.zorder.strategies")),
+        batch_bytes=read.required("optimize.zorder.batchBytes", int),
+        bytes_per_iteration=read.optional("optimize.zorder.bytesPerIteration", int),
+        revision=read.optional("optimize.zorder.revision", int),
+        from_timestamp=read.optional("optimize.zorder.fromTimestamp", str),
+        honour_table_properties=read.text("optimize.zorder.tableProperties") == "honour",
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, time
 
 from maintainer.model.table import TableRef
+from maintainer.model.zorder import Strategy
 from maintainer.policy.predicate import Predicate
 
 
@@ -64,10 +65,20 @@ class VacuumMode(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ZOrderPolicy:
-    """Columns in their order of weight; nested names are dotted."""
+    """Columns in their order of weight; nested names are dotted. All but the mode is for ``incremental`` only.
+
+    ``bytes_per_iteration`` None is as ``batch_bytes``; ``revision`` None is the newest, 0 the files without one;
+    ``from_timestamp`` is UTC as text. ``honour_table_properties`` lets ``use.optimization.*`` on the table decide.
+    """
 
     columns: tuple[str, ...]
     mode: ZOrderMode = ZOrderMode.INCREMENTAL
+    strategies: tuple[Strategy, ...] = (Strategy.UNINDEXED, Strategy.LEVELED, Strategy.PIECES)
+    batch_bytes: int = 10_000_000_000
+    bytes_per_iteration: int | None = None
+    revision: int | None = None
+    from_timestamp: str | None = None
+    honour_table_properties: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ SIZES = frozenset(
         "optimize.maxFileSize",
         "optimize.batchSize",
         "optimize.when.minSmallBytes",
+        "optimize.zorder.batchBytes",
+        "optimize.zorder.bytesPerIteration",
         "autoCompact.minFileSize",
         "autoCompact.maxFileSize",
         "limits.maxBytes",

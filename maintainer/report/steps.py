@@ -13,9 +13,13 @@ from maintainer.model.closed import assert_never
 from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.zorder import Turn
 from maintainer.report.layout import count, printable, when
 from maintainer.report.style import Symbol
 from maintainer.units import format_duration, format_size
+
+MAX_VALUE = 120
+"""Characters of a property's value that a line shows."""
 
 LOUD_REASONS = frozenset({ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE})
 """Why a table is left alone though someone may have to act: such tables are always named."""
@@ -47,6 +51,11 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
         case CompactStep():
             facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
             return StepText(Symbol.WRITE, "compact", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ZOrderStep(turn=Turn() as turn):
+            by = ", ".join(printable(column) for column in step.columns)
+            facts = f"{_rewritten(step.batches, step.num_files_added)}, {turn.strategy.value}, by {by}"
+            more = ", first of up to " + count(step.settings.max_turns, "turn") if step.settings is not None else ""
+            return StepText(Symbol.WRITE, "zorder", (facts + more,), (step.reasons,))
         case ZOrderStep():
             by = ", ".join(printable(column) for column in step.columns)
             size = format_size(step.max_file_size_bytes)
@@ -99,12 +108,19 @@ def _describe_properties(step: SetPropertiesStep) -> StepText:
     left = list(step.reasons)
     for key, value in step.after:
         old = before.get(key)
-        facts.append(f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {printable(value)}")
+        facts.append(
+            f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {_shortened(printable(value))}"
+        )
         mine = [reason for reason in left if key in reason.text]
         left = [reason for reason in left if reason not in mine]
         reasons.append(tuple(mine))
     reasons[-1:] = [(*reasons[-1], *left)] if reasons else []
     return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a long value, such as the boundaries of a Z-order; the plan's JSON has all of it."""
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
 
 
 def _rewritten(batches: Sequence[Batch], num_files_added: int) -> str:

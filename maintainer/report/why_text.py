@@ -12,7 +12,7 @@ from maintainer.model.auto_compact import (
     SwitchSource,
 )
 from maintainer.model.plan import Checks, TablePlan
-from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy, Window
+from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy, Window, ZOrderMode
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
 from maintainer.report.steps import describe, with_code
@@ -121,6 +121,8 @@ def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
     if optimize.zorder:
         yield "optimize.zorder.columns", ", ".join(optimize.zorder.columns)
         yield "optimize.zorder.mode", optimize.zorder.mode.value
+        if optimize.zorder.mode is ZOrderMode.INCREMENTAL:
+            yield "optimize.zorder.strategies", ", ".join(one.value for one in optimize.zorder.strategies)
     if optimize.where:
         yield "optimize.where", optimize.where.text
     if optimize.skip_newest_partitions:

@@ -19,9 +19,9 @@ from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_tab
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.engine import VacuumQuestion
-from maintainer.errors import Refused, TableError
+from maintainer.errors import NotSupportedYet, Refused, TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import Protocol, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, Protocol, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 
 READ_ATTEMPTS = 3
@@ -80,6 +80,28 @@ class CommandTableReader:
             return find_stamp(self.storage(facts), stamp, after_version=after_version)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Not for this engine: OPTIMIZE cannot write the files of a turn, nor tag them.
+
+        Raises:
+            NotSupportedYet: E620.
+        """
+        raise NotSupportedYet(
+            "incremental Z-order is not supported yet by Delta's commands",
+            where=facts.ref.identifier,
+            found=", ".join(columns),
+            help="write `mode: full` in optimize.zorder, or run on a classic session with Delta's transactions",
+        )
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Not for this engine; see ``column_ranges``.
+
+        Raises:
+            NotSupportedYet: E620.
+        """
+        self.column_ranges(facts, columns)
+        return ColumnSample(columns, ())
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """The stamp of a version's commit; None where it is not ours, or the log has it no more."""

@@ -30,6 +30,7 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaOperations$VacuumEnd", "<init>", 1),
     ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
     ("commands.AlterTableSetPropertiesDeltaCommand", "run", 1),
+    ("commands.AlterTableUnsetPropertiesDeltaCommand", "<init>", 4),
     ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
 )
@@ -123,3 +124,11 @@ class TransactionCalls(Gateway):
         )
         valid = self._module("DeltaConfigs$").validateConfigurations(self.string_map(properties))
         self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, valid).run(self._session)
+
+    def unset_properties(self, uri: str, names: Iterable[str]) -> None:
+        """Remove table properties in one commit; those that are not set are passed over."""
+        table = self._delta.catalog.DeltaTableV2.apply(
+            self._session, self.path(uri), self.string_map({}), "ALTER TABLE UNSET TBLPROPERTIES"
+        )
+        command = self._delta.commands.AlterTableUnsetPropertiesDeltaCommand
+        command(table, self.seq(names), True, False).run(self._session)

@@ -183,10 +183,3 @@ def test_wrong_columns_are_a_problem_at_the_policy_line(
     assert planned.problem is not None
     assert (planned.problem.code, planned.problem.what) == (code, what)
     assert (planned.problem.where, planned.problem.help) == ("orders.yml:8", help)
-
-
-def test_incremental_is_refused_by_name() -> None:
-    planned = plan(TABLE, "customer_id", mode=ZOrderMode.INCREMENTAL)
-    assert planned.problem is not None
-    assert (planned.problem.code, planned.problem.where) == ("E620", "orders.yml:9")
-    assert planned.problem.what == "incremental Z-order is not supported yet"

@@ -28,7 +28,7 @@ from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRecord, TableRef
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.report.github import render_annotations
@@ -70,6 +70,12 @@ class Answers:
         raise AssertionError("not asked for")
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        raise AssertionError("not asked for")
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        raise AssertionError("not asked for")
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         raise AssertionError("not asked for")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:

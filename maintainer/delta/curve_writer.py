@@ -1,0 +1,121 @@
+"""Lays rows along a revision's curve: ranks, addresses and cuts as Spark columns.
+
+Boundaries and cuts go to Spark as values, never as SQL text. The cuts are found by ``planning.curve.cut_curve`` from a
+count of rows by address, so that files keep to the borders of cubes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from maintainer.delta.column_statistics import parse_statistics, physical_path, range_in
+from maintainer.model.zorder import Turn
+from maintainer.planning.curve import bit_order, cut_curve
+from maintainer.planning.revision import Revision
+from maintainer.planning.written import max_rows_of, tags_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ADDRESS = "__maintainer_address"
+PIECE = "__maintainer_piece"
+
+MAX_COUNTED_BITS = 14
+"""Rows are counted by so many bits of the address below the cube: at most 16,384 counts come to the driver."""
+
+_HASHABLE = ("byte", "short", "integer", "long", "float", "double", "date", "timestamp", "string", "decimal", "binary")
+
+
+def along_curve(frame: DataFrame, revision: Revision, turn: Turn, num_files: int) -> DataFrame:
+    """Return the frame in one partition for each file to write, each sorted along the curve.
+
+    Args:
+        frame: The rows of one bin, with whatever columns are written beside the table's own.
+        revision: Its columns are in the frame.
+        turn: Its cube, where it has one, is where all rows lie.
+        num_files: About how many files are wanted. A cell of the curve with more rows than a file should have is
+            divided by a hash: there is nothing left in it that queries could tell apart by these columns.
+    """
+    from pyspark.sql import functions as F
+
+    placed = with_address(frame, revision)
+    order = [F.col(ADDRESS), *(F.col(column.name) for column in revision.columns)]
+    if num_files <= 1:
+        return placed.coalesce(1).sortWithinPartitions(*order).drop(ADDRESS)
+    shift = max(0, revision.num_bits - len(turn.cube or "") - MAX_COUNTED_BITS)
+    cell = F.shiftright(F.col(ADDRESS), shift)
+    counts = sorted((int(row[0]), int(row[1])) for row in placed.groupBy(cell).count().collect())
+    max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
+    starts = cut_curve(counts, num_bits=revision.num_bits - shift, max_rows=max_rows)
+    parts = _parts(counts, starts, max_rows)
+    first = [sum(parts[:place]) for place in range(len(parts))]
+    piece = rank(cell, F.array(*(F.lit(start).cast("long") for start in starts[1:])), len(starts) - 1)
+    number = F.get(F.array(*(F.lit(place) for place in first)), piece)
+    if max(parts) > 1:
+        plain = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
+        hashed = [F.col(_quoted(name)) for name in plain]
+        share = F.get(F.array(*(F.lit(part) for part in parts)), piece)
+        number = number + F.pmod(F.xxhash64(*hashed), share).cast("int")
+    numbered = placed.withColumn(PIECE, number.cast("int"))
+    return numbered.repartitionById(sum(parts), PIECE).sortWithinPartitions(*order).drop(ADDRESS, PIECE)
+
+
+def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:
+    """In how many files the rows of each piece go: one, but for a single cell that holds too many."""
+    totals = [0] * len(starts)
+    place = 0
+    for cell, rows in counts:
+        while place + 1 < len(starts) and starts[place + 1] <= cell:
+            place += 1
+        totals[place] += rows
+    return [max(1, -(-total // (2 * max_rows))) if total > 2 * max_rows else 1 for total in totals]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def rank(value: Column, boundaries: Column, number: int) -> Column:
+    """The number of boundaries at or below a value, 0 for null: a binary search in steps that halve."""
+    from pyspark.sql import functions as F
+
+    if number == 0:
+        return F.lit(0)
+    steps = F.array(*(F.lit(1 << bit) for bit in reversed(range(number.bit_length()))))
+    return F.aggregate(
+        steps,
+        F.lit(0),
+        # Beyond the last boundary there is null, and what compares with null is not at or above it.
+        lambda found, step: F.when(value >= F.get(boundaries, found + step - 1), found + step).otherwise(found),
+    )
+
+
+def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
+    """Add the Z-address of each row. Ranks are columns of their own first: each is used once for each of its bits."""
+    from pyspark.sql import functions as F
+
+    names = [f"{ADDRESS}_rank_{place}" for place in range(len(revision.columns))]
+    ranked = frame
+    for name, column in zip(names, revision.columns, strict=True):
+        texts = F.from_json(F.lit(json.dumps(list(column.boundaries))), "array<string>")
+        boundaries = texts.cast(f"array<{column.type_name}>")
+        ranked = ranked.withColumn(name, rank(F.col(column.name), boundaries, len(column.boundaries)))
+    found = F.lit(0).cast("long")
+    for position, (place, bit) in enumerate(reversed(bit_order(revision.bits))):
+        digit = F.shiftright(F.col(names[place]), bit).bitwiseAND(F.lit(1)).cast("long")
+        found = found.bitwiseOR(F.shiftleft(digit, position))
+    return ranked.withColumn(ADDRESS, found).drop(*names)
+
+
+def tags_from_statistics(
+    stats_text: str | None, schema_json: str, revision: Revision, turn: Turn
+) -> tuple[tuple[str, str], ...] | None:
+    """Return the tags of a written file; None where it was written without statistics."""
+    stats = parse_statistics(stats_text)
+    if not str(stats.get("numRecords", "")).isdecimal():
+        return None
+    schema = json.loads(schema_json)
+    ranges = [range_in(stats, physical_path(schema, column.name)) for column in revision.columns]
+    return tags_of(revision, turn.strategy, ranges, int(stats["numRecords"]))
