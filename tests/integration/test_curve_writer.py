@@ -25,7 +25,7 @@ from tests.delta_tables import no_intent, second_engine_rows, spark_rows, stamp
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

@@ -187,7 +187,13 @@ def test_the_help_for_an_interval_is_the_interval() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [],
+    [
+        ("optimize: {zorder: {columns: [a]}}", "optimize.zorder: the default mode, incremental, is not supported yet"),
+        (
+            "optimize: {zorder: {columns: [a], mode: incremental}}",
+            "optimize.zorder.mode: `incremental` is not supported yet",
+        ),
+    ],
 )
 def test_what_is_not_built_is_refused_by_name(line: str, message: str) -> None:
     finding = only(f"{HEAD}{line}\n")

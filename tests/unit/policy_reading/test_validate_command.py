@@ -313,7 +313,7 @@ def test_long_lines_and_wide_characters_keep_the_caret_in_place(project: Path) -
         ("vacuum.retention", "default   7d"),
         ("consumers.maxLag", "example   maxLag: 3d"),
         ("consumers[].maxLag", "example   maxLag: 3d"),
-        ("optimize.zorder.mode", "allowed   full, incremental"),
+        ("optimize.zorder.mode", "note      `incremental` is not supported yet: write `mode: full`"),
         ("optimize.maxThreads", "allowed   1 to 256"),
         ("maxPlanAge", "(in maintainer.yml)"),
         ("window", "keys      days, from, to, timezone"),
