@@ -157,8 +157,8 @@ class TableFacts:
     ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
     statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
-    vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where no
-    incremental Z-order asked for them.
+    vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
+    no incremental Z-order asked for them.
     """
 
     ref: TableRef
