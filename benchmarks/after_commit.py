@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import shutil
 import sys
 import tempfile
@@ -30,9 +31,13 @@ from benchmarks.optimize_loop import machine, progress, versions  # noqa: E402
 if TYPE_CHECKING:
     from maintainer.delta.table_engine import DeltaTableEngine
     from maintainer.journal.ledger import LedgerRow
+    from maintainer.model.table import TableFacts
     from maintainer.verification.checks import GreatExpectationsVerifier
 
 Result = TypeVar("Result")
+
+FILES = 40
+ROWS = 80_000
 
 
 class Laps:
@@ -71,29 +76,23 @@ def ledger_row(number: int) -> LedgerRow:
     )  # fmt: skip
 
 
-def measure(work: Path, tables: int, seed: int) -> Laps:
+def measure(engine: DeltaTableEngine, work: Path, tables: int, seed: int) -> Laps:
     """Compact the tables one by one, with the checks and the ledger of a run."""
     from maintainer.delta.ledger_table import LedgerTable
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
     from maintainer.verification.checks import GreatExpectationsVerifier
 
-    with (
-        open_session(SessionOptions(log_path=work / "spark.log")) as lease,
-        DeltaEngine(lease).worker("bench") as engine,
-    ):
-        laps = Laps(engine.jvm.spark)
-        verifier = GreatExpectationsVerifier()
-        verifier.preflight(())
-        ledger = LedgerTable(engine.jvm.spark, str(work / "ledger"))
-        for number in range(tables):
-            path = work / f"t{number}"
-            make_rows(engine.jvm.spark, 80_000, 40, seed + number).write.format("delta").save(str(path))
-            engine.jvm.forget_logs()
-            one_table(laps, engine, verifier, path)
-            row = ledger_row(number)
-            laps.time("ledger", functools.partial(ledger.append, row.run_id, (row,)))
-        return laps
+    laps = Laps(engine.jvm.spark)
+    verifier = GreatExpectationsVerifier()
+    verifier.preflight(())
+    ledger = LedgerTable(engine.jvm.spark, str(work / "ledger"))
+    for number in range(tables):
+        path = work / f"t{number}"
+        make_rows(engine.jvm.spark, ROWS, FILES, seed + number).write.format("delta").save(str(path))
+        engine.jvm.forget_logs()
+        one_table(laps, engine, verifier, path)
+        row = ledger_row(number)
+        laps.time("ledger", functools.partial(ledger.append, row.run_id, (row,)))
+    return laps
 
 
 def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsVerifier, path: Path) -> None:
@@ -110,6 +109,22 @@ def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsV
     found = laps.time("checks", lambda: verifier.after_rewrite(engine.versions, facts, batch, receipt, Checks()))
     if found.verdict.value != "pass":
         raise SystemExit(f"{path}: {found.detail}")
+    laps.time("the same by Great Expectations on Spark frames", lambda: on_frames(engine, facts))
+
+
+def on_frames(engine: DeltaTableEngine, facts: TableFacts) -> None:
+    """Rows and columns of both versions as Great Expectations finds them by itself, under its one lock."""
+    from maintainer.model.plan import CheckedExpectation
+    from maintainer.verification import expectations as gx
+
+    rows = engine.versions.row_count(facts, 0, scan=True)
+    counted = gx.build(CheckedExpectation("expect_table_row_count_to_equal", json.dumps({"value": rows})))
+    for version in (0, 1):
+        # Opened anew, as a check does that knows nothing of the one before.
+        frame = engine.jvm.spark.read.format("delta").option("versionAsOf", version).load(facts.location)
+        found = gx.validate_frame(frame, "frames", [gx.columns_are(facts.columns), counted], version=version)
+        if any(one.outcome != "pass" for one in found.assertions):
+            raise SystemExit(f"{facts.location}: {found.assertions}")
 
 
 def render(laps: Laps, tables: int, seed: int) -> str:
@@ -117,7 +132,7 @@ def render(laps: Laps, tables: int, seed: int) -> str:
     lines = [
         "# What a small rewrite costs after its commit",
         "",
-        f"{tables} tables of 40 files of 2,000 rows. Seed {seed}.",
+        f"{tables} tables of {FILES} files of {ROWS // FILES:,} rows. Seed {seed}.",
         f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
@@ -139,9 +154,16 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=5)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
+    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.table_engine import DeltaEngine
+
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     try:
-        report = render(measure(work, options.tables, options.seed), options.tables, options.seed)
+        with (
+            open_session(SessionOptions(log_path=work / "spark.log")) as lease,
+            DeltaEngine(lease).worker("bench") as engine,
+        ):
+            report = render(measure(engine, work, options.tables, options.seed), options.tables, options.seed)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(report)

@@ -92,11 +92,9 @@ def peak_bytes(pid: int | str) -> int:
     return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 
-def measure(work: Path, rounds: int, tables: int, seed: int) -> list[str]:
-    """Lines of the report's tables."""
+def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> list[str]:
+    """Lines of the report's table, and what stands below it."""
     from maintainer.delta.kernel_reader import KernelReader
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
     from maintainer.model.table import TableRef
 
     chance = random.Random(seed)
@@ -105,32 +103,26 @@ def measure(work: Path, rounds: int, tables: int, seed: int) -> list[str]:
     write_log(work / "warm-up", 5, 50, chance)
     for number in range(tables):
         write_log(work / "fleet" / f"t{number:04d}", 2, 20, chance)
+    warm_up = jvm.hadoop_path(str(work / "warm-up"))
+    first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), warm_up))
+    for _ in range(10):
+        KernelReader(jvm).facts(TableRef("warm-up"), warm_up)
     lines = ["| table | Spark's reader | Kernel, cold | Kernel, unchanged |", "|---|---|---|---|"]
-    with (
-        open_session(SessionOptions(conf=(("spark.driver.memory", "1g"),), log_path=work / "spark.log")) as lease,
-        DeltaEngine(lease).worker("bench") as engine,
-    ):
-        jvm = engine.jvm
-        root_of = {name: jvm.hadoop_path(str(work / name)) for name in [*SIZES, "warm-up"]}
-        first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), root_of["warm-up"]))
-        for _ in range(10):
-            KernelReader(jvm).facts(TableRef("warm-up"), root_of["warm-up"])
-        for name, root in root_of.items():
-            if name != "warm-up":
-                lines.append(_line(jvm, name, root, 1 if name == "100,000 files" else rounds))
-                progress(lines[-1])
-        reader = KernelReader(jvm)
-        refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
-        read_all = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
-        again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
-        pid = jvm.process_id()
-        lines += [
-            "",
-            f"The first table in a fresh JVM: {first:.1f} s.",
-            f"{tables:,} tables of 40 files: {read_all:.1f} s cold, {again:.1f} s when nothing changed.",
-            f"Peak memory after all of it: Python {peak_bytes('self') / 2**20:.0f} MiB, the JVM "
-            f"{peak_bytes(pid) / 2**20:.0f} MiB (spark.driver.memory=1g).",
-        ]
+    for name in SIZES:
+        root = jvm.hadoop_path(str(work / name))
+        lines.append(_line(jvm, name, root, 1 if name == "100,000 files" else rounds))
+        progress(lines[-1])
+    reader = KernelReader(jvm)
+    refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
+    cold = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+    again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+    lines += [
+        "",
+        f"The first table that Kernel reads in this JVM: {first:.1f} s.",
+        f"{tables:,} tables of 40 files: {cold:.1f} s cold, {again:.1f} s when nothing changed.",
+        f"Peak memory of the process: Python {peak_bytes('self') / 2**20:.0f} MiB, its JVM "
+        f"{peak_bytes(jvm.process_id()) / 2**20:.0f} MiB.",
+    ]
     return lines
 
 
@@ -153,6 +145,18 @@ def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
     return f"| {name} | {shown} | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"
 
 
+def render(lines: list[str], seed: int) -> str:
+    """The report as Markdown."""
+    head = [
+        "# Facts of a table: Delta Kernel against Spark's reader",
+        "",
+        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}. Medians.",
+        versions() + ".",
+        "",
+    ]
+    return "\n".join([*head, *lines]) + "\n"
+
+
 def main() -> None:
     """Write the logs, read them, print the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -161,19 +165,19 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
+    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.table_engine import DeltaEngine
+
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
+    conf = (("spark.driver.memory", "1g"),)
     try:
-        lines = measure(work, options.rounds, options.tables, options.seed)
+        with (
+            open_session(SessionOptions(conf=conf, log_path=work / "spark.log")) as lease,
+            DeltaEngine(lease).worker("bench") as engine,
+        ):
+            report = render(measure(engine.jvm, work, options.rounds, options.tables, options.seed), options.seed)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    head = [
-        "# Facts of a table: Delta Kernel against Spark's reader",
-        "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {options.seed}. Medians.",
-        versions() + ".",
-        "",
-    ]
-    report = "\n".join([*head, *lines]) + "\n"
     print(report)
     if options.out:
         options.out.write_text(report, encoding="utf-8")
