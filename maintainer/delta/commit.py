@@ -19,10 +19,11 @@ from maintainer.delta.jvm import JavaObject
 from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.proof import prove_removes
-from maintainer.delta.rewrite import RewriteJob, check_same_table
+from maintainer.delta.rewrite import RewriteJob
+from maintainer.delta.same_table import check_as_planned, check_same_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
-from maintainer.errors import CommitConflict, MaintainerError
+from maintainer.errors import CommitConflict, MaintainerError, VerificationFailed
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.optimize_metrics import FileSizeMetrics
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
@@ -55,7 +56,8 @@ def commit_rewrite(
         CommitConflict: C701, another writer won; what was written is removed.
         CommitNotLanded: C702, the commit failed for good; what was written is removed.
         CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
-        VerificationFailed: V502, the commit would remove something else than was planned.
+        VerificationFailed: V502, the commit would remove something else than was planned; V503, the table was replaced
+            by another in the very moment of the commit.
     """
     commit_started = time.monotonic()
     read_version = int(job.snapshot.version())
@@ -75,7 +77,35 @@ def commit_rewrite(
                 break
             _prepare_next(job, outcome.error, attempts)
     job.timings.commit = time.monotonic() - commit_started
+    _check_where_it_landed(job, outcome.version, stamp)
     return _receipt(job, proof, read_version, outcome.version, attempts, time.monotonic() - started)
+
+
+def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
+    """Look whether the table is still the one that was planned, with our commit in its log.
+
+    Between our last look and the log's new file lie milliseconds. Delta goes by version numbers, so a table that is
+    dropped and created again just then gets our commit, or had it and lost it with the old log.
+
+    Raises:
+        CommitConflict: C701, what we committed went with the table.
+        VerificationFailed: V503, the new table has our commit.
+    """
+    try:
+        check_same_table(job.jvm, job.facts, job.jvm.update(job.log))
+    except CommitConflict as conflict:
+        if find_stamp(job.storage, stamp, after_version=-1) is None:
+            raise
+        raise VerificationFailed(
+            f"the table was dropped and created again while we committed: its version {version} is our rewrite of the "
+            "old one",
+            code="V503",
+            where=f"{job.where}@{version}",
+            help=f"bring the new table back to version {version - 1}: RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+        ) from conflict
+    except Exception:
+        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        return
 
 
 def _receipt(
@@ -159,24 +189,11 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
 def _check_head(job: RewriteJob) -> JavaObject:
     """The newest snapshot, if what the proof rests on is unchanged in it.
 
-    Looked at before every attempt: Delta itself would commit across a protocol upgrade, and, since it goes by version
-    numbers, even into a table that was dropped and created again with as many versions.
-
     Raises:
         CommitConflict: C701.
     """
-    before, protocol = job.jvm.metadata(job.snapshot), job.jvm.protocol(job.snapshot)
     snapshot = job.jvm.update(job.log)
-    check_same_table(job.jvm, job.facts, snapshot)
-    now = job.jvm.metadata(snapshot)
-    for key in ("schemaString", "partitionColumns"):
-        if now[key] != before[key]:
-            raise _conflict(job, "the table's schema or partitioning was changed")
-    if job.jvm.protocol(snapshot) != protocol:
-        raise _conflict(job, "the table's protocol was changed")
-    for key in ("delta.enableRowTracking", "delta.columnMapping.mode"):
-        if now["configuration"].get(key) != before["configuration"].get(key):
-            raise _conflict(job, f"{key} was switched")
+    check_as_planned(job.jvm, job.storage, job.facts, snapshot)
     return snapshot
 
 

@@ -17,6 +17,7 @@ from maintainer.delta.error_classes import (
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.winners import find_winner
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.outcome import CommitStamp
 
@@ -110,8 +111,12 @@ def commit_once(
             if isinstance(error, MaintainerError) or not isinstance(error, Exception):
                 raise
             if is_conflict(describe(error)):
+                winner = find_winner(storage, (), after_version=after_version)
                 raise CommitConflict(
-                    "another writer won", where=where, found=message_of(error), help="plan again"
+                    "another writer won" + (f" ({winner})" if winner else ""),
+                    where=where,
+                    found=message_of(error),
+                    help="plan again",
                 ) from error
             raise not_landed(error, where) from error
     found = version if version is not None else find_stamp(storage, stamp, after_version=after_version)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from maintainer.delta.fate import commit_once
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.rewrite import check_same_table
+from maintainer.delta.same_table import check_same_table
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.outcome import CommitReceipt, CommitStamp
@@ -40,7 +41,12 @@ def set_properties(
         attempts += 1
         snapshot = jvm.update(log)
         check_same_table(jvm, facts, snapshot)
-        check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
+        try:
+            check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
+        except CommitConflict as conflict:
+            winner = find_winner(TableStorage(jvm, log), (), after_version=facts.version)
+            conflict.what += f" ({winner})" if winner else ""
+            raise
         read_version = int(snapshot.version())
         if attempts == 1:
             before_commit(read_version, None)
@@ -90,7 +96,7 @@ def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, 
         found = configuration.get(key)
         if found not in (planned, wanted.get(key)):
             raise CommitConflict(
-                f"the property {key} was changed since it was planned",
+                f"another writer won: the property {key} was changed since it was planned",
                 where=where,
                 found=str(found),
                 allowed=str(planned),

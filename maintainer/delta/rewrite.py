@@ -17,6 +17,8 @@ from maintainer.delta.curve_writer import along_curve, tags_from_statistics
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.live_files import FileKey, live_files
+from maintainer.delta.partition_values import one_value_of
+from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
@@ -81,7 +83,8 @@ class RewriteJob:
 
         Raises:
             EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
-            CommitConflict: C701, the table was replaced or a file of the batch is no longer live.
+            CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
+                no longer live.
         """
         started = time.monotonic()
         for key in UNSAFE_READS:
@@ -101,7 +104,7 @@ class RewriteJob:
     def _open(self) -> None:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
-        check_same_table(self.jvm, self.facts, self.snapshot)
+        check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
         live = live_files(self.jvm, self.log, self.snapshot, [one.key for one in self.batch.files])
         self._check_all_live(live)
         self.sources = [live[one.key] for one in self.batch.files]
@@ -173,7 +176,8 @@ class RewriteJob:
         )
 
     def _write_bin(self, number: int, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
-        frame = self.jvm.read_files(self.log, self.snapshot, self.jvm.seq(sources), "Optimize")
+        adds = self.jvm.seq(sources)
+        frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         match self.step:
             case CompactStep():
@@ -186,13 +190,13 @@ class RewriteJob:
                 frame = along_curve(frame, revision, turn, num_files)
                 return [
                     replace(written, tags=(*written.tags, *self._curve_tags(written, revision, turn)))
-                    for written in self._written_by(frame, number)
+                    for written in self._written_by(frame, number, adds)
                 ]
             case ZOrderStep(columns=columns, max_file_size_bytes=size):
                 frame = self.jvm.clustered(frame, max(1, one.size_bytes // size), columns)
             case _:
                 assert_never(self.step)
-        return self._written_by(frame, number)
+        return self._written_by(frame, number, adds)
 
     def _revision(self, turn: Turn) -> Revision:
         """The turn's revision as the table's property defines it now.
@@ -223,7 +227,8 @@ class RewriteJob:
             )
         return tags
 
-    def _written_by(self, frame: DataFrame, number: int) -> list[WrittenFile]:
+    def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
+        kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
         found = []
         for line in self.jvm.write_files(self.txn, frame):
             action = json.loads(line)
@@ -234,7 +239,10 @@ class RewriteJob:
                     found=line[:200],
                     help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
                 )
-            found.append(WrittenFile(action["add"], self.step.file_tags, number))
+            add = action["add"]
+            if kept is not None and kept.keys() == add["partitionValues"].keys():
+                add = {**add, "partitionValues": kept}
+            found.append(WrittenFile(add, self.step.file_tags, number))
         return found
 
     def discard(self) -> None:
@@ -248,26 +256,3 @@ class RewriteJob:
                 except Exception:
                     # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
                     continue
-
-
-def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> None:
-    """Refuse if the table at this place is not the one that was planned.
-
-    Raises:
-        CommitConflict: C701, another table id, or no table at all.
-    """
-    if snapshot.version() < 0:
-        raise CommitConflict(
-            "the table was dropped since it was planned",
-            where=facts.ref.identifier,
-            help="plan again, or remove its policy",
-        )
-    found = jvm.metadata(snapshot)["id"]
-    if found != facts.table_id:
-        raise CommitConflict(
-            "the table was dropped and created again since it was planned",
-            where=facts.ref.identifier,
-            found=f"table id {found}",
-            allowed=f"table id {facts.table_id}",
-            help="plan again",
-        )

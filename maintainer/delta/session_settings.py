@@ -42,6 +42,10 @@ FORCED: Mapping[str, str | None] = {
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.stats.collect": "true",
+    # While we commit, Delta would step over a protocol upgrade or a feature that is switched on. Both are for us to
+    # judge: what we proved rests on the protocol that we read.
+    "spark.databricks.delta.featureEnablement.conflictResolution.enabled": "false",
+    "spark.databricks.delta.conflictChecker.enforceConcurrentFeatureEnablement.enabled": "true",
     # Each commit sets its own; a transaction id from outside would make Delta skip a commit silently.
     "spark.databricks.delta.commitInfo.userMetadata": None,
     "spark.databricks.delta.write.txnAppId": None,

@@ -19,7 +19,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log_replay import LogReplay, live_uris, replay, uris_of
 from maintainer.delta.references import Locator, References
 from maintainer.delta.removed_files import expired
-from maintainer.delta.rewrite import check_same_table
+from maintainer.delta.same_table import check_same_table
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.trash import (
     Manifest,

@@ -7,9 +7,11 @@ from typing import Protocol
 from maintainer.delta.fate import commit_once
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage import TableStorage
-from maintainer.errors import MaintainerError
+from maintainer.errors import CommitConflict, MaintainerError
 from maintainer.model.outcome import CommitStamp
 from maintainer.model.steps import VacuumStep
+
+MAX_START_ATTEMPTS = 3
 
 
 class StartAndEnd(Protocol):
@@ -38,7 +40,16 @@ class VacuumCommits:
         """Commit VACUUM START; returns its version."""
         operation = self._jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
         metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
-        return self._commit(operation, metrics, after_version)
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return self._commit(operation, metrics, after_version)
+            except CommitConflict:
+                # The commit says nothing but that we begin: whoever came first (an ALTER, say), it is as true after
+                # him. Whether the files may still go is looked at when it has landed.
+                if attempts >= MAX_START_ATTEMPTS:
+                    raise
 
     def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
         """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""

@@ -71,16 +71,17 @@ def at_version(facts: TableFacts) -> str:
 
 def schema_digest(facts: TableFacts) -> str:
     """Digest the schema: equal exactly when names, types, nullability and metadata are, whatever the spelling."""
-    text = json.dumps(_without_state(read_schema(facts)), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(without_state(read_schema(facts)), sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _without_state(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _without_state(inner) for key, inner in value.items() if key not in _STATE_KEYS}
-    if isinstance(value, list):
-        return [_without_state(inner) for inner in value]
-    return value
+def without_state(schema: object) -> object:
+    """A schema's JSON without what is state and not schema: high-water marks of identity columns."""
+    if isinstance(schema, dict):
+        return {key: without_state(inner) for key, inner in schema.items() if key not in _STATE_KEYS}
+    if isinstance(schema, list):
+        return [without_state(inner) for inner in schema]
+    return schema
 
 
 def partition_types(facts: TableFacts) -> dict[str, str]:

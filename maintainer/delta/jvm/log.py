@@ -122,3 +122,8 @@ class LogCalls(Gateway):
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
         return files, json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))
+
+    def partition_values(self, add_files: JavaObject) -> list[dict[str, str | None]]:
+        """The partition values of a Scala ``Seq`` of AddFiles as the log has them, in one call."""
+        fields = json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(add_files)))
+        return [one.get("partitionValues") or {} for one in fields]

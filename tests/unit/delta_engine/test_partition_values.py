@@ -5,7 +5,7 @@ import json
 import pytest
 
 from maintainer.delta.actions import PartitionNames
-from maintainer.delta.partition_values import one_spelling
+from maintainer.delta.partition_values import one_spelling, one_value_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_values_by_logical_name_in_the_tables_order() -> None:
     assert names("at", "k").values_of(stored) == (("at", "2000-01-01 12:00:00"), ("k", ""))
     assert names("at", "k").values_of(None) == (("at", None), ("k", None))
     assert names().values_of({}) == ()
+
+
+def test_a_bin_keeps_its_partition_value_letter_for_letter() -> None:
+    noon = "2000-01-01T12:00:00.000000Z"
+    assert one_value_of([{"p": ""}, {"p": ""}]) == {"p": ""}
+    assert one_value_of([{"p": None, "q": "1"}, {"p": None, "q": "1"}]) == {"p": None, "q": "1"}
+    assert one_value_of([{"p": "2000-01-01 12:00:00"}, {"p": noon}]) is None
+    assert one_value_of([]) is None

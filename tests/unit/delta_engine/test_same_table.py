@@ -1,0 +1,105 @@
+"""What must be as planned for a rewrite to begin and to commit, and what may move: state is not schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.same_table import check_as_planned
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import CommitConflict
+from maintainer.model.table import Protocol, TableFacts
+from tests.builders import make_facts
+
+Change = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+class NoLog:
+    """A log that cannot be read: the winner is named where that is possible, and no more."""
+
+    def commits(self, *, after_version: int) -> list[object]:
+        raise OSError(after_version)
+
+
+def _facts() -> TableFacts:
+    return make_facts(
+        columns={"id": "long", "p": "string"},
+        partitioned_by=("p",),
+        properties={"delta.columnMapping.mode": "name", "team": "a"},
+        protocol=Protocol(3, 7, ("columnMapping",), ("columnMapping", "identityColumns")),
+    )
+
+
+def _check(change: Change, version: int = 9) -> None:
+    facts = _facts()
+    metadata: dict[str, Any] = {
+        "id": facts.table_id,
+        "schemaString": facts.schema_json,
+        "partitionColumns": list(facts.partition_columns),
+        "configuration": dict(facts.properties),
+    }
+    protocol: dict[str, Any] = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["columnMapping"],
+        "writerFeatures": ["identityColumns", "columnMapping"],
+    }
+    change(metadata, protocol)
+    jvm = SimpleNamespace(metadata=lambda snapshot: metadata, protocol=lambda snapshot: protocol)
+    snapshot = SimpleNamespace(version=lambda: version)
+    check_as_planned(cast(DeltaJvm, jvm), cast(TableStorage, NoLog()), facts, snapshot)
+
+
+def _schema(metadata: dict[str, Any], edit: Callable[[dict[str, Any]], None]) -> None:
+    schema = json.loads(metadata["schemaString"])
+    edit(schema["fields"][0])
+    metadata["schemaString"] = json.dumps(schema, indent=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda metadata, protocol: None,
+        lambda metadata, protocol: metadata["configuration"].update(team="b"),
+        lambda metadata, protocol: _schema(metadata, lambda field: None),
+        lambda metadata, protocol: _schema(
+            metadata, lambda field: field["metadata"].update({"delta.identity.highWaterMark": 7})
+        ),
+        lambda metadata, protocol: protocol["writerFeatures"].reverse(),
+    ],
+    ids=["nothing", "a property of somebody's", "the spelling of the schema", "a high-water mark", "order of features"],
+)
+def test_what_may_change(change: Change) -> None:
+    _check(change)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda metadata, protocol: metadata.update(id="other"), "dropped and created again"),
+        (lambda metadata, protocol: _schema(metadata, lambda field: field.update(type="string")), "schema was changed"),
+        (lambda metadata, protocol: _schema(metadata, lambda field: field.update(nullable=False)), "schema was"),
+        (lambda metadata, protocol: metadata.update(partitionColumns=[]), "partitioning was changed"),
+        (lambda metadata, protocol: protocol["writerFeatures"].append("rowTracking"), "protocol was changed"),
+        (lambda metadata, protocol: protocol.update(minReaderVersion=2), "protocol was changed"),
+        (
+            lambda metadata, protocol: metadata["configuration"].update({"delta.enableRowTracking": "true"}),
+            "delta.enableRowTracking was switched",
+        ),
+        (lambda metadata, protocol: metadata["configuration"].pop("delta.columnMapping.mode"), "mode was switched"),
+    ],
+)
+def test_what_makes_us_yield(change: Change, says: str) -> None:
+    with pytest.raises(CommitConflict, match=says) as caught:
+        _check(change)
+    assert caught.value.code == "C701"
+
+
+def test_a_table_that_is_gone() -> None:
+    with pytest.raises(CommitConflict, match="was dropped"):
+        _check(lambda metadata, protocol: None, version=-1)
