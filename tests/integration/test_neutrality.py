@@ -1,0 +1,393 @@
+"""A rewrite changes nothing that anybody can see: schema, properties, protocol, partition values, rows, feeds, streams.
+
+What was written is read back by Spark and, where it can read the table, by a second engine. The log is read here as
+text, by no code of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.delta.session import SessionLease
+from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.errors import ExitCode
+from maintainer.model.features import REWRITABLE_FEATURES, unsupported_features
+from maintainer.model.outcome import CommitReceipt
+from maintainer.model.steps import Batch, RewriteStep
+from maintainer.model.table import TableFacts, TableRef
+from tests.delta_tables import bytes_of, compaction, no_intent, second_engine_rows, spark_rows, stamp, zorder
+from tests.feature_tables import PARTITION_TEXTS, TABLES, FeatureTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+MakeStep = Callable[[TableFacts, FeatureTable], tuple[RewriteStep, Batch]]
+
+REWRITES: dict[str, MakeStep] = {
+    "compact": lambda facts, table: compaction(facts),
+    "zorder": lambda facts, table: zorder(facts, *table.zorder),
+}
+"""How each kind of rewrite takes all files of a table, one bin a partition."""
+
+QUICK = frozenset(
+    {
+        "generated columns",
+        "names with dots, spaces and back-ticks",
+        "partitions by every type",
+    }
+)
+"""What ``make test`` runs; the rest is in ``make long``."""
+
+_QUICK_FIRST = sorted(TABLES, key=lambda name: name not in QUICK)
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("neutrality") as worker:
+        yield worker
+
+
+def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
+    """The actions of one commit, as the log has them."""
+    text = (path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def build(spark: SparkSession, table: FeatureTable, path: Path) -> None:
+    """Make the table."""
+    for statement in table.sql:
+        spark.sql(statement.replace("{t}", f"delta.`{path}`"))
+
+
+def partition_values(actions: list[dict[str, Any]], kind: str) -> set[str]:
+    """The partition values of adds or removes, letter for letter; Delta leaves nulls out of removes."""
+    found = [one[kind]["partitionValues"] for one in actions if kind in one]
+    return {json.dumps({k: v for k, v in one.items() if v is not None}, sort_keys=True) for one in found}
+
+
+def rewrite(engine: DeltaTableEngine, path: Path, table: FeatureTable, kind: str) -> CommitReceipt:
+    """Rewrite all files of all partitions."""
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = REWRITES[kind](facts, table)
+    return engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}"), no_intent)
+
+
+def check_commit(path: Path, version: int) -> None:
+    """The commit adds and removes files, says that no data changed, and says nothing else."""
+    actions = actions_of(path, version)
+    kinds = Counter(next(iter(one)) for one in actions)
+    assert set(kinds) <= {"commitInfo", "add", "remove", "domainMetadata"}
+    # Row tracking's high-water mark moves with every file that is added; no other domain does.
+    assert {one["domainMetadata"]["domain"] for one in actions if "domainMetadata" in one} <= {"delta.rowTracking"}
+    assert {one[kind]["dataChange"] for one in actions for kind in ("add", "remove") if kind in one} == {False}
+    assert partition_values(actions, "add") == partition_values(actions, "remove")
+
+
+def last_of(path: Path, kind: str) -> str:
+    """The newest ``metaData`` or ``protocol`` action, as text."""
+    found = ""
+    for log in sorted((path / "_delta_log").glob("*.json")):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            if line.startswith(f'{{"{kind}"'):
+                found = line
+    assert found
+    return found
+
+
+def test_every_feature_that_we_rewrite_has_a_table() -> None:
+    shown = frozenset().union(*(table.features for table in TABLES.values()))
+    previews = {one for one in REWRITABLE_FEATURES if one.endswith("-preview")}
+    assert shown == REWRITABLE_FEATURES - previews
+    assert len(set(PARTITION_TEXTS)) == len(PARTITION_TEXTS)
+
+
+def test_streams_and_change_feeds_that_run_over_it_see_nothing(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, p INT) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    for number in range(3):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, 0), ({number}, 1)")
+
+    def follow(name: str) -> int:
+        """Bring a stream up to date; the rows that its sink has by now."""
+        reader = spark.readStream.format("delta")
+        if name == "feed":
+            reader = reader.option("readChangeFeed", "true").option("startingVersion", "0")
+        frame = reader.load(str(path)).select("id")
+        writer = frame.writeStream.format("delta").option("checkpointLocation", f"{lake}/{name}_chk")
+        writer.trigger(availableNow=True).start(f"{lake}/{name}").awaitTermination(120)
+        return spark.read.format("delta").load(f"{lake}/{name}").count()
+
+    assert (follow("stream"), follow("feed")) == (6, 6)
+    versions = []
+    for kind in REWRITES:
+        versions.append(rewrite(engine, path, FeatureTable((), zorder=("id",)), kind).version)
+    assert (follow("stream"), follow("feed")) == (6, 6)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (7, 0)")
+    assert (follow("stream"), follow("feed")) == (7, 7)
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    across = feed.option("startingVersion", versions[0]).option("endingVersion", versions[-1] + 1).load(str(path))
+    assert [(row["id"], row["_change_type"]) for row in across.collect()] == [(7, "insert")]
+
+
+def _spell(path: Path, version: int, column: str, value: str | None) -> None:
+    """Give the files of a commit another spelling of their partition value, as another writer would have."""
+    log = path / "_delta_log" / f"{version:020d}.json"
+    actions = actions_of(path, version)
+    for action in actions:
+        if "add" in action:
+            action["add"]["partitionValues"][column] = value
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    for beside in log.parent.glob("*.crc"):
+        beside.unlink()
+
+
+def test_one_partition_in_two_spellings_becomes_one_file(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, ts TIMESTAMP) USING delta PARTITIONED BY (ts)")
+    for number in (1, 2, 3, 4):
+        day = 1 if number < 3 else 2
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, TIMESTAMP'2000-01-0{day} 12:00:00')")
+    _spell(path, 1, "ts", "2000-01-01 12:00:00")
+    _spell(path, 3, "ts", "2000-01-02 12:00:00")
+    _spell(path, 4, "ts", "2000-01-02 12:00:00")
+    engine.jvm.forget_logs()
+    rows = spark_rows(spark, path)
+    receipt = rewrite(engine, path, TABLES["append only"], "compact")
+    assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
+    # In two spellings: Delta's own. In one: that one, which readers in other time zones read in their own way.
+    assert partition_values(actions_of(path, receipt.version), "add") == {
+        '{"ts": "2000-01-01T12:00:00.000000Z"}', '{"ts": "2000-01-02 12:00:00"}'
+    }  # fmt: skip
+    assert spark_rows(spark, path) == rows
+
+
+def test_an_empty_partition_value_stays_what_it_is(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, p STRING) USING delta PARTITIONED BY (p)")
+    for number in (1, 2, 3, 4):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, NULL)")
+    for version in (1, 2):
+        _spell(path, version, "p", "")
+    engine.jvm.forget_logs()
+    rows, second = spark_rows(spark, path), second_engine_rows(path)
+    receipt = rewrite(engine, path, TABLES["append only"], "compact")
+    assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
+    assert partition_values(actions_of(path, receipt.version), "add") == {'{"p": ""}', "{}"}
+    assert spark_rows(spark, path) == rows
+    assert second_engine_rows(path) == second
+
+
+HOSTILE = {
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "spark.sql.session.timeZone": "America/St_Johns",
+    "spark.sql.parquet.fieldId.write.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.write.utcTimestampPartitionValues": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "true",
+    "spark.databricks.delta.autoCompact.enabled": "true",
+    "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "1",
+}
+"""What a colleague's ``spark-defaults.conf`` may say."""
+
+
+def test_no_writer_setting_of_the_session_gets_into_the_files(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, d DATE, ts TIMESTAMP, n DECIMAL(9,2), a ARRAY<INT>, p TIMESTAMP) "
+        "USING delta PARTITIONED BY (p)"
+    )
+    for _ in range(2):
+        spark.sql(
+            f"INSERT INTO delta.`{path}` VALUES (1, DATE'1500-02-28', TIMESTAMP'1500-02-28 00:00:00', 1.5, array(1), "
+            "TIMESTAMP'2024-01-01 00:00:00'), (2, NULL, NULL, NULL, NULL, TIMESTAMP'2024-01-01 00:00:00')"
+        )
+    rows, second = spark_rows(spark, path), second_engine_rows(path)
+    conf: Any = lease.spark.sparkContext._jsc.sc().conf()
+    before = {key: conf.getOption(key) for key in HOSTILE}
+    for key, value in HOSTILE.items():
+        conf.set(key, value)
+    try:
+        with DeltaEngine(lease).worker("hostile") as engine:
+            receipt = rewrite(engine, path, TABLES["append only"], "compact")
+    finally:
+        for key, old in before.items():
+            conf.set(key, old.get()) if old.isDefined() else conf.remove(key)
+    assert receipt.num_files_added == 1
+    actions = actions_of(path, receipt.version)
+    (add,) = [one["add"] for one in actions if "add" in one]
+    stats = json.loads(add["stats"])
+    assert (stats["numRecords"], stats["minValues"]["id"], stats["maxValues"]["id"]) == (4, 1, 2)
+    assert stats["minValues"]["d"] == "1500-02-28"
+    assert partition_values(actions, "add") == partition_values(actions, "remove")
+    removed = next(one["remove"]["path"] for one in actions if "remove" in one)
+    new, old = (pq.ParquetFile(_on_disk(path, one)) for one in (add["path"], removed))
+    # As the table's own writer wrote it, column by column: the physical and logical types and the codec.
+    assert _columns(new) == _columns(old)
+    assert {new.metadata.row_group(0).column(n).compression for n in range(new.metadata.num_columns)} == {"SNAPPY"}
+    assert spark_rows(spark, path) == rows
+    assert second_engine_rows(path) == second
+
+
+ODD_FEATURES = {
+    # A feature in the protocol of an otherwise plain table: the code that `apply` says, and what else it says.
+    "icebergCompatV2": ("T404", "icebergCompatV2 (its files are files of an Iceberg table, too"),
+    "redirectWriterOnly-preview": ("T404", "redirectWriterOnly-preview"),
+    "futureThing": ("T404", "futureThing"),
+    # Delta does not even read it: it would have to ask the catalog.
+    "catalogManaged": ("T404", ""),
+}
+
+
+def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, policies = tmp_path / "lake", tmp_path / "policies"
+    spark.sql(f"CREATE TABLE delta.`{lake}/clustering` (id INT) USING delta CLUSTER BY (id)")
+    spark.sql(f"CREATE TABLE delta.`{lake}/plain` (id INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    for name in ("clustering", "plain"):
+        for number in (1, 2):
+            spark.sql(f"INSERT INTO delta.`{lake}/{name}` VALUES ({number})")
+    for feature in ODD_FEATURES:
+        shutil.copytree(lake / "plain", lake / feature)
+        log = lake / feature / "_delta_log"
+        for beside in log.glob("*.crc"):
+            beside.unlink()
+        actions = actions_of(lake / feature, 0)
+        for action in actions:
+            if "protocol" in action:
+                both = [feature] if feature in ("catalogManaged", "futureThing") else []
+                action["protocol"] = {
+                    "minReaderVersion": 3 if both else 1, "minWriterVersion": 7, "writerFeatures": [feature],
+                    **({"readerFeatures": both} if both else {}),
+                }  # fmt: skip
+        (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+    expected = {"clustering": ("T406", "clustering"), **ODD_FEATURES}
+    policies.mkdir()
+    for feature in expected:
+        (policies / f"{feature}.yaml").write_text(f"version: 1\ntable: lake/{feature}\n", encoding="utf-8")
+    before = bytes_of(lake)
+    assert run(["--project", str(tmp_path), "apply", "-o", "json"]) == ExitCode.FINDINGS
+    tables = {one["ref"]["identifier"].split("/")[-1]: one for one in json.loads(capsys.readouterr().out)["tables"]}
+    assert set(tables) == set(expected)
+    for feature, (code, says) in expected.items():
+        assert (tables[feature]["status"], tables[feature]["problem"]["code"]) == ("unsupported", code), feature
+        assert says in json.dumps(tables[feature]["problem"]), feature
+    assert bytes_of(lake) == before
+
+
+def _on_disk(path: Path, relative: str) -> str:
+    return str(path / unquote(relative))
+
+
+def _columns(file: Any) -> list[tuple[str, str, str]]:
+    """Path, physical and logical type of each column of a Parquet file."""
+    columns = (file.schema.column(number) for number in range(len(file.schema)))
+    return [(one.path, one.physical_type, str(one.logical_type)) for one in columns]
+
+
+WRITER_PROPERTIES = {
+    "the first two columns have statistics": "'delta.dataSkippingNumIndexedCols' = '2'",
+    "chosen columns have statistics": "'delta.dataSkippingStatsColumns' = 'v,s.y'",
+    "no column has statistics": "'delta.dataSkippingNumIndexedCols' = '0'",
+    "random prefixes": "'delta.randomizeFilePrefixes' = 'true', 'delta.randomPrefixLength' = '4'",
+    "statistics as structs": "'delta.checkpoint.writeStatsAsStruct' = 'true', 'delta.checkpoint.writeStatsAsJson' = "
+    "'false', 'delta.checkpointInterval' = '1'",
+    "parquet format 2.12": "'delta.parquet.format.version' = '2.12.0'",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=() if one.startswith("chosen") else (pytest.mark.long,)) for one in WRITER_PROPERTIES],
+)
+def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
+    name: str, spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/ours` (id INT, t STRING, v STRING, s STRUCT<x: INT, y: INT>) USING delta "
+        f"TBLPROPERTIES ({WRITER_PROPERTIES[name]})"
+    )
+    for number in (1, 2):
+        spark.sql(
+            f"INSERT INTO delta.`{lake}/ours` VALUES ({number}, repeat('long', 20), 'v', named_struct('x', 1, 'y', 2))"
+        )
+    shutil.copytree(lake / "ours", lake / "theirs")
+    receipt = rewrite(engine, lake / "ours", TABLES["append only"], "compact")
+    spark.sql(f"OPTIMIZE delta.`{lake}/theirs`")
+    ours, theirs = (
+        next(one["add"] for one in actions_of(lake / table, receipt.version) if "add" in one)
+        for table in ("ours", "theirs")
+    )
+    assert json.loads(ours["stats"]) == json.loads(theirs["stats"])
+    assert ours["path"].count("/") == theirs["path"].count("/")
+    assert len(ours["path"].split("/")[0]) == len(theirs["path"].split("/")[0])
+    new, reference = (
+        pq.ParquetFile(_on_disk(lake / table, add["path"])) for table, add in (("ours", ours), ("theirs", theirs))
+    )
+    assert _columns(new) == _columns(reference)
+    assert new.metadata.format_version == reference.metadata.format_version
+    engine.jvm.forget_logs()
+    assert [one.physical_records for one in engine.reader.facts(TableRef(f"{lake}/ours")).files] == [2]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in QUICK else (pytest.mark.long,)) for one in _QUICK_FIRST]
+)
+def test_everything_stays(name: str, spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    table = TABLES[name]
+    build(spark, table, lake / "built")
+    for kind in REWRITES:
+        path = lake / kind
+        shutil.copytree(lake / "built", path)
+        facts = engine.reader.facts(TableRef(str(path)))
+        named = {*facts.protocol.reader_features, *facts.protocol.writer_features}
+        # Old protocols imply their features by number.
+        assert facts.protocol.min_writer_version < 7 or table.features <= named
+        assert unsupported_features(facts.protocol) == ()
+        before = [last_of(path, one) for one in ("metaData", "protocol")]
+        rows = spark_rows(spark, path, None, *table.extra)
+        second = second_engine_rows(path) if table.second_engine else None
+        receipt = rewrite(engine, path, table, kind)
+        assert receipt.num_files_removed == len(facts.files)
+        assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
+        check_commit(path, receipt.version)
+        assert [last_of(path, one) for one in ("metaData", "protocol")] == before
+        assert spark_rows(spark, path, None, *table.extra) == rows
+        # And as somebody reads it who begins with the newest checkpoint.
+        engine.jvm.forget_logs()
+        after = engine.reader.facts(facts.ref)
+        assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
+            receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns
+        )  # fmt: skip
+        assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
+        if second is not None:
+            assert second_engine_rows(path) == second
