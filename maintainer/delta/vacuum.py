@@ -315,6 +315,7 @@ class Deletion:
             num_files_emptied=emptied[0],
             bytes_emptied=emptied[1],
             oldest_version=_oldest_promised(log, self._step.removed_before_ms),
+            num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
         )
 
 

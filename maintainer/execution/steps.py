@@ -142,6 +142,8 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         work.notes.append(f"{receipt.num_files_emptied} files ({size}) of earlier runs went from the trash")
     if receipt.oldest_version is not None:
         work.notes.append(f"versions from {receipt.oldest_version} on still have all of their files beside those")
+    if receipt.num_vanished:
+        work.notes.append(f"{receipt.num_vanished} other files vanished meanwhile: somebody else deletes there, too")
     if receipt.trash is not None:
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)

@@ -154,7 +154,8 @@ class VacuumReceipt:
 
     ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
     None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``oldest_version``
-    is the oldest version whose files were checked afterwards: all of them were there.
+    is the oldest version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the
+    same folders, not needed and not planned, went meanwhile: somebody else deletes there.
     """
 
     num_files_deleted: int
@@ -168,6 +169,7 @@ class VacuumReceipt:
     num_files_emptied: int = 0
     bytes_emptied: int = 0
     oldest_version: int | None = None
+    num_vanished: int = 0
 
 
 @dataclass(frozen=True, slots=True)

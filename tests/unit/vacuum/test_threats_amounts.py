@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from maintainer.app.make_plan import each_table_once
-from maintainer.errors import Refused
+from maintainer.errors import Refused, VerificationFailed
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableRecord, TableRef
 from tests.aged_tables import AgedTable, Vacuuming, now_ms, touch, tree
@@ -161,3 +161,29 @@ class TestStopping:
         assert rest is not None
         work.delete(table, rest)
         assert_only(lake, before, *(f"t/{one}" for one in names))
+
+
+class TestSomebodyElseDeletes:
+    def test_files_that_vanish_beside_the_planned_ones_are_told(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        stranger = table.file("stranger.parquet", 100)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        receipt = work.delete(table, step, after_start=stranger.unlink)
+        assert (receipt.num_files_deleted, receipt.num_vanished) == (len(names), 1)
+
+    def test_a_needed_file_that_vanishes_is_the_loudest_error(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        table.append(3, "young.parquet")
+        table.delete(2, "young.parquet")
+        work = Vacuuming(policies())
+        for needed in ("live.parquet", "young.parquet"):
+            step = work.step(table)
+            assert step is not None
+            with pytest.raises(VerificationFailed) as caught:
+                work.delete(table, step, after_start=(table.path / needed).unlink)
+            assert caught.value.code == "V505"
+            assert needed in str(caught.value.found)
+            for name in step.files:
+                table.file(name.path, 60)
