@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,13 +16,18 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import in_shard, selection_options, shard_option
+from maintainer.engine import Engine
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code
 from maintainer.model.plan import Plan
 from maintainer.model.wire import to_json
 from maintainer.planning.planner import PlanOptions as PlanningOptions
+from maintainer.policy.changes import policy_changes
+from maintainer.policy.git_state import policies_at
+from maintainer.policy.identity import identity
 from maintainer.report.layout import printable
+from maintainer.report.plan_comparison import Comparison
 from maintainer.report.plan_markdown import render_plan_markdown
 from maintainer.report.plan_text import PlanOptions, render_plan
 from maintainer.report.style import Style
@@ -36,6 +42,7 @@ DEFAULT_PLAN_JOBS = 2
 @budget_options
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, to apply exactly it.")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--compare", metavar="REF", help="With -o markdown: what differs from the policies at a Git commit.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
 @click.option("--ignore-window", is_flag=True, help="Plan as if every window were open.")
 @click.option("--ignore-every", is_flag=True, help="Plan as if every step were due.")
@@ -51,6 +58,7 @@ def command(
     conf: tuple[str, ...],
     out: Path | None,
     output: str,
+    compare: str | None,
     detailed_exitcode: bool,
     ignore_window: bool,
     ignore_every: bool,
@@ -60,21 +68,33 @@ def command(
     project = open_project(context)
     chosen = SelectionOptions(select_, exclude, since, allow_empty)
     policies = in_shard(choose(project.loaded.resolved(), project.loaded, chosen, command="plan", look=Look.COMES))
+    if compare is not None and output != "markdown":
+        raise click.UsageError("--compare is for -o markdown")
     planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
     selection = describe_selection(select_, exclude)
     with open_engine(parse_engine_options(master, conf)) as opened:
         request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
         plan = narrowed(make_plan(project, opened.engine, request), project.loaded, chosen, command="plan")
+        compared = None if compare is None else _compared(project, opened.engine, request, plan, compare)
     plan = fit(project, plan, given_budget())
     if out is not None:
         save(plan, out)
     if output == "json":
         click.echo(to_json(plan, indent=2))
     elif output == "markdown":
-        click.echo(render_plan_markdown(plan), nl=False)
+        click.echo(render_plan_markdown(plan, compared=compared), nl=False)
     else:
         click.echo(plan_text(context, project, plan, saved_to=out), nl=False)
     return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def _compared(project: Project, engine: Engine, request: PlanRequest, plan: Plan, ref: str) -> Comparison:
+    """Plan the same tables by the policies at a commit, and say what differs in the whole project."""
+    before = policies_at(project.loaded, ref)
+    chosen = {identity(table.ref) for table in plan.tables}
+    old = tuple(policy for policy in before if identity(policy.table) in chosen)
+    old_plan = make_plan(project, engine, replace(request, policies=old, on_table=None))
+    return Comparison(ref, policy_changes(before, project.loaded.resolved()), old_plan)
 
 
 def plan_text(

@@ -17,6 +17,7 @@ from maintainer.errors import ProjectError
 from maintainer.policy.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.identity import identity
 from maintainer.policy.project import LoadedProject, load_project
+from maintainer.policy.resolved import ResolvedPolicy
 
 GIT_TIMEOUT_SECONDS = 60
 MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
@@ -34,22 +35,35 @@ def modified_tables(project: LoadedProject, ref: str) -> frozenset[str]:
     Raises:
         ProjectError: E625 no git, no repository, no such commit; E626 the policies of that commit have errors.
     """
-    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
-        old_root = Path(folder)
-        _extract(project.root, ref, old_root)
-        before = _digests_at(project, old_root, ref)
+    before = {identity(policy.table): policy.digest for policy in policies_at(project, ref)}
     return frozenset(
         policy.table.identifier for policy in project.resolved() if before.get(identity(policy.table)) != policy.digest
     )
 
 
-def _digests_at(project: LoadedProject, old_root: Path, ref: str) -> dict[str, str]:
+def policies_at(project: LoadedProject, ref: str) -> tuple[ResolvedPolicy, ...]:
+    """Return the effective policies of the project as it was at a git commit; none where it did not exist yet.
+
+    Args:
+        project: The project as it is now.
+        ref: A commit, branch or tag.
+
+    Raises:
+        ProjectError: E625 no git, no repository, no such commit; E626 the policies of that commit have errors.
+    """
+    with tempfile.TemporaryDirectory(prefix="maintainer-since-") as folder:
+        old_root = Path(folder)
+        _extract(project.root, ref, old_root)
+        return _policies_in(project, old_root, ref)
+
+
+def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[ResolvedPolicy, ...]:
     env = project.project.environment
     try:
         old = load_project(old_root, env, paths_from=project.root)
     except ProjectError as error:
         if error.code == "E611":
-            return {}  # there was no project yet: everything is new
+            return ()  # there was no project yet: everything is new
         if error.code != "E627":
             raise
         old = load_project(old_root, paths_from=project.root)  # the environment is new
@@ -61,7 +75,7 @@ def _digests_at(project: LoadedProject, old_root: Path, ref: str) -> dict[str, s
             where=f"{ref}:{errors[0].file}:{errors[0].span.line}",
             help="compare with a commit whose policies are valid",
         )
-    return {identity(policy.table): policy.digest for policy in old.resolved()}
+    return tuple(old.resolved())
 
 
 def _extract(root: Path, ref: str, target: Path) -> None:

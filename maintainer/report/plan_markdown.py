@@ -12,6 +12,7 @@ from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Step
 from maintainer.report.layout import count
 from maintainer.report.markdown import code, escaped, folded, table
+from maintainer.report.plan_comparison import Comparison, render_comparison
 from maintainer.report.steps import (
     cost_line,
     describe,
@@ -37,7 +38,7 @@ _WITHOUT_TIMES: dict[ReasonCode, str] = {
 """Reasons whose sentence says when something was or will be, and what is said here instead."""
 
 
-def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS) -> str:
+def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compared: Comparison | None = None) -> str:
     """Return the plan as GitHub Markdown of at most ``max_characters``, ending in a newline.
 
     What does not fit is counted, never dropped silently.
@@ -50,6 +51,8 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS) -> st
         lines += ["", cost[0].upper() + cost[1:] + "."]
     if not plan.tables:
         lines += ["", "No table is selected."]
+    if compared is not None:
+        lines += ["", *render_comparison(plan, compared)]
     room = max_characters - _length(lines) - 1_000
 
     named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
