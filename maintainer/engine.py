@@ -8,14 +8,14 @@ time; it proves before it commits and reports one of three fates: it returns a r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CommitVerification
 
@@ -95,6 +95,9 @@ class TableReader(Protocol):
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         """Draw about ``max_rows`` rows from some of the live files; the same ones for the same version."""
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Keys of those files that hold columns which the schema no longer has; opens files where the log is silent."""
         ...
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:

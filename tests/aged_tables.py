@@ -13,7 +13,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -224,6 +224,9 @@ class LocalReader:
 
     def __init__(self) -> None:
         self.references = References()
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("no policy here asks for a purge")
 
     def facts(self, ref: TableRef) -> TableFacts:
         """The newest version."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -237,6 +237,9 @@ class FakeWorker:
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         rows = self._table(facts.ref).rows[:max_rows]
         return ColumnSample(columns, tuple(tuple(str(row) for row in rows) for _ in columns))
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("execution never opens files for dropped columns: the plan names them")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         table = self._table(facts.ref)

@@ -16,6 +16,7 @@ from tests.builders import make_facts
 README = Path(__file__).resolve().parents[1] / "README.md"
 BEGIN, END = "<!-- features -->\n", "<!-- /features -->\n"
 PREVIEW = "-preview"
+CLUSTERING = "clustering"
 
 
 def operations() -> list[str]:
@@ -37,6 +38,16 @@ def refusal(feature: str) -> TableError | None:
     return None
 
 
+def cell(feature: str, kind: str) -> str:
+    """Whether the kind of step works on a table with a supported feature.
+
+    A table with clustering columns is clustered and purged, and is not laid out in another way; no other is clustered.
+    """
+    if feature == CLUSTERING:
+        return "no" if kind in ("compact", "zorder", "rewrite") else "yes"
+    return f"with `{CLUSTERING}`" if kind == "cluster" else "yes"
+
+
 def lines() -> list[str]:
     """The table in Markdown, a line each."""
     kinds = operations()
@@ -45,7 +56,7 @@ def lines() -> list[str]:
     for name in [*names, *WHY_NOT, "any other"]:
         error = refusal(name)
         preview = f", `{name}{PREVIEW}`" if f"{name}{PREVIEW}" in REWRITABLE_FEATURES else ""
-        cells = " | ".join(["yes" if error is None else "no"] * len(kinds))
+        cells = " | ".join("no" if error is not None else cell(name, kind) for kind in kinds)
         why = "" if error is None else f"{error.code}: {_why(name)}"
         shown = name if name == "any other" else f"`{name}`"
         found.append(f"| {shown}{preview} | {cells} | {why} |".replace("|  |", "| |"))

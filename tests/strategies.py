@@ -7,10 +7,18 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, zorder_tag_value
+from maintainer.model.steps import LIQUID, PACKED_TAG, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG, zorder_tag_value
 from maintainer.model.table import DataFile, RemovedFile, TableFacts, TableRecord
 from maintainer.policy.predicate import parse_predicate
-from maintainer.policy.resolved import ResolvedPolicy, WorthPolicy, ZOrderMode, ZOrderPolicy
+from maintainer.policy.resolved import (
+    ClusterPolicy,
+    PurgePolicy,
+    ResolvedPolicy,
+    RewritePolicy,
+    WorthPolicy,
+    ZOrderMode,
+    ZOrderPolicy,
+)
 from tests.builders import DAY_MS, DAY_SECONDS, NOW_MS, make_facts, make_file, make_optimize, make_policy, make_vacuum
 
 TODAY = date(2026, 11, 21)
@@ -83,14 +91,21 @@ def table_facts(draw: st.DrawFn, *, max_files: int = 40) -> TableFacts:
     )
 
 
+_SORTED = RewritePolicy(file_size_bytes=100, sort_by=("id",))
+
+
 @st.composite
 def policies(draw: st.DrawFn, *, partitioned: bool) -> ResolvedPolicy:
     """A policy with every rule of planning in play; bins of 100 bytes."""
+    zorder = draw(st.sampled_from([None, ZOrderPolicy(("id",), ZOrderMode.FULL)]))
     optimize = make_optimize(
         min_size=draw(st.sampled_from([1, 50, 75, 100])),
         batch_size=draw(st.sampled_from([1, 150, 10**9])),
         max_deleted_rows_ratio=draw(st.sampled_from([1.0, 0.05, 0.0])),
-        zorder=draw(st.sampled_from([None, ZOrderPolicy(("id",), ZOrderMode.FULL)])),
+        zorder=zorder,
+        cluster=ClusterPolicy(100, draw(st.sampled_from([50, 150])), draw(st.booleans())),
+        purge=draw(st.sampled_from([None, None, PurgePolicy(), PurgePolicy(0.5, dropped_columns=False)])),
+        rewrite=None if zorder else draw(st.sampled_from([None, None, RewritePolicy(num_files=2), _SORTED])),
         where=parse_predicate("day >= current_date() - 2 OR country IS NULL")
         if partitioned and draw(st.booleans())
         else None,
@@ -121,6 +136,26 @@ def records() -> st.SearchStrategy[TableRecord]:
 
 @st.composite
 def planning_inputs(draw: st.DrawFn) -> tuple[ResolvedPolicy, TableFacts, TableRecord]:
-    """A policy, a table it fits, and a record."""
+    """A policy, a table it fits, and a record; some tables have clustering columns, some dropped columns."""
     facts = draw(table_facts())
-    return draw(policies(partitioned=bool(facts.partition_columns))), facts, draw(records())
+    policy = draw(policies(partitioned=bool(facts.partition_columns)))
+    arranged = policy.optimize.zorder is not None or policy.optimize.rewrite is not None
+    if not facts.partition_columns and not arranged and draw(st.booleans()):
+        cubes = [draw(st.sampled_from(_CUBES)) for _ in facts.files]
+        files = tuple(_in_cube(file, *cube) for file, cube in zip(facts.files, cubes, strict=True))
+        facts = replace(facts, clustering_columns=("id",), files=files)
+    if bool(facts.files) and draw(st.booleans()):
+        dropped = draw(st.lists(st.sampled_from([file.key for file in facts.files])))
+        facts = replace(facts, files_with_dropped_columns=frozenset(dropped))
+    return policy, facts, draw(records())
+
+
+_CUBES = (("", ""), ("a", '["id"]'), ("b", '["id"]'), ("c", '["value"]'))
+"""No cube, and cubes by today's clustering column and by another one."""
+
+
+def _in_cube(file: DataFile, cube: str, columns: str) -> DataFile:
+    if not cube:
+        return file
+    tags = tuple(sorted({**dict(file.tags), ZCUBE_ID_TAG: cube, ZCUBE_COLUMNS_TAG: columns}.items()))
+    return replace(file, tags=tags, clustering_provider=LIQUID)

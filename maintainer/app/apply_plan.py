@@ -20,7 +20,7 @@ from maintainer.journal.run_id import new_run_id
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink
-from maintainer.model.steps import CompactStep, ZOrderStep
+from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableRef
 from maintainer.model.wire import to_json
 from maintainer.planning.staleness import StaleReason, StaleReasons, check_age, recheck, refusal
@@ -111,9 +111,7 @@ def check_run_limits(project: Project, plan: Plan) -> None:
         Refused: A421, with the figures.
     """
     settings = project.loaded.project
-    batches = [
-        batch for _, step in plan.steps() if isinstance(step, (CompactStep, ZOrderStep)) for batch in step.batches
-    ]
+    batches = [batch for _, step in plan.steps() if isinstance(step, RewriteStep) for batch in step.batches]
     size_bytes, num_files = sum(batch.size_bytes for batch in batches), sum(len(batch.files) for batch in batches)
     broken = []
     if settings.max_bytes is not None and size_bytes > settings.max_bytes:

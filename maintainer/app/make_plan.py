@@ -22,7 +22,14 @@ from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord, TableRef
 from maintainer.planning.incremental import ranges_wanted, sample_wanted
-from maintainer.planning.planner import PlanOptions, assemble, plan_table, problem_plan, storage_question
+from maintainer.planning.planner import (
+    PlanOptions,
+    assemble,
+    files_to_open,
+    plan_table,
+    problem_plan,
+    storage_question,
+)
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
 from maintainer.policy.identity import same_locations
 from maintainer.policy.resolved import ResolvedPolicy
@@ -94,13 +101,17 @@ def read_for_planning(
     options: PlanOptions,
     tables: tuple[TableRef, ...] = (),
 ) -> tuple[TableFacts, TableRecord]:
-    """Read the facts of one table, with its removed files where a vacuum may be due.
+    """Read the facts of one table, with its removed files where a vacuum may be due and dropped columns where asked.
 
     Raises:
         TableError: The table cannot be read.
     """
     facts = with_column_statistics(reader, policy, reader.facts(policy.table))
     record = records.get(record_key(facts.table_id, facts.location), TableRecord())
+    unknown = files_to_open(policy, facts, record, now_ms, today, options)
+    if unknown:
+        found = reader.files_with_dropped_columns(facts, unknown)
+        facts = replace(facts, files_with_dropped_columns=found)
     least = storage_question(policy, facts, record, now_ms, today, options)
     if least is None:
         return facts, record

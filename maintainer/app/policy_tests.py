@@ -15,7 +15,16 @@ from maintainer.app.policy_test_facts import facts_of, now_of, record_of, with_m
 from maintainer.errors import ProjectError
 from maintainer.model.closed import assert_never
 from maintainer.model.plan import TablePlan
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.planning.planner import plan_table
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.discovery import find_tests
@@ -114,7 +123,7 @@ def _facts_of_step(step: Step) -> Mapping[str, object]:
     match step:
         case SetPropertiesStep():
             return {"properties": dict(step.after)}
-        case CompactStep() | ZOrderStep():
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             return {"files": sum(len(batch.files) for batch in step.batches), "writes": step.num_files_added}
         case VacuumStep():
             return {"files": len(step.files)}

@@ -90,6 +90,7 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
         physical_records=num_records(action.get("stats")),
         deletion_vector=vector,
         tags=shared.setdefault(tags, tags),
+        clustering_provider=action.get("clusteringProvider"),
     )
 
 

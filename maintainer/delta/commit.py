@@ -24,10 +24,11 @@ from maintainer.delta.same_table import check_as_planned, check_same_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError, VerificationFailed
+from maintainer.model.closed import assert_never
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.optimize_metrics import FileSizeMetrics
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof
-from maintainer.model.steps import CompactStep, ZOrderStep
+from maintainer.model.steps import ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_SECONDS = 0.1
@@ -161,13 +162,11 @@ def _actions(job: RewriteJob) -> JavaObject:
 
 
 def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
-    columns = job.step.columns if isinstance(job.step, ZOrderStep) else ()
-    auto = isinstance(job.step, CompactStep) and job.step.auto
     try:
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [one.size_bytes for one in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
-        version = job.jvm.commit(job.txn, actions, job.jvm.optimize_operation(columns, auto=auto), tags)
+        version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)
     except BaseException as error:
         landed = settle(
@@ -184,6 +183,23 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
             return _Refused(error)
         job.discard()
         raise not_landed(error, job.where) from error
+
+
+def _operation(job: RewriteJob) -> JavaObject:
+    """What the table's history says of the step: as OPTIMIZE would write it."""
+    match job.step:
+        case CompactStep(auto=auto):
+            return job.jvm.optimize_operation((), auto=auto)
+        case ZOrderStep(columns=columns):
+            return job.jvm.optimize_operation(columns)
+        case ClusterStep(columns=columns, full=full):
+            return job.jvm.optimize_operation((), cluster_by=columns, full=full)
+        case PurgeStep():
+            return job.jvm.purge_operation()
+        case PartitionRewriteStep():
+            return job.jvm.optimize_operation(())
+        case _:
+            assert_never(job.step)
 
 
 def _check_head(job: RewriteJob) -> JavaObject:

@@ -5,7 +5,10 @@ Delta Kernel reads them from the log without a Spark job; what it does not read,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from maintainer.delta.column_statistics import read_ranges, read_sample
+from maintainer.delta.dropped_columns import find_dropped_columns
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -19,7 +22,7 @@ from maintainer.delta.vacuum_look import history, look, now_ms
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 
 
@@ -102,6 +105,15 @@ class DeltaTableReader:
         try:
             log = self._jvm.log_at(facts.location)
             return read_sample(self._jvm, log, self._jvm.update(log), facts, columns, max_rows)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Keys of those files that hold columns which the schema no longer has; see ``dropped_columns``."""
+        self._jvm.activate()
+        try:
+            snapshot = self._jvm.update(self._jvm.log_at(facts.location))
+            return find_dropped_columns(self._jvm, facts, snapshot, files)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from maintainer.delta.facts_cache import FactsCache, KnownVersion
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage import TableStorage
-from maintainer.delta.table_state import CLUSTERING_DOMAIN, TableState
+from maintainer.delta.table_state import TableState
 from maintainer.model.table import TableFacts, TableRef
 
 READER_FEATURES = frozenset(
@@ -74,14 +74,16 @@ class KernelReader:
         # Checkpoints without them have statistics in columns, which only Spark's reader puts together again.
         if str(metadata["configuration"].get(STATS_AS_JSON, "true")).lower() != "true":
             return None
-        clustered = "clustering" in (protocol.get("writerFeatures") or ())
+        # Kernel leaves out who clustered a file.
+        if "clustering" in (protocol.get("writerFeatures") or ()):
+            return None
         state = TableState(
             location=folder.location,
             version=version,
             committed_at_ms=self._jvm.kernel_timestamp(folder, snapshot),
             metadata=metadata,
             protocol=protocol,
-            clustering=self._jvm.kernel_domain(snapshot, CLUSTERING_DOMAIN) if clustered else None,
+            clustering=None,
             indexed_schema=self._jvm.indexed_schema(metadata),
         )
         facts = state.facts(ref, self._jvm.kernel_adds(folder, snapshot))

@@ -84,7 +84,7 @@ def _prove_adds(job: RewriteJob) -> None:
     live = {one.path for one in job.facts.files}
     expected = Expected(
         batch=job.batch,
-        tags=dict(job.step.file_tags),
+        marks=job.marks,
         physical_names={name: to_physical(schema, name) for name in metadata["partitionColumns"]},
         text_partitions=frozenset(name for name in metadata["partitionColumns"] if kinds.get(name) == "string"),
         is_live=lambda path: path in live,

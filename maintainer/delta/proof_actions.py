@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maintainer.delta.marks import Marks
 from maintainer.delta.winners import removed_key
 from maintainer.delta.written_file import WrittenFile
 from maintainer.model.steps import Batch
@@ -32,7 +33,7 @@ class Expected:
 
     Attributes:
         batch: The batch.
-        tags: Tags that each new file carries, and no others of ours.
+        marks: Tags that the new files of each bin carry, and no others of ours, and who clustered them.
         physical_names: Partition columns as the log names them, by their logical names.
         text_partitions: Logical names of the partition columns that hold text; values of other types have several
             spellings in the log, and the fingerprint compares them as values.
@@ -41,7 +42,7 @@ class Expected:
     """
 
     batch: Batch
-    tags: Mapping[str, str]
+    marks: Sequence[Marks]
     physical_names: Mapping[str, str]
     text_partitions: frozenset[str]
     is_live: Callable[[str], bool]
@@ -78,16 +79,13 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
         yield f"it carries {', '.join(strange)}"
     if add.get("dataChange") is not False:
         yield "dataChange is not false"
-    tags = sorted((add.get("tags") or {}).items())
-    found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in expected.tags}
-    if found != dict(expected.tags):
-        yield f"its tags are {found}, the step's are {dict(expected.tags)}"
     size = add.get("size")
     if not isinstance(size, int) or size <= 0:
         yield f"its size is {size}"
     if not 0 <= bin_number < len(expected.batch.bins):
         yield "it belongs to no bin of the batch"
         return
+    yield from _check_marks(add, expected.marks[bin_number])
     wanted = dict(expected.batch.bins[bin_number].partition_values)
     values = add.get("partitionValues") or {}
     if set(values) != {expected.physical_names[name] for name in wanted}:
@@ -100,6 +98,16 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
             name in expected.text_partitions or here in (None, "") or value in (None, "")
         ):
             yield f"partition {name} is {here!r}, its rows are of {value!r}"
+
+
+def _check_marks(add: Mapping[str, Any], marks: Marks) -> Iterator[str]:
+    wanted = dict(sorted(marks.tags))
+    tags = sorted((add.get("tags") or {}).items())
+    found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in wanted}
+    if found != wanted:
+        yield f"its tags are {found}, the step's are {wanted}"
+    if add.get("clusteringProvider") != marks.clustering_provider:
+        yield f"it is clustered by {add.get('clusteringProvider')}, the step's files by {marks.clustering_provider}"
 
 
 def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -> list[str]:

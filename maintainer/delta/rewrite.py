@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 from maintainer.delta.curve_writer import along_curve, tags_from_statistics
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.layout import lay_out
 from maintainer.delta.live_files import FileKey, live_files
+from maintainer.delta.marks import Marks, marks_of
 from maintainer.delta.partition_values import one_value_of
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
-from maintainer.model.closed import assert_never
-from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, ZOrderStep
+from maintainer.model.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.model.zorder import Turn
 from maintainer.planning.revision import PROPERTY_PREFIX, Revision, read_revision
@@ -67,6 +68,7 @@ class RewriteJob:
     snapshot: JavaObject = None
     txn: JavaObject = None
     sources: list[JavaObject] = field(default_factory=list)
+    marks: tuple[Marks, ...] = ()
 
     @property
     def where(self) -> str:
@@ -132,6 +134,7 @@ class RewriteJob:
             TableError: T405, permission denied.
         """
         started = time.monotonic()
+        self.marks = marks_of(self.facts, self.step, self.batch)
         by_key = {one.key: add for one, add in zip(self.batch.files, self.sources, strict=True)}
         bins = [(number, one) for number, one in enumerate(self.batch.bins) if one.live_records != 0]
         failures: list[BaseException] = []
@@ -179,24 +182,20 @@ class RewriteJob:
         adds = self.jvm.seq(sources)
         frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
-        match self.step:
-            case CompactStep():
-                frame = frame.coalesce(1)
-            case ZOrderStep(turn=Turn() as turn):
-                # Bins that are no longer live were dropped, so a bin is found by its partition, of which each has one.
-                planned = [first.partition_values for first in self.step.batches[0].bins]
-                num_files = turn.num_files[planned.index(one.partition_values)]
-                revision = self._revision(turn)
-                frame = along_curve(frame, revision, turn, num_files)
-                return [
-                    replace(written, tags=(*written.tags, *self._curve_tags(written, revision, turn)))
-                    for written in self._written_by(frame, number, adds)
-                ]
-            case ZOrderStep(columns=columns, max_file_size_bytes=size):
-                frame = self.jvm.clustered(frame, max(1, one.size_bytes // size), columns)
-            case _:
-                assert_never(self.step)
-        return self._written_by(frame, number, adds)
+        if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
+            frame, turn = self._along_curve(frame, self.step, self.step.turn, one), self.step.turn
+            revision = self._revision(turn)
+            return [
+                replace(written, tags=(*written.tags, *self._curve_tags(written, revision, turn)))
+                for written in self._written_by(frame, number, adds)
+            ]
+        return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
+
+    def _along_curve(self, frame: DataFrame, step: ZOrderStep, turn: Turn, one: Bin) -> DataFrame:
+        # Bins that are no longer live were dropped, so a bin is found by its partition, of which each has one.
+        planned = [first.partition_values for first in step.batches[0].bins]
+        num_files = turn.num_files[planned.index(one.partition_values)]
+        return along_curve(frame, self._revision(turn), turn, num_files)
 
     def _revision(self, turn: Turn) -> Revision:
         """The turn's revision as the table's property defines it now.
@@ -230,6 +229,7 @@ class RewriteJob:
     def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
         kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
         found = []
+        marks = self.marks[number]
         for line in self.jvm.write_files(self.txn, frame):
             action = json.loads(line)
             if set(action) != {"add"}:
@@ -242,7 +242,7 @@ class RewriteJob:
             add = action["add"]
             if kept is not None and kept.keys() == add["partitionValues"].keys():
                 add = {**add, "partitionValues": kept}
-            found.append(WrittenFile(add, self.step.file_tags, number))
+            found.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
         return found
 
     def discard(self) -> None:

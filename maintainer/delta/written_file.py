@@ -17,6 +17,7 @@ class WrittenFile:
     add: dict[str, Any]
     tags: tuple[tuple[str, str], ...] = ()
     bin_number: int = 0
+    clustering_provider: str | None = None
 
     @property
     def path(self) -> str:
@@ -46,4 +47,6 @@ class WrittenFile:
         """The action for the log: a rewrite changes no data."""
         tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
         add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
+        if self.clustering_provider is not None:
+            add["clusteringProvider"] = self.clustering_provider
         return json.dumps({"add": add}, ensure_ascii=False)

@@ -31,7 +31,17 @@ from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.progress import StepFinished, StepStarted
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.model.table import TableRecord
 from maintainer.model.zorder import ZOrderSettings
 
@@ -173,7 +183,7 @@ class _TableRun:
         )
 
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
-        if work.facts is None or not isinstance(step, CompactStep | ZOrderStep):
+        if work.facts is None or not isinstance(step, RewriteStep):
             return None
         ended_at_ms = self._worker.context.clock.now_ms()
         return rewrite_metrics(
@@ -191,7 +201,7 @@ class _TableRun:
                 return status
             case ZOrderStep(settings=ZOrderSettings()):
                 return run_turns(self._worker, work, step)
-            case CompactStep() | ZOrderStep():
+            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
                 return run_rewrite(self._worker, work, step)
             case VacuumStep():
                 return run_vacuum(self._worker, work, step, self._record)
@@ -270,7 +280,7 @@ class _TableRun:
 
 def num_batches(step: Step) -> int:
     """Commits that a step is planned to make."""
-    return len(step.batches) if isinstance(step, CompactStep | ZOrderStep) else 1
+    return len(step.batches) if isinstance(step, RewriteStep) else 1
 
 
 def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepStatus | None = None) -> TableStatus:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from maintainer.model.plan import TablePlan
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import SetPropertiesStep, Step
 from maintainer.model.table import TableFacts
 from maintainer.planning.staleness import StaleReasons, recheck, refusal
 
-AnyStep = TypeVar("AnyStep", bound="SetPropertiesStep | CompactStep | ZOrderStep | VacuumStep")
+AnyStep = TypeVar("AnyStep", bound=Step)
 
 
 def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | None:

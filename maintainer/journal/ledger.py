@@ -22,7 +22,16 @@ from maintainer.journal.run_folder import RunFolder, run_folders
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.model.plan import Plan, Problem, TablePlan
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 
 PENDING_FILE = "ledger_pending.jsonl"
 MAX_PENDING_RUNS = 20
@@ -121,7 +130,7 @@ class Predicted:
 def predicted(step: Step) -> Predicted:
     """The plan's figures of a step. A rewrite is expected to write the bytes it reads."""
     match step:
-        case CompactStep() | ZOrderStep():
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             size = sum(batch.size_bytes for batch in step.batches)
             return Predicted(sum(len(batch.files) for batch in step.batches), step.num_files_added, size, size)
         case VacuumStep():

@@ -31,6 +31,8 @@ REWRITABLE_FEATURES: frozenset[str] = frozenset(
         "deletionVectors",
         # Row ids and commit versions are read and written into the new files, and part of the proof.
         "rowTracking",
+        # Clustered tables are clustered by a step of their own, with Delta's tags; nothing else rewrites them.
+        "clustering",
         # Domains are not touched by a rewrite (clustering columns are a feature of their own).
         "domainMetadata",
         # A commit's time is inside the commit; Delta writes it.
@@ -60,7 +62,6 @@ UNSUPPORTED_CODES = frozenset({"T404", "T406", "T407"})
 """Codes of tables that cannot be maintained safely: they are named, and left as they are."""
 
 WHY_NOT: dict[str, str] = {
-    "clustering": "liquid clustering lays the files out itself, and a rewrite of ours would undo it",
     "catalogManaged": "its catalog decides on commits, and Delta refuses maintenance from outside",
     "coordinatedCommits-preview": "commits go through a coordinator, with which nothing here is tested",
     "icebergCompatV1": "its files are files of an Iceberg table, too, with rules of their own",

@@ -6,6 +6,7 @@ Words as in Delta: a *bin* is one Spark job that writes one output file (or, for
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 
@@ -20,6 +21,25 @@ among themselves, however small they came out, so that a second run with nothing
 
 ZORDER_TAG = "maintainer.zorder"
 """Tag of every file that a Z-order wrote: its columns as a JSON list, in order of weight."""
+
+
+REWRITE_TAG = "maintainer.rewrite"
+"""Tag of every file that a rewrite of partitions wrote: the digest of what was asked for."""
+
+CUBE_TAG = "maintainer.cube"
+"""Tag of every file that our clustering wrote: the least and the wanted size of a cube in bytes, ``least/wanted``.
+Small cubes that carry the same one are not merged again among themselves."""
+
+ZCUBE_ID_TAG = "ZCUBE_ID"
+ZCUBE_COLUMNS_TAG = "ZCUBE_ZORDER_BY"
+"""Delta's tags of a clustered file: which files were clustered together, and by which columns (a JSON list)."""
+
+DROPPED_COLUMNS_TAG = "maintainer.dropped"
+"""Tag of every file that we wrote to a table of which columns were dropped: a digest of those, so that a later plan
+knows without opening the file that it holds none of them."""
+
+LIQUID = "liquid"
+"""What Delta writes as ``clusteringProvider`` of a file that liquid clustering wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +111,9 @@ class CompactStep:
     """Write the files of each bin as one file.
 
     ``auto`` is for the history: the step was decided right after a write, by the writers' hook.
+
+    ``repartition`` says how: with a shuffle, so that many tasks read the bin and one writes it (good for bins of
+    thousands of tiny files), or, by default, with one task that reads and writes.
     """
 
     batches: tuple[Batch, ...]
@@ -98,6 +121,7 @@ class CompactStep:
     max_threads: int
     reasons: tuple[Reason, ...]
     auto: bool = False
+    repartition: bool = False
     kind: str = field(default="compact", init=False)
 
     @property
@@ -147,6 +171,119 @@ def zorder_tag_value(columns: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """How the files of a partition shall be: exactly one of a number and a size (bytes), and an order or none."""
+
+    num_files: int | None
+    file_size_bytes: int | None
+    sort_columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.num_files is None) == (self.file_size_bytes is None):
+            raise ValueError("either a number of files or a size")
+
+    @property
+    def digest(self) -> str:
+        """What files carry that were written so: 16 hex digits, the same for the same request in every run."""
+        asked = [self.num_files, self.file_size_bytes, list(self.sort_columns)]
+        return hashlib.sha256(json.dumps(asked, separators=(",", ":")).encode()).hexdigest()[:16]
+
+    def num_files_of(self, size_bytes: int) -> int:
+        """Files that a partition of so many bytes gives: the number, or as many as come nearest to the size."""
+        if self.file_size_bytes is None:
+            return self.num_files or 1
+        return max(1, (size_bytes + self.file_size_bytes // 2) // self.file_size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRewriteStep:
+    """Write the files of each bin (one partition) as the request asks: so many files, or of such a size, sorted.
+
+    With sort columns, the files of a partition are ranges of the order and do not overlap but at equal values, and
+    the rows within a file are in order, too.
+    """
+
+    batches: tuple[Batch, ...]
+    request: RewriteRequest
+    max_threads: int
+    reasons: tuple[Reason, ...]
+    kind: str = field(default="rewrite", init=False)
+
+    @property
+    def num_files_added(self) -> int:
+        """Files the step is expected to write; fewer where a partition has fewer rows, or rows equal in the order."""
+        return sum(self.request.num_files_of(one.size_bytes) for batch in self.batches for one in batch.bins)
+
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry: how a later plan sees that it is as asked."""
+        return ((REWRITE_TAG, self.request.digest),)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStep:
+    """Write the files of each bin along the curve of the table's clustering columns: each bin becomes a cube.
+
+    ``full`` is whether files clustered by other columns are taken as well, as ``OPTIMIZE FULL`` does.
+    """
+
+    batches: tuple[Batch, ...]
+    columns: tuple[str, ...]
+    min_cube_size_bytes: int
+    target_cube_size_bytes: int
+    max_file_size_bytes: int
+    max_threads: int
+    full: bool
+    reasons: tuple[Reason, ...]
+    kind: str = field(default="cluster", init=False)
+
+    @property
+    def num_files_added(self) -> int:
+        """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does."""
+        return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
+
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry; the id of its cube is made when it is written."""
+        sizes = f"{self.min_cube_size_bytes}/{self.target_cube_size_bytes}"
+        return ((CUBE_TAG, sizes), (ZCUBE_COLUMNS_TAG, zorder_tag_value(self.columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeStep:
+    """Write the files of each bin as one file, without soft-deleted rows and dropped columns; also files alone.
+
+    A file that is alone in its bin keeps the tags that say in which order it is: it has fewer rows, in the same order.
+    """
+
+    batches: tuple[Batch, ...]
+    max_file_size_bytes: int
+    max_threads: int
+    reasons: tuple[Reason, ...]
+    kind: str = field(default="purge", init=False)
+
+    @property
+    def num_files_added(self) -> int:
+        """Files the step is expected to write: one a bin."""
+        return sum(len(batch.bins) for batch in self.batches)
+
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry, beside those it keeps."""
+        return ((PACKED_TAG, str(self.max_file_size_bytes)),)
+
+    def kept_tags(self, one: Bin) -> tuple[tuple[str, str], ...]:
+        """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several."""
+        if len(one.files) != 1:
+            return ()
+        new = {name for name, _ in self.file_tags}
+        return tuple((name, value) for name, value in one.files[0].tags if name in _LAYOUT_TAGS and name not in new)
+
+
+_LAYOUT_TAGS = frozenset({ZORDER_TAG, REWRITE_TAG, CUBE_TAG, ZCUBE_ID_TAG, ZCUBE_COLUMNS_TAG})
+
+
+@dataclass(frozen=True, slots=True)
 class VacuumStep:
     """Delete files that the log removed before ``removed_before_ms`` and that nothing protects.
 
@@ -192,6 +329,8 @@ class VacuumStep:
         return max((file.removed_at_ms for file in self.files), default=None)
 
 
-RewriteStep = CompactStep | ZOrderStep
-Step = SetPropertiesStep | CompactStep | ZOrderStep | VacuumStep
+RewriteStep = CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep | PurgeStep
+"""Steps that replace files by files with the same rows, in batches of one commit each."""
+
+Step = SetPropertiesStep | RewriteStep | VacuumStep
 """Closed: every walker matches over it and ends in ``assert_never``."""

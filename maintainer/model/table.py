@@ -57,7 +57,8 @@ class DataFile:
     """One live file: an AddFile of the snapshot. Its identity is ``key``, never the path alone.
 
     ``path`` is exactly the string in the log (relative, URL-encoded). ``physical_records`` counts rows in the
-    Parquet file, None where the log has no statistics. ``tags`` are the AddFile's, sorted by name.
+    Parquet file, None where the log has no statistics. ``tags`` are the AddFile's, sorted by name;
+    ``clustering_provider`` is ``liquid`` for a file that Delta's clustering wrote.
     """
 
     path: str
@@ -67,6 +68,7 @@ class DataFile:
     physical_records: int | None = None
     deletion_vector: DeletionVector | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    clustering_provider: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -158,7 +160,8 @@ class TableFacts:
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
     statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
     vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
-    no incremental Z-order asked for them.
+    no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
+    or no column was ever dropped).
     """
 
     ref: TableRef
@@ -179,6 +182,7 @@ class TableFacts:
     storage: StorageLook | None = None
     column_ranges: ColumnRanges | None = None
     column_sample: ColumnSample | None = None
+    files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
 
     @cached_property
     def size_bytes(self) -> int:

@@ -14,7 +14,16 @@ from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan import Plan
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 
 FORMAT_VERSION = 1
 
@@ -97,7 +106,7 @@ def digest_of(document: dict[str, Any]) -> str:
 def totals(step: Step) -> dict[str, int]:
     """Count what a step does; never read back."""
     match step:
-        case CompactStep() | ZOrderStep():
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             return {
                 "num_batches": len(step.batches),
                 "num_bins": sum(len(batch.bins) for batch in step.batches),

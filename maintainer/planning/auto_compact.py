@@ -127,7 +127,7 @@ def plan_auto_compact(
     Raises:
         TableError: The table cannot be maintained: T404, T406, T407.
     """
-    check_supported(facts)
+    check_supported(facts, clustered=False)
     partitions = group_by_partition(facts.files)
     if settings.modified_partitions_only and written is not None:
         partitions = tuple(one for one in partitions if one.values in written)

@@ -59,6 +59,7 @@ def plan_compaction(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, t
         max_file_size_bytes=optimize.max_file_size_bytes,
         max_threads=optimize.max_threads,
         reasons=_reasons(policy, bins),
+        repartition=optimize.repartition,
     )
     return Decision(step, tuple(left))
 

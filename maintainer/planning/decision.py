@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from maintainer.model.plan import LeftAlone
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import CompactStep, VacuumStep, ZOrderStep
+from maintainer.model.steps import RewriteStep, VacuumStep
 from maintainer.model.table import DataFile, PartitionValues
 
 MAX_NAMED_PARTITIONS = 20
@@ -34,7 +34,7 @@ class Decision:
     ``blocked`` says why a step that is due is refused; where nothing else is due either, the table is blocked.
     """
 
-    step: CompactStep | ZOrderStep | VacuumStep | None = None
+    step: RewriteStep | VacuumStep | None = None
     left_alone: tuple[LeftAlone, ...] = ()
     blocked: tuple[Reason, ...] = ()
     property_change: PropertyChange | None = None

@@ -48,6 +48,19 @@ def pack_bins(files: Iterable[DataFile], *, max_bin_bytes: int) -> tuple[Bin, ..
     return tuple(Bin(tuple(group)) for group in _next_fit(ordered, lambda file: file.size_bytes, max_bin_bytes))
 
 
+def pack_in_order(files: Iterable[DataFile], *, max_bin_bytes: int) -> tuple[Bin, ...]:
+    """Group files into bins in the order given, as OPTIMIZE does on clustered tables: cube by cube.
+
+    Args:
+        files: Live files of a single partition.
+        max_bin_bytes: Bound of a bin; a file above it gets a bin of its own.
+
+    Raises:
+        ValueError: The bound is not positive, or the files belong to more than one partition.
+    """
+    return tuple(Bin(tuple(group)) for group in _next_fit(files, lambda file: file.size_bytes, max_bin_bytes))
+
+
 def pack_batches(bins: Iterable[Bin], *, batch_size_bytes: int) -> tuple[Batch, ...]:
     """Group bins into batches of one commit each, as OPTIMIZE does with ``optimize.batchSize``.
 

@@ -1,7 +1,7 @@
 """The planner: ``plan(policy, facts, record, now)`` is a pure function, and its result is a value.
 
-Order within a table: properties, compaction or Z-order, vacuum. What is left alone is as much a part of the
-plan as what is done.
+Order within a table: properties, one rewrite (compaction, Z-order, clustering or a rewrite of partitions), vacuum.
+What is left alone is as much a part of the plan as what is done.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from maintainer.errors import MaintainerError, TableError
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step, ZOrderStep
-from maintainer.model.table import TableFacts, TableRecord
+from maintainer.model.steps import Batch, SetPropertiesStep, Step
+from maintainer.model.table import DataFile, TableFacts, TableRecord
 from maintainer.planning.columns import schema_digest
-from maintainer.planning.compaction import plan_compaction
 from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.horizon import Horizon, vacuum_horizon
-from maintainer.planning.incremental import plan_incremental
 from maintainer.planning.properties import managed_properties, plan_properties
+from maintainer.planning.purge import files_to_check
+from maintainer.planning.rewrites import plan_rewrites
 from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
 from maintainer.planning.support import check_supported
 from maintainer.planning.vacuum import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
-from maintainer.planning.zorder import plan_zorder
-from maintainer.policy.resolved import ResolvedPolicy, ZOrderMode
+from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600
@@ -43,6 +42,11 @@ class PlanOptions:
     ignore_windows: bool = False
     ignore_every: bool = False
     deletes: bool = True
+
+    @property
+    def by_commands(self) -> bool:
+        """Whether the engine only issues Delta's commands: it opens no file, and arranges rows as OPTIMIZE does."""
+        return not self.deletes
 
 
 def plan_table(
@@ -109,6 +113,28 @@ def storage_question(
         return None
     listed = listing_wanted(policy, record, now_ms, ignore_every=options.ignore_every)
     return StorageQuestion(horizon, untracked_before_ms(policy, horizon, now_ms) if listed else None)
+
+
+def files_to_open(
+    policy: ResolvedPolicy,
+    facts: TableFacts,
+    record: TableRecord,
+    now_ms: int,
+    today: date,
+    options: PlanOptions = PlanOptions(),
+) -> tuple[DataFile, ...]:
+    """Return the files of which planning must know whether they hold dropped columns; none for a healthy table.
+
+    None also where planning will end in a problem, or where nothing is done to the table in this run.
+    """
+    try:
+        check_supported(facts)
+        held = held_back(policy, now_ms=now_ms, today=today, ignore_windows=options.ignore_windows)
+        if held is not None or options.by_commands:
+            return ()
+        return files_to_check(policy, facts, record, now_ms=now_ms, ignore_every=options.ignore_every)
+    except MaintainerError:
+        return ()
 
 
 def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
@@ -181,45 +207,22 @@ def _plan(
     if held is not None:
         return _table_plan(policy, facts, left=_all_files(facts, held))
     properties = plan_properties(policy, facts)
-    rewrite = _rewrite(policy, facts, record, now_ms, today, options)
-    properties = _with_change(properties, rewrite.property_change)
+    rewrites, left, change = plan_rewrites(
+        policy, facts, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every,
+        by_commands=options.by_commands,
+    )  # fmt: skip
+    properties = _with_change(properties, change)
     deletion = _vacuum(policy, facts, record, now_ms, options)
-    left = (*rewrite.left_alone, *deletion.left_alone)
-    if isinstance(rewrite.step, (CompactStep, ZOrderStep)):
-        blocked = check_limits(policy, rewrite.step.batches)
-        if blocked:
-            files = [file for batch in rewrite.step.batches for file in batch.files]
-            over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
-            return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
-    steps = tuple(step for step in (properties, rewrite.step, deletion.step) if step is not None)
+    left = (*left, *deletion.left_alone)
+    batches = tuple(batch for step in rewrites for batch in step.batches)
+    blocked = check_limits(policy, batches)
+    if blocked:
+        files = [file for batch in batches for file in batch.files]
+        over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
+        return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
+    steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
     return _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
-
-
-def _rewrite(
-    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, today: date, options: PlanOptions
-) -> Decision:
-    if not facts.files:
-        return Decision()
-    optimize, last = policy.optimize, record.last_optimize_at_ms
-    name = "compaction" if optimize.zorder is None else "Z-order"
-    if optimize.zorder is None:
-        decision = plan_compaction(policy, facts, now_ms=now_ms, today=today)
-    elif optimize.zorder.mode is ZOrderMode.FULL:
-        decision = plan_zorder(policy, facts, now_ms=now_ms, today=today)
-    else:
-        decision = plan_incremental(policy, facts, now_ms=now_ms, today=today)
-    # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
-    if decision.step is None or options.ignore_every or is_due(optimize.every_seconds, last, now_ms):
-        return decision
-    if isinstance(decision.step, ZOrderStep) and decision.step.settings is not None and decision.step.settings.request:
-        return decision
-    assert last is not None
-    reason = not_due(name, "optimize.every", policy, optimize.every_seconds, last, now_ms)
-    assert isinstance(decision.step, (CompactStep, ZOrderStep))
-    files = [file for batch in decision.step.batches for file in batch.files]
-    later = leave_files(reason.code, reason.text, files, reason.origin)
-    return Decision(None, (*decision.left_alone, later))
 
 
 def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) -> SetPropertiesStep | None:

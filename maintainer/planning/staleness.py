@@ -14,7 +14,18 @@ from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
 from maintainer.model.plan import LeftAlone, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.model.table import TableFacts, TableRef
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.decision import count_of
@@ -119,6 +130,9 @@ def _differences(
         ("partition columns", _listed(observed.partition_columns), _listed(facts.partition_columns)),
         ("protocol", str(observed.protocol), str(facts.protocol)),
     ]
+    columns = next((step.columns for step in plan.steps if isinstance(step, ClusterStep)), None)
+    if columns is not None:
+        pairs.append(("clustering columns", _listed(columns), _listed(facts.clustering_columns)))
     if exact or facts.version < observed.version:
         pairs.append(("version", str(observed.version), str(facts.version)))
     reasons = [StaleReason(what, planned, found) for what, planned, found in pairs if planned != found]
@@ -139,7 +153,7 @@ def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]
     match step:
         case SetPropertiesStep():
             return _reduce_properties(step, facts), []
-        case CompactStep() | ZOrderStep():
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             batches, dropped = _live_batches(step.batches, facts)
             return (replace(step, batches=batches) if batches else None), dropped
         case VacuumStep():

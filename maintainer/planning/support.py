@@ -11,14 +11,17 @@ MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
 
 _CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
-_CLUSTERING = "clustering"
 
 
-def check_supported(facts: TableFacts) -> None:
+def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
     """Refuse a table that cannot be maintained safely.
 
     ``delta.appendOnly`` is no hindrance: it forbids commits that take rows away, and a rewrite with
     ``dataChange=false`` and a deletion of files the log already removed do not.
+
+    Args:
+        facts: The table.
+        clustered: Whether the caller can keep a clustered table clustered.
 
     Raises:
         TableError: T404 a feature or version outside what is tested, T406 liquid clustering, T407 catalog-managed.
@@ -34,13 +37,13 @@ def check_supported(facts: TableFacts) -> None:
             found=f"table feature {', '.join(managed)}",
             help="leave it to the catalog, and remove the table from the policies",
         )
-    if facts.clustering_columns or _CLUSTERING in unsupported:
+    if facts.clustering_columns and not clustered:
         raise TableError(
-            "tables with liquid clustering are not supported yet",
+            "a table with liquid clustering is not compacted after a write",
             code="T406",
             where=at_version(facts),
-            found=f"clustering columns {', '.join(facts.clustering_columns) or 'none (the feature is on)'}",
-            help="run OPTIMIZE on it by hand, and remove the table from the policies",
+            found=f"clustering columns {', '.join(facts.clustering_columns)}",
+            help="`maintainer apply` clusters it; compaction would undo that",
         )
     if unsupported:
         raise TableError(

@@ -62,6 +62,7 @@ MEANING: dict[str, str] = {
     "P316": "an expectation that cannot be run",
     "P317": "a consumer that says nothing",
     "P318": "a value that Delta would refuse",
+    "P319": "rewrites that exclude one another",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from maintainer.model.auto_compact import DEFAULT_MAX_FILE_SIZE_BYTES
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.layers import Level, Merged, Setting
+from maintainer.policy.meaning_rewrite import NUMBER_AND_SIZE, TWO_LAYOUTS
 from maintainer.policy.resolve import Resolution
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.policy.setting_units import spelled
@@ -26,6 +27,7 @@ def check_effective(resolution: Resolution) -> Iterator[Diagnostic]:
     yield from _check_sizes(resolution)
     yield from _check_auto_compact(resolution)
     yield from _check_zorder(resolution)
+    yield from _check_rewrite(resolution)
     if resolution.policy.vacuum is not None:
         yield from _check_retention(resolution.policy, resolution.merged)
         yield from _check_consumers(resolution.policy, resolution.merged)
@@ -76,6 +78,19 @@ def _check_zorder(resolution: Resolution) -> Iterator[Diagnostic]:
             f"`{resolution.policy.table}` has a Z-order mode and no columns",
             "set `optimize.zorder.columns` in the same file or below",
         )
+
+
+def _check_rewrite(resolution: Resolution) -> Iterator[Diagnostic]:
+    for one, other, message in (
+        ("optimize.rewrite.files", "optimize.rewrite.fileSize", NUMBER_AND_SIZE),
+        *(
+            (f"optimize.rewrite.{key}", "optimize.zorder.columns", TWO_LAYOUTS)
+            for key in ("files", "fileSize", "sortBy")
+        ),
+    ):
+        first, second = resolution.merged.get(one), resolution.merged.get(other)
+        if first is not None and second is not None:
+            yield from _between("P319", resolution.policy, (one, first), (other, second), message)
 
 
 def _check_retention(policy: ResolvedPolicy, merged: Merged) -> Iterator[Diagnostic]:

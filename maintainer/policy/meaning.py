@@ -13,6 +13,7 @@ from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.document import Document, Path
 from maintainer.policy.meaning_lists import check_consumers, check_expectations, check_windows, check_zorder
 from maintainer.policy.meaning_properties import check_properties
+from maintainer.policy.meaning_rewrite import check_cluster, check_rewrite
 from maintainer.policy.meaning_values import Finding, duration_at, is_refused, map_at, size_at
 from maintainer.policy.schema_check import DocumentKind
 from maintainer.policy.schema_messages import dotted
@@ -165,6 +166,8 @@ _CHECKS: tuple[Callable[[dict[str, Any], Path], Iterator[Finding]], ...] = (
     _check_support,
     _check_sizes,
     check_zorder,
+    check_rewrite,
+    check_cluster,
     _check_vacuum,
     check_properties,
     check_consumers,

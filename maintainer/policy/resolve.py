@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from maintainer.model.table import TableRef
 from maintainer.model.zorder import Strategy
-from maintainer.policy.builtin import ALWAYS, VACUUM, ZORDER, min_file_size_of
+from maintainer.policy.builtin import ALWAYS, DEFAULT_MIN_CUBE_SIZE_BYTES, VACUUM, ZORDER, min_file_size_of
 from maintainer.policy.digest import policy_digest
 from maintainer.policy.identity import absolute_path
 from maintainer.policy.layers import Layer, Level, Merged, Setting, merge
@@ -19,13 +19,16 @@ from maintainer.policy.predicate import Predicate, parse_predicate
 from maintainer.policy.resolved import (
     BUILT_IN,
     AutoCompactPolicy,
+    ClusterPolicy,
     Consumer,
     ContentCheck,
     Expectation,
     LimitsPolicy,
     OptimizePolicy,
     Origin,
+    PurgePolicy,
     ResolvedPolicy,
+    RewritePolicy,
     RowCountCheck,
     Suspension,
     VacuumMode,
@@ -110,7 +113,7 @@ def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, objec
         table=ref,
         file=file,
         digest=policy_digest(values),
-        optimize=_optimize(read),
+        optimize=_optimize(read, merged),
         verify=VerifyPolicy(
             row_count=RowCountCheck(read.text("verify.rowCount")),
             content=ContentCheck(read.text("verify.content")),
@@ -144,7 +147,7 @@ def _origins(merged: Merged) -> dict[str, Origin]:
     return origins
 
 
-def _optimize(read: _Reader) -> OptimizePolicy:
+def _optimize(read: _Reader, merged: Merged) -> OptimizePolicy:
     where = read.optional("optimize.where", str)
     columns = read.texts("optimize.zorder.columns")
     return OptimizePolicy(
@@ -162,6 +165,10 @@ def _optimize(read: _Reader) -> OptimizePolicy:
             min_small_files=read.optional("optimize.when.minSmallFiles", int),
             min_small_bytes=read.optional("optimize.when.minSmallBytes", int),
         ),
+        repartition=read.optional("optimize.repartition", bool) or False,
+        rewrite=_rewrite(read),
+        cluster=_cluster(read),
+        purge=_purge(read, merged),
     )
 
 
@@ -176,6 +183,33 @@ def _zorder(read: _Reader, columns: tuple[str, ...]) -> ZOrderPolicy:
         from_timestamp=read.optional("optimize.zorder.fromTimestamp", str),
         honour_table_properties=read.text("optimize.zorder.tableProperties") == "honour",
     )
+
+
+def _purge(read: _Reader, merged: Merged) -> PurgePolicy | None:
+    """None unless some level wrote the map, which may be empty: all that can be purged."""
+    if ("optimize", "purge") not in merged.maps:
+        return None
+    ratio = read.optional("optimize.purge.deletedRowsRatio", (int, float))
+    dropped = read.optional("optimize.purge.droppedColumns", bool)
+    return PurgePolicy(0.0 if ratio is None else float(ratio), True if dropped is None else dropped)
+
+
+def _cluster(read: _Reader) -> ClusterPolicy:
+    """A wanted size that nobody wrote is one and a half times the least one, as Delta's defaults are."""
+    least = read.optional("optimize.cluster.minCubeSize", int) or DEFAULT_MIN_CUBE_SIZE_BYTES
+    wanted = read.optional("optimize.cluster.targetCubeSize", int)
+    full = read.optional("optimize.cluster.full", bool) or False
+    return ClusterPolicy(least, least * 3 // 2 if wanted is None else wanted, full)
+
+
+def _rewrite(read: _Reader) -> RewritePolicy | None:
+    """None where nothing is asked for; an empty map is a finding of its own."""
+    asked = RewritePolicy(
+        num_files=read.optional("optimize.rewrite.files", int),
+        file_size_bytes=read.optional("optimize.rewrite.fileSize", int),
+        sort_by=read.texts("optimize.rewrite.sortBy"),
+    )
+    return asked if asked != RewritePolicy() else None
 
 
 @lru_cache(maxsize=1024)
@@ -253,7 +287,7 @@ class _Reader:
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values = values
 
-    def optional(self, key: str, kind: type[_T]) -> _T | None:
+    def optional(self, key: str, kind: type[_T] | tuple[type[_T], ...]) -> _T | None:
         value = self._values.get(key)
         return None if value is None else _typed(value, kind)
 

@@ -90,6 +90,40 @@ class WorthPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class RewritePolicy:
+    """Files of whole partitions as somebody wants them: a number or a size (at most one of them), and an order."""
+
+    num_files: int | None = None
+    file_size_bytes: int | None = None
+    sort_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPolicy:
+    """Bounds of liquid clustering, for tables that have clustering columns.
+
+    A cube of ``min_cube_size_bytes`` or more is left as it is. ``full`` takes files clustered by other columns, too.
+    """
+
+    min_cube_size_bytes: int = 10 << 30
+    target_cube_size_bytes: int = 15 << 30
+    full: bool = False
+
+    @property
+    def bin_size_bytes(self) -> int:
+        """Bound of what is clustered together: the larger of the two sizes, as Delta does."""
+        return max(self.min_cube_size_bytes, self.target_cube_size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePolicy:
+    """Files are written anew whose share of soft-deleted rows is above the ratio, or that hold dropped columns."""
+
+    deleted_rows_ratio: float = 0.0
+    dropped_columns: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizePolicy:
     """File sizes and layout.
 
@@ -108,6 +142,10 @@ class OptimizePolicy:
     quiet_for_seconds: int = 0
     every_seconds: int = 0
     when: WorthPolicy = field(default_factory=WorthPolicy)
+    repartition: bool = False
+    rewrite: RewritePolicy | None = None
+    cluster: ClusterPolicy = field(default_factory=ClusterPolicy)
+    purge: PurgePolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,29 @@ from maintainer.policy.yaml_errors import syntax_diagnostic
 
 MAX_FILE_BYTES = 256 * 1024
 
-PURE_PARSER = yaml.Loader
+
+class _PurePythonLoader(yaml.Loader):
+    """PyYAML's own parser, with the one rule of plain text in which it differs from libyaml put right.
+
+    YAML 1.2 allows ``?`` inside plain text between brackets (``[s3://a?b]``); PyYAML ends the text there.
+    """
+
+    _in_plain = False
+
+    def scan_plain(self) -> yaml.ScalarToken:
+        self._in_plain = True
+        try:
+            return super().scan_plain()
+        finally:
+            self._in_plain = False
+
+    def peek(self, index: int = 0) -> str:
+        character = str(super().peek(index))
+        # Looked at to decide whether the text goes on; the text itself is taken from the buffer.
+        return "x" if self._in_plain and character == "?" else character
+
+
+PURE_PARSER = _PurePythonLoader
 """The parser written in Python; also the one whose messages are translated, whichever parser failed."""
 
 PARSER = getattr(yaml, "CLoader", PURE_PARSER)

@@ -9,7 +9,16 @@ from datetime import tzinfo
 from maintainer.model.closed import assert_never
 from maintainer.model.plan import LeftAlone, Problem
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.report.layout import UTC, columns, count, display_width, pad, partition, printable
 from maintainer.report.steps import StepText, group_left_alone, how_much, with_code
 from maintainer.report.style import Role, Style, Symbol
@@ -91,7 +100,7 @@ def bin_lines(step: Step) -> Iterator[str]:
     match step:
         case SetPropertiesStep():
             return
-        case CompactStep() | ZOrderStep():
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             rows = [
                 (
                     f"commit {number}/{len(step.batches)}",

@@ -12,7 +12,18 @@ from datetime import tzinfo
 from maintainer.model.closed import assert_never
 from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    Batch,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteRequest,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.model.zorder import Turn
 from maintainer.report.layout import count, printable, when
 from maintainer.report.style import Symbol
@@ -50,12 +61,25 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
             return _describe_properties(step)
         case CompactStep():
             facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
+            facts += ", with a shuffle" if step.repartition else ""
             return StepText(Symbol.WRITE, "compact", (facts + _in_commits(step.batches),), (step.reasons,))
         case ZOrderStep(turn=Turn() as turn):
             by = ", ".join(printable(column) for column in step.columns)
             facts = f"{_rewritten(step.batches, step.num_files_added)}, {turn.strategy.value}, by {by}"
             more = ", first of up to " + count(step.settings.max_turns, "turn") if step.settings is not None else ""
             return StepText(Symbol.WRITE, "zorder", (facts + more,), (step.reasons,))
+        case PartitionRewriteStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)}, {_request(step.request)}"
+            return StepText(Symbol.WRITE, "rewrite", (facts + _in_commits(step.batches),), (step.reasons,))
+        case PurgeStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
+            return StepText(Symbol.WRITE, "purge", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ClusterStep():
+            by = ", ".join(printable(column) for column in step.columns)
+            size = format_size(step.max_file_size_bytes)
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, clustered by {by}"
+            facts += ", also what other columns clustered" if step.full else ""
+            return StepText(Symbol.WRITE, "cluster", (facts + _in_commits(step.batches),), (step.reasons,))
         case ZOrderStep():
             by = ", ".join(printable(column) for column in step.columns)
             size = format_size(step.max_file_size_bytes)
@@ -127,6 +151,14 @@ def _rewritten(batches: Sequence[Batch], num_files_added: int) -> str:
     num_files = sum(len(batch.files) for batch in batches)
     size_bytes = sum(batch.size_bytes for batch in batches)
     return f"{count(num_files, 'file')}, {format_size(size_bytes)} -> about {count(num_files_added, 'file')}"
+
+
+def _request(request: RewriteRequest) -> str:
+    """``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
+    size = request.file_size_bytes
+    text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
+    by = ", ".join(printable(column) for column in request.sort_columns)
+    return text + (f", sorted by {by}" if by else "")
 
 
 def _in_commits(batches: Sequence[Batch]) -> str:
@@ -217,7 +249,7 @@ def total(tables: Iterable[TablePlan]) -> Totals:
         match step:
             case SetPropertiesStep():
                 pass
-            case CompactStep() | ZOrderStep():
+            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
                 files_rewritten += sum(len(batch.files) for batch in step.batches)
                 bytes_rewritten += sum(batch.size_bytes for batch in step.batches)
                 files_added += step.num_files_added

@@ -12,7 +12,14 @@ from maintainer.model.auto_compact import (
     SwitchSource,
 )
 from maintainer.model.plan import Checks, TablePlan
-from maintainer.policy.resolved import AutoCompactPolicy, ResolvedPolicy, Window, ZOrderMode
+from maintainer.policy.resolved import (
+    AutoCompactPolicy,
+    ClusterPolicy,
+    ResolvedPolicy,
+    RewritePolicy,
+    Window,
+    ZOrderMode,
+)
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
 from maintainer.report.steps import describe, with_code
@@ -118,11 +125,20 @@ def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
     yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
     yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
     yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
+    if optimize.repartition:
+        yield "optimize.repartition", "true"
     if optimize.zorder:
         yield "optimize.zorder.columns", ", ".join(optimize.zorder.columns)
         yield "optimize.zorder.mode", optimize.zorder.mode.value
         if optimize.zorder.mode is ZOrderMode.INCREMENTAL:
             yield "optimize.zorder.strategies", ", ".join(one.value for one in optimize.zorder.strategies)
+    if any(key.startswith("optimize.cluster.") for key in policy.origins):
+        yield from _cluster_settings(optimize.cluster)
+    if optimize.rewrite:
+        yield from _rewrite_settings(optimize.rewrite)
+    if optimize.purge:
+        yield "optimize.purge.deletedRowsRatio", f"{optimize.purge.deleted_rows_ratio:g}"
+        yield "optimize.purge.droppedColumns", "true" if optimize.purge.dropped_columns else "false"
     if optimize.where:
         yield "optimize.where", optimize.where.text
     if optimize.skip_newest_partitions:
@@ -135,6 +151,22 @@ def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
         yield "optimize.when.minSmallFiles", f"{optimize.when.min_small_files:,}"
     if optimize.when.min_small_bytes is not None:
         yield "optimize.when.minSmallBytes", format_size(optimize.when.min_small_bytes)
+
+
+def _cluster_settings(cluster: ClusterPolicy) -> Iterator[tuple[str, str]]:
+    yield "optimize.cluster.minCubeSize", format_size(cluster.min_cube_size_bytes)
+    yield "optimize.cluster.targetCubeSize", format_size(cluster.target_cube_size_bytes)
+    if cluster.full:
+        yield "optimize.cluster.full", "true"
+
+
+def _rewrite_settings(rewrite: RewritePolicy) -> Iterator[tuple[str, str]]:
+    if rewrite.num_files is not None:
+        yield "optimize.rewrite.files", f"{rewrite.num_files:,}"
+    if rewrite.file_size_bytes is not None:
+        yield "optimize.rewrite.fileSize", format_size(rewrite.file_size_bytes)
+    if rewrite.sort_by:
+        yield "optimize.rewrite.sortBy", ", ".join(rewrite.sort_by)
 
 
 def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:

@@ -10,9 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maintainer.model.closed import assert_never
 from maintainer.model.plan import TablePlan
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.steps import CompactStep, ZOrderStep
+from maintainer.model.steps import (
+    LIQUID,
+    ZCUBE_ID_TAG,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    ZOrderStep,
+)
 from maintainer.model.table import DataFile, TableFacts, TableRecord
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.staleness import StaleReasons, recheck
@@ -29,13 +40,13 @@ def _plan(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER
     return planned
 
 
-def _rewrite(planned: TablePlan) -> CompactStep | ZOrderStep | None:
-    return next((step for step in planned.steps if isinstance(step, (CompactStep, ZOrderStep))), None)
+def _rewrite(planned: TablePlan) -> RewriteStep | None:
+    return next((step for step in planned.steps if isinstance(step, RewriteStep)), None)
 
 
 def _rewritten(planned: TablePlan) -> list[DataFile]:
-    step = _rewrite(planned)
-    return [file for batch in step.batches for file in batch.files] if step else []
+    steps = [step for step in planned.steps if isinstance(step, RewriteStep)]
+    return [file for step in steps for batch in step.batches for file in batch.files]
 
 
 @given(planning_inputs())
@@ -87,15 +98,37 @@ def test_a_table_held_back_or_quarantined_has_no_steps(inputs: Inputs) -> None:
     assert [reason.code for reason in planned.blocked] == [ReasonCode.QUARANTINED]
 
 
+def _pieces(step: RewriteStep, one: Bin) -> int:
+    match step:
+        case CompactStep() | PurgeStep():
+            return 1
+        case ZOrderStep() | ClusterStep():
+            return max(1, one.size_bytes // step.max_file_size_bytes)
+        case PartitionRewriteStep():
+            return step.request.num_files_of(one.size_bytes)
+        case _:
+            assert_never(step)
+
+
+def _tags(step: RewriteStep, one: Bin, cube: str) -> tuple[tuple[str, str], ...]:
+    tags = dict(step.file_tags)
+    if isinstance(step, ClusterStep):
+        tags[ZCUBE_ID_TAG] = cube
+    if isinstance(step, PurgeStep):
+        tags.update(step.kept_tags(one))
+    return tuple(sorted(tags.items()))
+
+
 def _after(planned: TablePlan, facts: TableFacts, share: float) -> TableFacts:
     """The table after the plan ran, each bin's output being ``share`` of what the log said of its input."""
-    step = _rewrite(planned)
-    if step is None:
+    steps = [step for step in planned.steps if isinstance(step, RewriteStep)]
+    if not steps:
         return facts
     gone = {file.key for file in _rewritten(planned)}
     files = [file for file in facts.files if file.key not in gone]
-    for number, one in enumerate(one for batch in step.batches for one in batch.bins):
-        pieces = 1 if isinstance(step, CompactStep) else max(1, one.size_bytes // step.max_file_size_bytes)
+    bins = [(step, one) for step in steps for batch in step.batches for one in batch.bins]
+    for number, (step, one) in enumerate(bins):
+        pieces = _pieces(step, one)
         files += [
             DataFile(
                 path=f"new-{facts.version}-{number}-{piece}",
@@ -103,7 +136,8 @@ def _after(planned: TablePlan, facts: TableFacts, share: float) -> TableFacts:
                 modification_time_ms=NOW_MS,
                 partition_values=one.partition_values,
                 physical_records=one.live_records,
-                tags=tuple(sorted(step.file_tags)),
+                tags=_tags(step, one, f"cube-{facts.version}-{number}"),
+                clustering_provider=LIQUID if isinstance(step, ClusterStep) else one.files[0].clustering_provider,
             )
             for piece in range(pieces)
         ]

@@ -185,3 +185,12 @@ def test_any_data_under_known_keys(seed: int) -> None:
         # JSON with ASCII only is YAML.
         for file in ("policies/t.yml", "policies/_profiles/t.yml", "maintainer.yml"):
             check(json.dumps(data), file)
+
+
+@pytest.mark.parametrize("parser", [PURE_PARSER, PARSER])
+def test_a_question_mark_in_plain_text_between_brackets_is_text(parser: type) -> None:
+    """YAML 1.2 allows it; PyYAML's own parser ended the text there and asked for a comma."""
+    document, findings = read_text(b"a: [s3://x?y, b? c]\nd: {e: f?}\n", "t.yml", parser)
+    assert findings == []
+    assert document is not None
+    assert document.data == {"a": ["s3://x?y", "b? c"], "d": {"e": "f?"}}

@@ -7,6 +7,7 @@ is not understood is an error and never a wrong plan.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,7 +22,7 @@ from maintainer.delta.schema_names import collected_schema, logical_names, stats
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import NotSupportedYet, Refused, TableError
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, Protocol, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, Protocol, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
 
 READ_ATTEMPTS = 3
@@ -73,6 +74,14 @@ class CommandTableReader:
             Refused: A440.
         """
         raise deletes_nothing(facts.ref.identifier)
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Not asked for: this engine opens no file; planning leaves dropped columns alone, with a reason.
+
+        Raises:
+            Refused: A442.
+        """
+        raise no_command(facts.ref.identifier, "a look into files for dropped columns")
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""
@@ -161,6 +170,16 @@ def deletes_nothing(where: str) -> Refused:
         code="A440",
         where=where,
         help="apply with --engine transaction beside the storage",
+    )
+
+
+def no_command(where: str, what: str) -> Refused:
+    """The refusal of what no command of Delta does."""
+    return Refused(
+        f"the command engine has no command for {what}",
+        code="A442",
+        where=where,
+        help="plan and apply with --engine transaction beside the storage",
     )
 
 

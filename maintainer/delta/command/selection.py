@@ -12,11 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from maintainer.delta.command.facts import no_command
 from maintainer.delta.command.statements import in_partitions, optimize, partition_types, reorg_purge
 from maintainer.errors import Refused
 from maintainer.model.closed import assert_never
-from maintainer.model.steps import Batch, CompactStep, RewriteStep, ZOrderStep
+from maintainer.model.steps import (
+    Batch,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    ZOrderStep,
+)
 from maintainer.model.table import DataFile, PartitionValues, TableFacts
+from maintainer.planning.clustering import taken_by_optimize
 from maintainer.planning.packing import pack_bins
 from maintainer.units import format_size
 
@@ -53,6 +63,16 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
             return _selected(statement, _settings(step, None, None), there, batch)
         case CompactStep():
             return _compaction(step, batch, there, table, where)
+        case PurgeStep():
+            purged = [one for one in there if one.deletion_vector is not None]
+            taken = _packed(purged, step.max_file_size_bytes, lone=True)
+            return _selected(reorg_purge(table, where), _settings(step, None, None), taken, batch)
+        case ClusterStep():
+            statement = optimize(table, "true", full=step.full)
+            taken = list(taken_by_optimize(facts.files, step.columns, step.min_cube_size_bytes, full=step.full))
+            return _selected(statement, (*_settings(step, None, None), *_cube_settings(step)), taken, batch)
+        case PartitionRewriteStep():
+            raise no_command(facts.ref.identifier, "a rewrite into files of a number, a size or an order")
         case _:
             assert_never(step)
 
@@ -131,12 +151,24 @@ def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> lis
     return [file for one in bins if lone or len(one.files) > 1 for file in one.files]
 
 
-def _settings(step: RewriteStep, size: int | None, ratio: float | None) -> tuple[tuple[str, str | None], ...]:
+def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:
+    """Delta's bounds of a cube, as the plan has them and not as its defaults are."""
+    prefix = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
+    return (
+        (f"{prefix}threshold", str(step.min_cube_size_bytes)),
+        (f"{prefix}targetCubeSize", str(step.target_cube_size_bytes)),
+    )
+
+
+def _settings(
+    step: CompactStep | ZOrderStep | PurgeStep | ClusterStep, size: int | None, ratio: float | None
+) -> tuple[tuple[str, str | None], ...]:
     found: list[tuple[str, str | None]] = [
         (f"{_OPTIMIZE}maxFileSize", str(step.max_file_size_bytes)),
         (f"{_OPTIMIZE}maxThreads", str(step.max_threads)),
         # One commit for the batch, as the plan has it.
         (f"{_OPTIMIZE}batchSize", None),
+        (f"{_OPTIMIZE}repartition.enabled", "true" if isinstance(step, CompactStep) and step.repartition else None),
         (f"{_OPTIMIZE}minFileSize", None if size is None else str(size)),
         (f"{_OPTIMIZE}maxDeletedRowsRatio", None if ratio is None else f"{ratio:.12f}"),
     ]

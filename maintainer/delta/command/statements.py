@@ -60,11 +60,11 @@ def _is(column: str, value: str | None, kind: str) -> str:
     return f"{quote(column)} = {literal}"
 
 
-def optimize(table: str, where: str, zorder_by: Sequence[str] = ()) -> str:
-    """``OPTIMIZE``; Z-order columns are already quoted."""
+def optimize(table: str, where: str, zorder_by: Sequence[str] = (), *, full: bool = False) -> str:
+    """``OPTIMIZE``; Z-order columns are already quoted. ``full`` is for clustered tables."""
     condition = "" if where == "true" else f" WHERE {where}"
     order = f" ZORDER BY ({', '.join(zorder_by)})" if zorder_by else ""
-    return f"OPTIMIZE {table}{condition}{order}"
+    return f"OPTIMIZE {table}{' FULL' if full else ''}{condition}{order}"
 
 
 def reorg_purge(table: str, where: str) -> str:

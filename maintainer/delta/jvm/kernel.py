@@ -42,11 +42,6 @@ class KernelCalls(Gateway):
         protocol: dict[str, Any] = json.loads(to_json(snapshot.getProtocol().toRow()))
         return metadata, protocol
 
-    def kernel_domain(self, snapshot: JavaObject, name: str) -> str | None:
-        """The configuration of a metadata domain, None without one."""
-        found = snapshot.getDomainMetadata(name)
-        return str(found.get()) if found.isPresent() else None
-
     def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
         """The live files as ``add`` actions, in batches of about a thousand as Kernel reads them."""
         engine, to_json = self._kernel_engine(folder)

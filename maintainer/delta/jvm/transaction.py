@@ -20,12 +20,16 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
     ("actions.AddFile", "json", 0),
+    ("actions.AddFile", "path", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),
     ("actions.Action$", "fromJson", 1),
     ("RowTracking$", "preserveRowTrackingColumns", 2),
     ("RowTracking$", "addPreservedRowTrackingTagIfNotSet", 2),
     ("skipping.MultiDimClustering$", "cluster", 4),
     ("DeltaOperations$Optimize", "<init>", 5),
+    ("DeltaOperations$Reorg", "<init>", 2),
+    ("commands.DeltaPurgeOperation", "<init>", 0),
+    ("commands.DeltaPurgeOperation", "filterFilesToReorg", 3),
     ("DeltaOperations$VacuumStart", "<init>", 3),
     ("DeltaOperations$VacuumEnd", "<init>", 1),
     ("commands.AlterTableSetPropertiesDeltaCommand", "<init>", 2),
@@ -57,10 +61,12 @@ class TransactionCalls(Gateway):
         """Add the columns that keep row ids and row commit versions; unchanged without row tracking."""
         return self._frame(self._module("RowTracking$").preserveRowTrackingColumns(self._dataset(frame), snapshot))
 
-    def clustered(self, frame: DataFrame, num_files: int, columns: Iterable[str]) -> DataFrame:
-        """Range-partition along Delta's Z-order curve into about ``num_files`` partitions."""
+    def clustered(
+        self, frame: DataFrame, num_files: int, columns: Iterable[str], *, curve: str = "zorder"
+    ) -> DataFrame:
+        """Range-partition along Delta's curve (``zorder`` or ``hilbert``) into about ``num_files`` partitions."""
         clustering = self._module("skipping.MultiDimClustering$")
-        return self._frame(clustering.cluster(self._dataset(frame), num_files, self.seq(columns), "zorder"))
+        return self._frame(clustering.cluster(self._dataset(frame), num_files, self.seq(columns), curve))
 
     def write_files(self, txn: JavaObject, frame: DataFrame) -> list[str]:
         """Write the frame as data files of the table, not yet visible; returns the actions' JSON lines."""
@@ -83,10 +89,29 @@ class TransactionCalls(Gateway):
         """The RemoveFile of an AddFile, ``dataChange=false``."""
         return add.removeWithTimestamp(timestamp_ms, False)
 
-    def optimize_operation(self, z_order_by: Iterable[str], *, auto: bool = False) -> JavaObject:
-        """The operation of an OPTIMIZE without predicate; ``auto`` for one that follows a write by itself."""
+    def optimize_operation(
+        self, z_order_by: Iterable[str], *, auto: bool = False, cluster_by: Iterable[str] = (), full: bool = False
+    ) -> JavaObject:
+        """The operation of an OPTIMIZE without predicate; ``auto`` for one that follows a write by itself.
+
+        ``cluster_by`` and ``full`` are for clustered tables, whose history says by which columns.
+        """
         make = getattr(self._delta, "DeltaOperations$Optimize")
-        return make(self.seq(), self.seq(z_order_by), auto, self._none, False)
+        clustered = tuple(cluster_by)
+        by = self._option(self.seq(clustered)) if clustered else self._none
+        return make(self.seq(), self.seq(z_order_by), auto, by, full)
+
+    def purge_operation(self) -> JavaObject:
+        """The operation of a REORG ... APPLY (PURGE) without predicate."""
+        return getattr(self._delta, "DeltaOperations$Reorg")(self.seq(), True)
+
+    def files_with_extra_columns(self, snapshot: JavaObject, add_files: JavaObject) -> list[str]:
+        """Paths of those files whose footers have columns that the schema does not: as REORG finds them, in one job.
+
+        The files must come without deletion vectors, for which REORG would return them as well.
+        """
+        found = self._delta.commands.DeltaPurgeOperation().filterFilesToReorg(self._session, snapshot, add_files)
+        return [str(found.apply(i).path()) for i in range(found.size())]
 
     def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
         """The operation of VACUUM START with the retention that was applied."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 
 from maintainer.delta.command.selection import refuse_part_of_a_partition, select
 from maintainer.errors import Refused
-from maintainer.model.steps import Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteRequest,
+    ZOrderStep,
+)
 from maintainer.model.table import DataFile
 from maintainer.planning.compaction import plan_compaction
 from tests.builders import NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
@@ -31,6 +41,7 @@ def test_small_files_of_a_table_without_partitions() -> None:
         f"{_OPTIMIZE}maxFileSize": "100",
         f"{_OPTIMIZE}maxThreads": "4",
         f"{_OPTIMIZE}batchSize": None,
+        f"{_OPTIMIZE}repartition.enabled": None,
         f"{_OPTIMIZE}minFileSize": "31",
         f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
     }
@@ -99,3 +110,35 @@ def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]])
         # OPTIMIZE leaves a lone file; REORG takes it, and leaves what has no deleted rows.
         assert set(found.takes) | set(found.left) >= set(batch.files)
         assert found.takes
+
+
+def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
+    lone = make_file("lone", size=90, deleted=1)
+    step = PurgeStep((Batch((Bin((lone,)),)),), 100, 4, ())
+    found = select(make_facts(files=(lone, make_file("clean", size=90))), step, step.batches[0], "t")
+    assert found.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+    files = make_files(10, 20)
+    shuffled = replace(_compact(Bin(files)), repartition=True)
+    settings_ = dict(select(make_facts(files=files), shuffled, shuffled.batches[0], "t").settings)
+    assert settings_[f"{_OPTIMIZE}repartition.enabled"] == "true"
+
+
+def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:
+    files = make_files(10, 20)
+    step = ClusterStep((Batch((Bin(files),)),), ("id",), 200, 300, 100, 4, True, ())
+    found = select(make_facts(files=files, clustering_columns=("id",)), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t FULL"
+    cubes = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
+    assert {key: value for key, value in found.settings if key.startswith(cubes)} == {
+        f"{cubes}threshold": "200",
+        f"{cubes}targetCubeSize": "300",
+    }
+    assert (set(found.takes), found.beyond, found.left) == (set(files), (), ())
+
+
+def test_no_command_rewrites_partitions_as_asked() -> None:
+    files = make_files(10, 20)
+    step = PartitionRewriteStep((Batch((Bin(files),)),), RewriteRequest(4, None), 4, ())
+    with pytest.raises(Refused, match="A442"):
+        select(make_facts(files=files), step, step.batches[0], "t")

@@ -39,7 +39,7 @@ PUBLIC = {
     "hadoop": {"getParent", "makeQualified", "newHadoopConf"},
     # Delta Kernel: an interface of its own, in a JAR of the same release.
     "kernel": {
-        "loadSnapshot", "atVersion", "build", "create", "close", "getDomainMetadata", "getMetadata", "getProtocol",
+        "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
     },
     # Delta's public version.

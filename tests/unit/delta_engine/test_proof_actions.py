@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.marks import Marks
 from maintainer.delta.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.written_file import WrittenFile
 from maintainer.model.steps import Batch, Bin
@@ -24,7 +25,7 @@ BATCH = Batch(
 )
 EXPECTED = Expected(
     batch=BATCH,
-    tags=dict(TAGS),
+    marks=[Marks(TAGS)] * len(BATCH.bins),
     physical_names={"p": "col-p", "n": "n"},
     text_partitions=frozenset({"p"}),
     is_live=lambda path: path == "live",
@@ -60,6 +61,7 @@ def test_planned_files_pass() -> None:
         (_written("s3://b/new"), "s3://b/new: it is not a path below the table's folder"),
         (_written("live"), "live is a file of the table already"),
         (_written("old-1"), "old-1 is a file of the table already"),
+        (_written(clusteringProvider="x"), "new: it is clustered by x, the step's files by None"),
         (_written(bin_number=2), "new: it belongs to no bin of the batch"),
         (
             _written(tags={"maintainer.zorder": "[]"}),

@@ -84,10 +84,10 @@ def test_keys_of_removed_files() -> None:
 
 def test_features_off_the_list_are_named() -> None:
     assert unsupported_features(Protocol(3, 7, ("deletionVectors",), ("deletionVectors", "rowTracking"))) == ()
-    odd = Protocol(3, 7, ("deletionVectors", "catalogManaged"), ("clustering", "new-thing", "catalogManaged"))
-    assert unsupported_features(odd) == ("catalogManaged", "clustering", "new-thing")
+    odd = Protocol(3, 7, ("deletionVectors", "catalogManaged"), ("geospatial", "new-thing", "catalogManaged"))
+    assert unsupported_features(odd) == ("catalogManaged", "geospatial", "new-thing")
     assert unsupported_features(Protocol(1, 2)) == ()
-    assert {"clustering", "catalogManaged", "geospatial"} & REWRITABLE_FEATURES == set()
+    assert {"catalogManaged", "geospatial"} & REWRITABLE_FEATURES == set()
 
 
 def test_comparable_columns_tell_zeros_apart_and_use_json_for_maps() -> None:

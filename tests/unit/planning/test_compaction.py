@@ -139,6 +139,13 @@ def test_batches_go_from_small_bins_to_large_ones_up_to_the_batch_size() -> None
     assert step.file_tags == ((PACKED_TAG, "100"),)
 
 
+def test_a_shuffle_before_the_writing_task_is_asked_for_in_the_step() -> None:
+    policy = make_policy(optimize=make_optimize(repartition=True))
+    (step,) = plan(policy, make_facts(files=make_files(10, 20))).steps
+    assert isinstance(step, CompactStep)
+    assert step.repartition
+
+
 class TestDeletedRows:
     def test_a_lone_file_with_many_deleted_rows_is_purged(self) -> None:
         planned = plan(make_policy(), make_facts(files=[make_file("a", size=90, deleted=6)]))

@@ -26,8 +26,6 @@ def features(*names: str) -> Protocol:
         (Protocol(3, 7, ("futureReader",), ()), (), "T404", "table feature futureReader"),
         (Protocol(4, 7), (), "T404", "reader version 4, writer version 7"),
         (Protocol(1, 8), (), "T404", "reader version 1, writer version 8"),
-        (features("clustering", "domainMetadata"), ("id",), "T406", "clustering columns id"),
-        (features("clustering", "domainMetadata"), (), "T406", "clustering columns none (the feature is on)"),
         (features("catalogManaged"), (), "T407", "table feature catalogManaged"),
         (features("catalogOwned-preview"), (), "T407", "table feature catalogOwned-preview"),
     ],

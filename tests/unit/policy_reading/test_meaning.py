@@ -56,6 +56,28 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             34,
             "optimize.zorder.columns[1]: is the same column as `a`: Delta's names have no case",
         ),
+        (
+            "optimize: {rewrite: {files: 4, fileSize: 1MiB}}",
+            "P319",
+            29,
+            "optimize.rewrite.files: a number of files and a size of files cannot both be asked for",
+        ),
+        (
+            "optimize: {zorder: {columns: [a], mode: full}, rewrite: {files: 4}}",
+            "P319",
+            48,
+            "optimize.rewrite: a partition cannot be in Z-order and as `rewrite` asks",
+        ),
+        ("optimize: {rewrite: {}}", "P319", 12, "optimize.rewrite: asks for nothing"),
+        ("optimize: {rewrite: {files: null}}", "P319", 12, "optimize.rewrite: asks for nothing"),
+        ("optimize: {rewrite: {fileSize: 0}}", "P307", 32, "optimize.rewrite.fileSize: must be larger than 0"),
+        (
+            "optimize: {rewrite: {sortBy: [a, A]}}",
+            "P319",
+            34,
+            "optimize.rewrite.sortBy[1]: is the same column as `a`: Delta's names have no case",
+        ),
+        ("optimize: {cluster: {minCubeSize: 0}}", "P307", 35, "optimize.cluster.minCubeSize: must be larger than 0"),
         ("window: [{from: 22:00, to: 22:00}]", "P308", 28, "window[0].to: the window closes when it opens"),
         ("consumers: [{name: a}]", "P317", 13, "consumers[0]: says nothing about what vacuum must keep"),
         (
@@ -141,6 +163,7 @@ def test_one_error(line: str, code: str, column: int, message: str) -> None:
         ("optimize: {minFileSize: 193MiB, maxFileSize: 256MiB}", "P303"),
         ("optimize: {batchSize: 100MiB, maxFileSize: 256MiB}", "P307"),
         ("optimize: {zorder: {columns: [a, b, c, d, e], mode: full}}", "P306"),
+        ("optimize: {cluster: {minCubeSize: 2GiB, targetCubeSize: 1GiB}}", "P307"),
         ("optimize: {maxFileSize: 128m}", "P301"),
     ],
 )

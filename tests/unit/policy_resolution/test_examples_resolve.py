@@ -32,6 +32,9 @@ IDEAS = {
     "demo.huge": ("limits.max_files", 100_000),
     "demo.migrating": ("suspend.reason", "the table moves to another bucket"),
     "demo.facts": ("optimize.max_threads", 12),
+    "demo.clicks_by_user": ("optimize.cluster.target_cube_size_bytes", 8 << 30),
+    "demo.customers": ("optimize.purge.deleted_rows_ratio", 0.0),
+    "demo.sensor_readings": ("optimize.rewrite.file_size_bytes", 128 << 20),
     "bronze.clicks": ("optimize.max_file_size_bytes", 512 << 20),
     "lake/by_path": ("table.is_path", True),
 }
@@ -90,6 +93,9 @@ STEPS = {
     "demo.huge": ["compact"],
     "demo.migrating": [],  # suspended
     "demo.facts": ["set_properties", "compact", "vacuum"],
+    "demo.sensor_readings": ["rewrite"],
+    "demo.customers": ["compact", "vacuum"],  # no deleted rows
+    "demo.clicks_by_user": ["compact"],  # without clustering columns
     "bronze.clicks": ["set_properties", "compact", "vacuum"],
     "lake/by_path": ["compact"],
 }
@@ -107,6 +113,8 @@ def test_an_example_is_planned(project: LoadedProject, table: str) -> None:
             "quantity": "integer",
             "l_partkey": "long",
             "l_suppkey": "long",
+            "sensor_id": "long",
+            "measured_at": "timestamp",
             "event_day": "date",
         },
         partitioned_by=("event_day", "region"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,7 +28,7 @@ from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts, TableRecord, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.report.github import render_annotations
@@ -47,6 +47,9 @@ def _commit(version: int, *checks: tuple[str, CheckResult, str | None]) -> Commi
 
 class Answers:
     """A reader and a prover that say what they were told to."""
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("verifying opens no file for dropped columns")
 
     def __init__(self, commits: Mapping[str, CommitVerification]) -> None:
         self.commits = commits
