@@ -205,8 +205,8 @@ WRITERS: dict[str, Writer] = {
     ),
     "RESTORE": Writer(_restore, "RESTORE", lambda _: FIRST, (Y, Y), (C, A), (N, N, N)),
     "CREATE OR REPLACE": Writer(
-        "CREATE OR REPLACE TABLE {t} (id BIGINT, v STRING, p INT) USING delta PARTITIONED BY (p)",
-        "CREATE OR REPLACE TABLE", _only(), (Y, Y), (C, A),
+        "CREATE OR REPLACE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1000L id, 'o' v, 0 p",
+        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (C, A),
     ),
     "CLONE over it": Writer(_clone, "DELETE", _only((1, "other", 1)), (Y, Y), (C, A), (N, N, N)),
     "dropped and created again": Writer(_recreate, "", _only((1, "new", 0)), (Y, X), (Y, X), (N, G, G)),
