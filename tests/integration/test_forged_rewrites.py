@@ -96,6 +96,7 @@ def test_every_forged_rewrite_is_caught(spark: SparkSession, lease: SessionLease
         assert all((path / one.path).exists() for one in job.written if "%" not in one.path)
 
 
+@pytest.mark.long
 @shapes
 def test_no_clean_rewrite_is_refused(spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape) -> None:
     path = lake / "t"
