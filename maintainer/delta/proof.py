@@ -89,6 +89,7 @@ def _prove_adds(job: RewriteJob) -> None:
         text_partitions=frozenset(name for name in metadata["partitionColumns"] if kinds.get(name) == "string"),
         is_live=lambda path: path in live,
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
+        curve_tags=job.curve_tags,
     )
     found = check_adds(job.written, expected)
 

@@ -39,6 +39,7 @@ class Expected:
             spellings in the log, and the fingerprint compares them as values.
         is_live: Whether a path is live already.
         is_below_root: Whether a path of the log lies in the table's folder.
+        curve_tags: The tags of a file on a Z-order curve, worked out anew from its statistics; none elsewhere.
     """
 
     batch: Batch
@@ -47,6 +48,7 @@ class Expected:
     text_partitions: frozenset[str]
     is_live: Callable[[str], bool]
     is_below_root: Callable[[str], bool]
+    curve_tags: Callable[[str | None], Mapping[str, str]] = lambda stats: {}
 
 
 def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
@@ -85,7 +87,7 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
     if not 0 <= bin_number < len(expected.batch.bins):
         yield "it belongs to no bin of the batch"
         return
-    yield from _check_marks(add, expected.marks[bin_number])
+    yield from _check_marks(add, expected.marks[bin_number], expected.curve_tags(add.get("stats")))
     wanted = dict(expected.batch.bins[bin_number].partition_values)
     values = add.get("partitionValues") or {}
     if set(values) != {expected.physical_names[name] for name in wanted}:
@@ -100,8 +102,8 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
             yield f"partition {name} is {here!r}, its rows are of {value!r}"
 
 
-def _check_marks(add: Mapping[str, Any], marks: Marks) -> Iterator[str]:
-    wanted = dict(sorted(marks.tags))
+def _check_marks(add: Mapping[str, Any], marks: Marks, on_curve: Mapping[str, str]) -> Iterator[str]:
+    wanted = dict(sorted({**dict(marks.tags), **on_curve}.items()))
     tags = sorted((add.get("tags") or {}).items())
     found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in wanted}
     if found != wanted:

@@ -183,12 +183,9 @@ class RewriteJob:
         frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
-            frame, turn = self._along_curve(frame, self.step, self.step.turn, one), self.step.turn
-            revision = self._revision(turn)
-            return [
-                replace(written, tags=(*written.tags, *self._curve_tags(written, revision, turn)))
-                for written in self._written_by(frame, number, adds)
-            ]
+            frame = self._along_curve(frame, self.step, self.step.turn, one)
+            found = self._written_by(frame, number, adds)
+            return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
         return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
 
     def _along_curve(self, frame: DataFrame, step: ZOrderStep, turn: Turn, one: Bin) -> DataFrame:
@@ -215,16 +212,24 @@ class RewriteJob:
             )
         return revision
 
-    def _curve_tags(self, written: WrittenFile, revision: Revision, turn: Turn) -> tuple[tuple[str, str], ...]:
-        schema_json = self.jvm.metadata(self.snapshot)["schemaString"]
-        tags = tags_from_statistics(written.add.get("stats"), schema_json, revision, turn)
+    def curve_tags(self, stats: str | None) -> dict[str, str]:
+        """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
+
+        Raises:
+            CommitConflict: C701, the revision was removed or changed.
+            CommitNotLanded: C702, the file was written without statistics.
+        """
+        if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
+            return {}
+        turn, schema_json = self.step.turn, self.jvm.metadata(self.snapshot)["schemaString"]
+        tags = tags_from_statistics(stats, schema_json, self._revision(turn), turn)
         if tags is None:
             raise CommitNotLanded(
                 "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
                 where=self.where,
                 help="remove spark.databricks.delta.stats.collect=false from the session",
             )
-        return tags
+        return dict(tags)
 
     def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
         kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None

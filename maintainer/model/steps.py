@@ -161,7 +161,12 @@ class ZOrderStep:
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry: how a later plan sees that it is in order."""
+        """Tags that every file written by the step must carry: how a later plan sees that it is in order.
+
+        A turn's files carry its own tags instead (``model.zorder``): only together with others are they in order.
+        """
+        if self.turn is not None:
+            return ((PACKED_TAG, str(self.max_file_size_bytes)),)
         return ((PACKED_TAG, str(self.max_file_size_bytes)), (ZORDER_TAG, zorder_tag_value(self.columns)))
 
 

@@ -12,6 +12,7 @@ import bisect
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -231,5 +232,6 @@ def make_column(
         key, text = keyed[position * len(keyed) // num_ranks]
         if key > (boundaries[-1][0] if boundaries else keyed[0][0]):
             boundaries.append((key, text))
-    chosen = tuple(text for _, text in boundaries[: num_ranks - 1])
+    # NaN has the key of infinity; as a boundary it would be above infinity in Spark, which then had two ranks.
+    chosen = tuple("Infinity" if key == math.inf else text for key, text in boundaries[: num_ranks - 1])
     return ColumnBoundaries(name, type_name, chosen, keyed[0][1], keyed[-1][1])

@@ -48,6 +48,17 @@ def test_planned_files_pass() -> None:
     assert check_adds([_written(bin_number=1, partitionValues={"col-p": "", "n": "2"})], EXPECTED) == []
 
 
+def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
+    expected = replace(EXPECTED, curve_tags=lambda stats: {"maintainer.zorder.cube": str(len(stats or ""))})
+    right = replace(_written(), tags=(*TAGS, ("maintainer.zorder.cube", "2")))
+    assert check_adds([right], expected) == []
+    wrong = replace(_written(), tags=(*TAGS, ("maintainer.zorder.cube", "3")))
+    (said,) = check_adds([wrong], expected)
+    assert said.startswith("new: its tags are ")
+    assert check_adds([_written()], expected) != []
+    assert check_adds([right], EXPECTED) != []
+
+
 @pytest.mark.parametrize(
     ("one", "said"),
     [
