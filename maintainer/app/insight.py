@@ -11,6 +11,7 @@ from maintainer.app.make_plan import TableLook
 from maintainer.errors import MaintainerError
 from maintainer.journal.durable import unreadable
 from maintainer.journal.ledger import LedgerRow, rows_of
+from maintainer.journal.records import REWRITES
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.auto_compact import AutoCompactSwitch, try_switch_of
 from maintainer.model.features import UNSUPPORTED_CODES
@@ -143,7 +144,7 @@ def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_sess
     plan, facts, record = look.plan, look.facts, look.record
     last = past[0] if past else None
     proven = next((row for row in past if row.proof is not None), None)
-    optimized = next((row for row in past if row.step in ("compact", "zorder")), None)
+    optimized = next((row for row in past if row.step in REWRITES), None)
     switch = auto_compact_of(look, auto_compact_in_session)
     small = None
     if facts is not None:

@@ -53,6 +53,7 @@ def facts_of(ref: TableRef, given: Mapping[str, Any], now_ms: int) -> TableFacts
         properties=tuple(sorted((given.get("properties") or {}).items())),
         protocol=Protocol(1, 2),
         files=tuple(_live_files(given, partitioned_by, now_ms)),
+        clustering_columns=tuple(given.get("clusteredBy", ())),
         columns_with_stats=tuple(FoundColumn((name,), "").quoted for name in columns if name not in partitioned_by),
         removed_files=tuple(_removed_files(given, now_ms)),
     )

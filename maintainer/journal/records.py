@@ -31,7 +31,9 @@ MAX_UNPROVEN_VERSIONS = 100
 MAX_VACUUMS_REMEMBERED = 10
 """Whose sizes a new one is compared with."""
 
-_REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
+REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
+"""Kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -105,7 +107,7 @@ class _State:
                 key = record_key(event["table_id"], event["location"])
                 _fold(self.tables.setdefault(key, _Memory()), event)
         for intent in open_intents(read.events):
-            if intent.kind in _REWRITES:
+            if intent.kind in REWRITES:
                 key = record_key(intent.table_id, intent.location)
                 self.tables.setdefault(key, _Memory()).unproven.add(intent.read_version + 1)
 
@@ -114,11 +116,11 @@ def _fold(memory: _Memory, event: Event) -> None:
     kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
     if kind == "intent":
         intent = intent_of(event)
-        if intent is None and event.get("kind") in _REWRITES:
+        if intent is None and event.get("kind") in REWRITES:
             memory.unproven.add(int(event.get("read_version", -2)) + 1)
     elif kind in ("result", "settled"):
         # A rewrite counts as unproven until a `verified` event says otherwise.
-        if event.get("kind") in _REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
+        if event.get("kind") in REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
             memory.unproven.add(version)
         if event.get("kind") == "vacuum" and event.get("fate") == Fate.LANDED.value:
             deleted = event.get("bytes_deleted")
@@ -131,7 +133,7 @@ def _fold(memory: _Memory, event: Event) -> None:
             memory.unproven.discard(version)
     elif kind == "step_finished":
         if event.get("status") == "succeeded":
-            if event.get("kind") in _REWRITES:
+            if event.get("kind") in REWRITES:
                 memory.last_optimize_at_ms = max(memory.last_optimize_at_ms or 0, at_ms)
             elif event.get("kind") == "vacuum":
                 memory.last_vacuum_at_ms = max(memory.last_vacuum_at_ms or 0, at_ms)

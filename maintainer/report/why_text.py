@@ -12,6 +12,7 @@ from maintainer.model.auto_compact import (
     SwitchSource,
 )
 from maintainer.model.plan import Checks, TablePlan
+from maintainer.model.steps import RewriteStep
 from maintainer.policy.resolved import (
     AutoCompactPolicy,
     ClusterPolicy,
@@ -65,7 +66,7 @@ def render_why(
         lines += left_alone_lines(table.left_alone, options, style)
         if not table.left_alone:
             lines.append("      = nothing")
-    if any(step.kind in ("compact", "zorder") for step in table.steps):
+    if any(isinstance(step, RewriteStep) for step in table.steps):
         lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
     if auto_compact is not None:
         lines += ["", style.paint("Auto compaction by its writers", Role.BOLD), f"      = {_switch(auto_compact)}"]

@@ -86,7 +86,7 @@ def test_history_and_problems_can_be_expected(tmp_path: Path) -> None:
 def test_the_tests_of_our_examples_pass() -> None:
     report = run_policy_tests(load_project(ROOT))
     assert report.diagnostics == ()
-    assert (report.files, report.tests, report.failed) == (3, 7, 0)
+    assert (report.files, report.tests, report.failed) == (4, 10, 0)
 
 
 def test_the_command_ends_in_1_when_a_test_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
