@@ -1,7 +1,8 @@
 """The proof of the prover: forged rewrites of many kinds of tables, each caught; clean ones, none refused.
 
 Every fault is planted in copies of the files that a real rewrite wrote, and the prover itself is run on them. All of
-it: ``make long`` (or ``pytest -m long tests/integration/test_forged_rewrites.py``); ``make test`` takes two tables.
+it: ``make long`` (or ``pytest -m long tests/integration/test_forged_rewrites.py``); ``make test`` plants the faults of
+one table.
 """
 
 from __future__ import annotations
