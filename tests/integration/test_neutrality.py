@@ -21,12 +21,21 @@ from maintainer.cli.main import run
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import ExitCode
-from maintainer.model.features import REWRITABLE_FEATURES, unsupported_features
+from maintainer.model.features import unsupported_features
 from maintainer.model.outcome import CommitReceipt
-from maintainer.model.steps import Batch, RewriteStep
+from maintainer.model.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteRequest, RewriteStep
 from maintainer.model.table import TableFacts, TableRef
-from tests.delta_tables import bytes_of, compaction, no_intent, second_engine_rows, spark_rows, stamp, zorder
-from tests.feature_tables import PARTITION_TEXTS, TABLES, FeatureTable
+from tests.delta_tables import (
+    GIB,
+    bytes_of,
+    compaction,
+    no_intent,
+    second_engine_rows,
+    spark_rows,
+    stamp,
+    zorder,
+)
+from tests.feature_tables import TABLES, FeatureTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +47,21 @@ MakeStep = Callable[[TableFacts, FeatureTable], tuple[RewriteStep, Batch]]
 REWRITES: dict[str, MakeStep] = {
     "compact": lambda facts, table: compaction(facts),
     "zorder": lambda facts, table: zorder(facts, *table.zorder),
+    "rewrite": lambda facts, table: _sorted(facts),
+    "purge": lambda facts, table: _purge(facts),
 }
 """How each kind of rewrite takes all files of a table, one bin a partition."""
+
+
+def _sorted(facts: TableFacts) -> tuple[RewriteStep, Batch]:
+    batch = compaction(facts)[1]
+    return PartitionRewriteStep((batch,), RewriteRequest(1, None, ("id",)), 2, ()), batch
+
+
+def _purge(facts: TableFacts) -> tuple[RewriteStep, Batch]:
+    batch = compaction(facts)[1]
+    return PurgeStep((batch,), GIB, 2, ()), batch
+
 
 QUICK = frozenset(
     {
@@ -104,13 +126,6 @@ def last_of(path: Path, kind: str) -> str:
                 found = line
     assert found
     return found
-
-
-def test_every_feature_that_we_rewrite_has_a_table() -> None:
-    shown = frozenset().union(*(table.features for table in TABLES.values()))
-    previews = {one for one in REWRITABLE_FEATURES if one.endswith("-preview")}
-    assert shown == REWRITABLE_FEATURES - previews
-    assert len(set(PARTITION_TEXTS)) == len(PARTITION_TEXTS)
 
 
 def test_streams_and_change_feeds_that_run_over_it_see_nothing(
@@ -271,11 +286,9 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake, policies = tmp_path / "lake", tmp_path / "policies"
-    spark.sql(f"CREATE TABLE delta.`{lake}/clustering` (id INT) USING delta CLUSTER BY (id)")
     spark.sql(f"CREATE TABLE delta.`{lake}/plain` (id INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")
-    for name in ("clustering", "plain"):
-        for number in (1, 2):
-            spark.sql(f"INSERT INTO delta.`{lake}/{name}` VALUES ({number})")
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{lake}/plain` VALUES ({number})")
     for feature in ODD_FEATURES:
         shutil.copytree(lake / "plain", lake / feature)
         log = lake / feature / "_delta_log"
@@ -290,15 +303,14 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
                     **({"readerFeatures": both} if both else {}),
                 }  # fmt: skip
         (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
-    expected = {"clustering": ("T406", "clustering"), **ODD_FEATURES}
     policies.mkdir()
-    for feature in expected:
+    for feature in ODD_FEATURES:
         (policies / f"{feature}.yaml").write_text(f"version: 1\ntable: lake/{feature}\n", encoding="utf-8")
     before = bytes_of(lake)
     assert run(["--project", str(tmp_path), "apply", "-o", "json"]) == ExitCode.FINDINGS
     tables = {one["ref"]["identifier"].split("/")[-1]: one for one in json.loads(capsys.readouterr().out)["tables"]}
-    assert set(tables) == set(expected)
-    for feature, (code, says) in expected.items():
+    assert set(tables) == set(ODD_FEATURES)
+    for feature, (code, says) in ODD_FEATURES.items():
         assert (tables[feature]["status"], tables[feature]["problem"]["code"]) == ("unsupported", code), feature
         assert says in json.dumps(tables[feature]["problem"]), feature
     assert bytes_of(lake) == before
@@ -362,10 +374,15 @@ def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=() if one in QUICK else (pytest.mark.long,)) for one in _QUICK_FIRST]
 )
-def test_everything_stays(name: str, spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+@pytest.mark.parametrize(
+    "kinds", [("compact", "zorder"), pytest.param(("rewrite", "purge"), marks=pytest.mark.long)], ids=", ".join
+)
+def test_everything_stays(
+    name: str, kinds: tuple[str, ...], spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
     table = TABLES[name]
     build(spark, table, lake / "built")
-    for kind in REWRITES:
+    for kind in kinds:
         path = lake / kind
         shutil.copytree(lake / "built", path)
         facts = engine.reader.facts(TableRef(str(path)))
