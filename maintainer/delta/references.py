@@ -73,19 +73,20 @@ class References:
         root = canonical(root_uri)
         for ref in tables:
             try:
+                files, place = locator.place_of(ref)
+                if canonical(place) == root:
+                    continue  # what a table needs of its own is known from its own log
                 with self._lock:
-                    known = self._refreshed(ref, locator)
+                    known = self._refreshed(ref, locator, files, place)
             except Exception as error:
                 problem = as_table_error(error, ref.identifier)
                 if problem.code not in _NO_TABLE:
                     problems.append(_unreadable(ref, problem))
                 continue
-            if known.uris and canonical(known.root_uri) != root:
-                found.update((uri, ref.identifier) for uri in known.uris if uri.startswith(root + "/"))
+            found.update((uri, ref.identifier) for uri in known.uris if uri.startswith(root + "/"))
         return found, problems
 
-    def _refreshed(self, ref: TableRef, locator: Locator) -> _Known:
-        files, root_uri = locator.place_of(ref)
+    def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
         known = self._known.get(ref.location)
         after = -1 if known is None or known.root_uri != root_uri else known.version
         commits = _commits(files, root_uri)

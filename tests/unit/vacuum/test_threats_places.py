@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta import surroundings
+from maintainer.delta.file_store import LocalFiles
 from maintainer.errors import CommitConflict, Refused, TableError
 from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import VacuumStep
 from maintainer.model.table import TableRef
 from maintainer.policy.resolved import VacuumMode
-from tests.aged_tables import AgedTable, LocalTable, Vacuuming, now_ms, touch, tree
+from tests.aged_tables import AgedTable, LocalReader, LocalTable, Vacuuming, now_ms, touch, tree
 from tests.vacuum_cases import (
     assert_only,
     clone_of,
@@ -119,6 +121,42 @@ class TestA05ShallowClones:
             vacuum_with_leftovers(
                 lake, source, Vacuuming(policies(), (source.ref, clone.ref)), *(["free.parquet"] if number == 0 else [])
             )
+
+    def test_a_clone_whose_first_commits_are_cleaned_away(self, lake: Path) -> None:
+        source = self.lake_of(lake)
+        clone = clone_of(source, lake / "clone", "needed.parquet")
+        clone.append(10, "own.parquet")
+        work = Vacuuming(policies(), (source.ref, clone.ref))
+        facts = {ref: work.reader.facts(ref) for ref in (source.ref, clone.ref)}
+        work.reader.facts = lambda ref: facts[ref]  # type: ignore[method-assign]
+        for version in (0, 1):
+            (clone.path / "_delta_log" / f"{version:020}.json").unlink()
+        plan = work.plan(source)
+        assert ReasonCode.KEPT_FOR_CLONE in codes(plan)
+        assert [[file.path for file in step.files] for step in plan.steps if isinstance(step, VacuumStep)] == [
+            ["free.parquet"]
+        ]
+
+    def test_only_newer_commits_are_read_again_and_a_tables_own_never(self, lake: Path) -> None:
+        source = self.lake_of(lake)
+        clone = clone_of(source, lake / "clone", "needed.parquet")
+        reader, read = LocalReader(), list[str]()
+
+        class Counting(LocalFiles):
+            def read(self, uri: str) -> bytes:
+                read.append(uri.removeprefix(f"file:{lake}/"))
+                return super().read(uri)
+
+        reader.place_of = lambda ref: (Counting(), f"file:{ref.location}")  # type: ignore[method-assign]
+        tables = (source.ref, clone.ref)
+        root = f"file:{source.path}"
+        found, problems = reader.references.into(root, tables, reader)
+        assert (found, problems) == ({f"{root}/needed.parquet": str(clone.path)}, [])
+        assert sorted(read) == [f"clone/_delta_log/{version:020}.json" for version in (0, 1)]
+        read.clear()
+        clone.append(1, "own.parquet")
+        assert reader.references.into(root, tables, reader)[0] == found
+        assert read == [f"clone/_delta_log/{2:020}.json"]
 
     def test_a_table_that_is_not_there_refers_to_nothing(self, lake: Path) -> None:
         source = self.lake_of(lake)
