@@ -22,6 +22,7 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.model.results_wire import run_from_json
 from maintainer.model.steps import SetPropertiesStep, Step
 from maintainer.model.wire import from_json
+from maintainer.planning.incremental import layout_of
 from maintainer.units import format_size
 
 MAX_RUNS_READ = 1000
@@ -150,6 +151,7 @@ def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_sess
     if facts is not None:
         bound = look.policy.optimize.min_file_size_bytes
         small = sum(file.size_bytes < bound for file in facts.files)
+    layout = None if facts is None else layout_of(look.policy, facts)
     return StatusRow(
         table=str(plan.ref),
         state=_state(plan, last),
@@ -165,6 +167,10 @@ def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_sess
         next=_next(plan, last),
         auto_compact=switch.enabled if isinstance(switch, AutoCompactSwitch) else None,
         auto_compact_source=switch.source.value if isinstance(switch, AutoCompactSwitch) else switch,
+        files_read=layout.files_read if layout else None,
+        overlap_depth=layout.overlap_depth if layout else None,
+        unindexed_ratio=layout.unindexed_ratio if layout else None,
+        scheduled=any(hasattr(step, "batches") for step in plan.steps),
     )
 
 

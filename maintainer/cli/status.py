@@ -26,6 +26,7 @@ MAX_PAST_STEPS = 10_000
 @selection_options
 @engine_options
 @click.option("-o", "--output", type=click.Choice(["text", "json", "prometheus"]), default="text", show_default=True)
+@click.option("--scheduled", is_flag=True, help="Only tables whose files the next apply would rewrite.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(
@@ -37,6 +38,7 @@ def command(
     master: str | None,
     conf: tuple[str, ...],
     output: str,
+    scheduled: bool,
     jobs: int,
 ) -> None:
     """Show the state of each table at one look. Nothing is changed."""
@@ -59,6 +61,8 @@ def command(
         plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
     wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)
+    if scheduled:
+        rows = [row for row in rows if row.scheduled]
     if output == "json":
         click.echo(status_json(rows, at_ms), nl=False)
     elif output == "prometheus":

@@ -45,7 +45,9 @@ class StatusRow:
     nobody counted. ``small_files`` are those under the policy's ``minFileSize``. Times are milliseconds since 1970
     UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None; ``next`` is a sentence or a command.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
-    table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say.
+    table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
+    an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
+    (``planning.layout``). ``scheduled`` says that the next apply would rewrite files.
     """
 
     table: str
@@ -62,5 +64,9 @@ class StatusRow:
     next: str | None = None
     auto_compact: bool | None = None
     auto_compact_source: str | None = None
+    files_read: float | None = None
+    overlap_depth: float | None = None
+    unindexed_ratio: float | None = None
+    scheduled: bool = False
     policy_file: str | None = None
     owner: str | None = None

@@ -14,7 +14,7 @@ from maintainer.model.plan import LeftAlone
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import ZOrderStep
 from maintainer.model.table import DataFile, TableFacts
-from maintainer.model.zorder import Strategy, ZOrderSettings
+from maintainer.model.zorder import LayoutFigures, Strategy, ZOrderSettings
 from maintainer.planning.columns import FoundColumn
 from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.revision import Revision, revisions_in
@@ -27,6 +27,7 @@ from maintainer.planning.zorder_revision import (
     ESCAPED_RATIO,
     escaped_ratio,
     fitting_revision,
+    measured_layout,
     new_revision,
     ranges_of,
     usable_columns,
@@ -157,6 +158,13 @@ def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrde
         return None
     columns = (target if chosen.turn.revision == target.tag else optimized).names()
     return replace(step, batches=(chosen.batch,), turn=chosen.turn, columns=columns)
+
+
+def layout_of(policy: ResolvedPolicy, facts: TableFacts) -> LayoutFigures | None:
+    """Return the figures of the table's layout, by the log alone; None without incremental Z-order or a revision."""
+    if not ranges_wanted(policy, facts):
+        return None
+    return measured_layout(_columns(policy, facts), facts)
 
 
 def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from maintainer.errors import TableError
 from maintainer.model.table import TableFacts
+from maintainer.model.zorder import LayoutFigures
 from maintainer.planning.column_values import has_min_and_max, key_of
 from maintainer.planning.columns import FoundColumn
 from maintainer.planning.curve import MAX_ADDRESS_BITS
 from maintainer.planning.curve_files import Ranges
+from maintainer.planning.layout import layout_figures
 from maintainer.planning.revision import (
     MAX_BITS_PER_COLUMN,
     MAX_TEXT_BOUNDARY,
@@ -115,3 +117,11 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str
 
 def _values(low: str | None) -> str:
     return "all null" if low is None else f"always {low}"
+
+
+def measured_layout(columns: tuple[FoundColumn, ...], facts: TableFacts) -> LayoutFigures | None:
+    """Return the layout's figures under the table's newest fitting revision; None where it has none, or no ranges."""
+    revision = fitting_revision(columns, facts)
+    if revision is None or facts.column_ranges is None:
+        return None
+    return layout_figures(facts.files, revision, ranges_of(facts, revision))

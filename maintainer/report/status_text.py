@@ -63,7 +63,17 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
         _auto_compact(row),
-        printable(row.next or "-"),
+        printable(row.next or "-") + _layout(row),
+    )
+
+
+def _layout(row: StatusRow) -> str:
+    """How the files of an incremental Z-order lie, behind what is next; empty for other tables."""
+    if row.files_read is None or row.overlap_depth is None or row.unindexed_ratio is None:
+        return ""
+    return (
+        f"; a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
+        f"{row.unindexed_ratio:.0%} unindexed"
     )
 
 

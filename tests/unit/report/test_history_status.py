@@ -199,3 +199,9 @@ def test_ages(at_ms: int | None, expected: str) -> None:
 
 def test_today_is_a_matter_of_the_zone() -> None:
     assert age(TEN_PM - 3_600_000, TEN_PM, timezone(timedelta(hours=2))) == "yesterday 23:00"
+
+
+def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> None:
+    row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
+    (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
+    assert line.endswith("zorder 1GiB; a query reads 12.3 files, 3.0 over a point, 12% unindexed")

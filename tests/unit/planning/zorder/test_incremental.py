@@ -14,7 +14,7 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
-from maintainer.planning.incremental import next_turn, ranges_wanted, sample_wanted
+from maintainer.planning.incremental import layout_of, next_turn, ranges_wanted, sample_wanted
 from maintainer.planning.planner import plan_table
 from maintainer.planning.revision import Revision, make_column, read_revision
 from maintainer.policy.resolved import ResolvedPolicy, WorthPolicy, ZOrderPolicy
@@ -375,3 +375,19 @@ def test_a_property_that_cannot_be_read_is_refused_by_name(key: str, value: str)
     assert problem is not None
     assert problem.code == "T418"
     assert key in problem.what
+
+
+def test_figures_of_the_layout_come_with_a_revision() -> None:
+    policy = policy_of()
+    indexed, raw = tagged("a", "0", 500, size=300), make_file("b", size=100)
+    ranges = {
+        indexed.key: (("0", "400", False), ("2026-01-01", "2026-01-28", False)),
+        raw.key: (("0", "999", False), ("2026-01-01", "2026-01-28", False)),
+    }
+    facts = replace(known(indexed, raw), column_ranges=ColumnRanges(("id", "day"), ranges))
+    figures = layout_of(policy, facts)
+    assert figures is not None
+    assert 1 < figures.files_read < 2
+    assert (figures.overlap_depth, figures.unindexed_ratio) == (1.5, 0.25)
+    assert layout_of(policy, facts_of(indexed, raw)) is None
+    assert layout_of(make_policy(), facts) is None
