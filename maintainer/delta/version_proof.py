@@ -116,8 +116,8 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
     values: dict[str, set[str | None]] = {}
     for one in files:
         for column, value in one.partition_values:
-            # An empty string is null in Delta's partitions.
-            values.setdefault(column, set()).add(value or None)
+            # An empty text is null to some readers and not to others: then both are kept.
+            values.setdefault(column, set()).update({value} if value else {value, None})
     for column, wanted in values.items():
         field = frame[quote(column)]
         named = sorted(one for one in wanted if one is not None)

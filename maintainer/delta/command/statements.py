@@ -40,8 +40,8 @@ def partition_types(schema_json: str, columns: Sequence[str]) -> dict[str, str]:
 def in_partitions(partitions: Iterable[PartitionValues], types: Mapping[str, str]) -> str:
     """A condition that holds for the rows of exactly these partitions; ``true`` for a table without partitions.
 
-    Values are given as the log serializes them and cast to the column's type; null and the empty string are one
-    partition in Delta.
+    Values are given in their one spelling (``partition_values``) and cast to the column's type. The empty text of a
+    text column is a value, and apart from null.
     """
     found = []
     for values in partitions:
@@ -52,7 +52,7 @@ def in_partitions(partitions: Iterable[PartitionValues], types: Mapping[str, str
 
 
 def _is(column: str, value: str | None, kind: str) -> str:
-    if value is None or value == "":
+    if value is None:
         return f"{quote(column)} IS NULL"
     literal = text_literal(value)
     if kind in _CASTS or kind.startswith("decimal"):

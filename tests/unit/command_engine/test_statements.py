@@ -36,10 +36,10 @@ def test_literals(text: str, literal: str) -> None:
 def test_partitions_are_named_by_type() -> None:
     types = {"p": "string", "d": "date", "n": "decimal(9,2)"}
     first = (("p", "it's"), ("d", "2024-01-31"), ("n", "1.50"))
-    second = (("p", None), ("d", ""), ("n", None))
+    second = (("p", ""), ("d", None), ("n", None))
     assert in_partitions([first, second], types) == (
-        "(`p` = 'it\\'s' AND `d` = CAST('2024-01-31' AS date) AND `n` = CAST('1.50' AS decimal(9,2)))"
-        " OR (`p` IS NULL AND `d` IS NULL AND `n` IS NULL)"
+        "(`p` = '' AND `d` IS NULL AND `n` IS NULL)"
+        " OR (`p` = 'it\\'s' AND `d` = CAST('2024-01-31' AS date) AND `n` = CAST('1.50' AS decimal(9,2)))"
     )
     assert in_partitions([()], {}) == "true"
     assert partition_types(make_schema({"a": "long", "P": "date"}), ("p",)) == {"p": "date"}
