@@ -14,6 +14,7 @@ from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
+from maintainer.execution.interruption import StopSwitch
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.journal.run_id import new_run_id
@@ -33,6 +34,7 @@ class ApplyRequest:
     """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan.
 
     ``on_problem`` is told of what went wrong beside the tables, such as a ledger that could not be written.
+    ``switch`` ends the run from outside.
     """
 
     jobs: int = 1
@@ -41,6 +43,7 @@ class ApplyRequest:
     timeout_seconds: float | None = None
     on_event: ProgressSink | None = None
     on_problem: Callable[[Problem], None] = lambda problem: None
+    switch: StopSwitch | None = None
 
 
 def open_journal(project: Project, started_at_ms: int) -> Journal:
@@ -154,6 +157,7 @@ def apply_plan(
         on_event=request.on_event,
         ledger=ledger,
         on_problem=request.on_problem,
+        switch=request.switch,
         known_tables=known_tables(project),
     )
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("maintainer.cli.verify", "Prove a commit after the fact, whoever made it."),
     "undelete": ("maintainer.cli.undelete", "Bring back what a vacuum moved into the trash."),
     "retry": ("maintainer.cli.retry", "Take up what a run left undone."),
+    "watch": ("maintainer.cli.watch", "Keep going: look again and again, and apply what is due."),
     "status": ("maintainer.cli.status", "Show the state of each table."),
     "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),
@@ -46,7 +47,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 NOT_YET: dict[str, str] = {
     "inventory": "write policies by hand for now; `maintainer init` makes an example",
-    "watch": "schedule `maintainer apply`",
 }
 """Commands that the contract names and this version does not have, with what to do instead."""
 
