@@ -139,6 +139,7 @@ def arm(copies: Path, source: Path, name: str, repeats: int, run: Callable[[Path
         found.append(run(path))
         good = good and expired_files(path) == 0 and sum(1 for _ in path.rglob("new-*.parquet")) == live
         shutil.rmtree(path)
+    sys.stderr.write(f"{source.name}, {name}: {', '.join(f'{one:.2f}' for one in found)} s\n")
     return statistics.median(found), good
 
 
@@ -146,7 +147,7 @@ def main() -> None:
     """Run all arms and print Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--big", type=int, default=10_000, help="expired files of the large table")
     parser.add_argument("--skip-default", action="store_true")
     args = parser.parse_args()
@@ -177,26 +178,36 @@ def rows_of(
     big: AgedTable,
     args: argparse.Namespace,
 ) -> list[str]:
-    """The table of results."""
-    lines = [
-        "| table | arm | seconds (median) | maintainer takes | exactly the expired files |",
-        "|---|---|---|---|---|",
-    ]
-    for table, title, repeats in ((small, "51 files, 40 expired", args.repeats), (big, f"{args.big:,} in 500", 1)):
-        arms: list[tuple[str, int, Callable[[Path], float]]] = [
-            ("maintainer", repeats, lambda path: by_maintainer(worker, path)),
-            ("VACUUM, tuned", repeats, lambda path: by_delta(spark, path, TUNED)),
-        ]
-        if table is small and not args.skip_default:
-            arms.append(("VACUUM, default", 1, lambda path: by_delta(spark, path, DEFAULTS)))
-        figures = [(name, *arm(folder, table.path, name.replace(" ", "-"), count, run)) for name, count, run in arms]
-        ours = figures[0][1]
-        for name, seconds, good in figures:
-            ratio = "" if name == "maintainer" else f"1/{seconds / ours:.1f} of it"
-            lines.append(f"| {title} | {name} | {seconds:.2f} | {ratio} | {'yes' if good else 'NO'} |")
+    """The table of results; the arm that takes longest comes last."""
     milliseconds, jobs = decision(spark, worker, small.path)
-    lines += ["", f"Deciding that there is nothing to do: {milliseconds:.1f} ms (median of 20), {jobs} Spark jobs."]
-    return lines
+    said = f"Deciding that there is nothing to do: {milliseconds:.1f} ms (median of 20), {jobs} Spark jobs."
+    sys.stderr.write(said + "\n")
+
+    def ours(path: Path) -> float:
+        return by_maintainer(worker, path)
+
+    def tuned(path: Path) -> float:
+        return by_delta(spark, path, TUNED)
+
+    def default(path: Path) -> float:
+        return by_delta(spark, path, DEFAULTS)
+
+    few, many = "51 files, 40 expired", f"{args.big:,} expired in 500 partitions"
+    arms: list[tuple[str, AgedTable, str, int, Callable[[Path], float]]] = [
+        (few, small, "maintainer", args.repeats, ours),
+        (few, small, "VACUUM, tuned", args.repeats, tuned),
+        (many, big, "maintainer", 1, ours),
+        (many, big, "VACUUM, tuned", 1, tuned),
+    ]
+    if not args.skip_default:
+        arms.append((few, small, "VACUUM, default", 1, default))
+    lines = ["| table | arm | seconds (median) | beside maintainer | just the expired files |", "|---|---|---|---|---|"]
+    base: dict[str, float] = {}
+    for title, table, name, repeats, run in arms:
+        seconds, good = arm(folder, table.path, name.replace(" ", "-"), repeats, run)
+        ratio = seconds / base.setdefault(title, seconds)
+        lines.append(f"| {title} | {name} | {seconds:.2f} | {ratio:.1f} times | {'yes' if good else 'NO'} |")
+    return [*lines, "", said]
 
 
 def heading() -> list[str]:
