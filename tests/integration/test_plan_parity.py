@@ -30,6 +30,7 @@ from maintainer.model.table import TableFacts, TableRef
 from maintainer.planning.planner import plan_table
 from maintainer.planning.property_names import KNOWN_PROPERTIES, PropertyKind
 from maintainer.policy.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
+from tests.app_runs import commit_info
 from tests.builders import NEVER_TOUCHED, make_optimize, make_policy
 from tests.delta_tables import no_intent, stamp
 
@@ -152,6 +153,42 @@ def test_compaction_plans_exactly_what_optimize_does(
     assert commits_after(copy, facts.version) == predicted_commits(step)
     left = sum(one.num_files for one in planned.left_alone)
     assert left == len(facts.files) - sum(len(batch.files) for batch in step.batches)
+    check_engine(engine, facts, step, table, copy)
+
+
+def check_engine(
+    engine: DeltaTableEngine, facts: TableFacts, step: CompactStep | ZOrderStep, ours: Path, theirs: Path
+) -> None:
+    """Carry the step out, and compare every commit with that of OPTIMIZE on the copy: files and figures."""
+    for number, batch in enumerate(step.batches):
+        engine.writer.rewrite(facts, step, batch, stamp(batch=number), no_intent)
+    assert commits_after(ours, facts.version) == commits_after(theirs, facts.version)
+    for version in range(facts.version + 1, facts.version + 1 + len(step.batches)):
+        left, right = commit_info(ours, version), commit_info(theirs, version)
+        for key in ("operation", "operationParameters", "operationMetrics"):
+            assert left[key] == right[key], (version, key)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_plan_engine_and_optimize_agree_on_random_tables(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path, seed: int
+) -> None:
+    """Also how many partitions there are, what counts as small and how much a commit takes is up to chance."""
+    chance = random.Random(seed)
+    table = make_table(lake / "table", seed, num_partitions=chance.randint(1, 24))
+    min_size, batch_size = chance.randint(1_000, MAX_BYTES), chance.choice([1, 60_000, 200_000, 1 << 40])
+    policy = make_optimize(min_size=min_size, max_size=MAX_BYTES, batch_size=batch_size)
+    facts, planned = plan(engine, table, policy)
+    copy = Path(shutil.copytree(table, table.with_name("copy")))
+    num_bins = optimize(lease, copy, policy)
+    if not planned.steps:
+        assert (num_bins, commits_after(copy, facts.version)) == (0, [])
+        return
+    step = rewrite_of(planned)
+    assert num_bins == sum(len(batch.bins) for batch in step.batches)
+    assert commits_after(copy, facts.version) == predicted_commits(step)
+    check_engine(engine, facts, step, table, copy)
 
 
 def test_zorder_takes_the_partitions_that_optimize_takes(
