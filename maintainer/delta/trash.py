@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from maintainer.delta.error_classes import message_of
 from maintainer.delta.file_store import StoredFile
 from maintainer.delta.storage import TableStorage
 from maintainer.errors import TableError
@@ -79,12 +80,26 @@ def trash_uri(storage: TableStorage) -> str:
     return f"{parent}/{FOLDER}/{name}-{digest}"
 
 
-def write_manifest(storage: TableStorage, manifest: Manifest) -> str:
-    """Write down what is about to be moved; returns the run's folder in the trash."""
+def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str:
+    """Write down what is about to be moved; returns the run's folder in the trash.
+
+    Raises:
+        TableError: T432, it cannot be written; nothing was moved.
+    """
     folder = f"{trash_uri(storage)}/{manifest.run_id}"
-    with contextlib.suppress(FileExistsError):
+    uri = f"{folder}/{MANIFEST}"
+    try:
         # A second try of the same run moves the rest of the same files.
-        storage.files.write(f"{folder}/{MANIFEST}", manifest.to_bytes())
+        if storage.status(uri) is None:
+            storage.files.write(uri, manifest.to_bytes())
+    except Exception as error:
+        raise TableError(
+            "the trash cannot be written; nothing was deleted",
+            code="T432",
+            where=where,
+            found=message_of(error),
+            help=f"give this user the right to write {trash_uri(storage)}, or remove `vacuum.trash`",
+        ) from error
     return folder
 
 

@@ -66,7 +66,7 @@ def vacuum(
         CommitConflict: C701, the table was replaced, restored or cloned over, or a file is needed again.
         Refused: A430, a file is younger than the retention allows; A431, it lies outside the table; A450, another
             table needs it or may need it; A451, this machine's clock is not the storage's.
-        TableError: T431, a trash on an object store.
+        TableError: T431, a trash on an object store; T432, the trash cannot be written.
         VerificationFailed: V505, a file that had to stay and was there before is gone after.
         CommitNotLanded: C702, VACUUM START could not be committed; nothing was deleted.
         CommitUnknown: C703.
@@ -132,8 +132,8 @@ class Deletion:
             )  # fmt: skip
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         before = entries_in(self._storage, folders)
-        first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
         trash = self._make_trash(run_id, present)
+        first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
         taken = self._take(first, [uri for uri in self._planned if uri in present], trash)
         after = entries_in(self._storage, folders)
         return self._finish(first, needed, before, after, taken, trash, emptied, log)
@@ -233,7 +233,7 @@ class Deletion:
         )
         keep_until_ms = self._tools.clock() + self._step.trash_seconds * 1000
         manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
-        return write_manifest(self._storage, manifest)
+        return write_manifest(self._storage, manifest, self._facts.ref.identifier)
 
     def _take(self, first: int, uris: list[str], trash: str | None) -> Taken:
         """Delete or move the files, unless the clock is wrong or somebody came in between."""

@@ -142,3 +142,29 @@ def test_a_run_that_is_tried_again_moves_the_rest(table: AgedTable) -> None:
     assert vacuuming.delete(table, rest).num_files_deleted == 2
     receipt_back = undelete(LocalTable(table.path), table.table_id, "run-1", "t")
     assert receipt_back.num_files_restored == 3
+
+
+def test_a_trash_that_cannot_be_written_deletes_nothing(table: AgedTable) -> None:
+    (table.path.parent / FOLDER).write_text("a file in its place")
+    before = tree(table.path)
+    step = work().step(table)
+    assert step is not None
+    with pytest.raises(TableError) as caught:
+        work().delete(table, step)
+    assert caught.value.code == "T432"
+    assert tree(table.path) == before
+
+
+def test_a_file_that_cannot_be_moved_stays_and_is_named(table: AgedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    monkeypatch.setattr("os.rename", refuse)
+    step = work().step(table)
+    assert step is not None
+    before = files(table)
+    receipt = work().delete(table, step)
+    assert (receipt.num_files_deleted, len(receipt.remaining)) == (0, 3)
+    assert all("Invalid cross-device link" in one for one in receipt.remaining)
+    assert files(table) == before
