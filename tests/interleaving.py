@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 _PACKAGE = "org.apache.spark.sql.delta"
 _PHASES = ("analysisPhase", "initialPhase", "preparePhase", "commitPhase", "backfillPhase", "postCommitPhase")
 
