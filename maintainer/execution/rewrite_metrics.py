@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from maintainer.model.optimize_metrics import (
     NO_FILES,
+    ClusteringFileStats,
+    ClusteringStats,
     DeletionVectorStats,
     OptimizeMetrics,
     ZOrderFileStats,
@@ -14,8 +16,9 @@ from maintainer.model.optimize_metrics import (
 from maintainer.model.outcome import CommitReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.steps import ZORDER_TAG, Batch, RewriteStep, ZOrderStep, zorder_tag_value
+from maintainer.model.steps import ZORDER_TAG, Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
 from maintainer.model.table import TableFacts
+from maintainer.planning.clustering import cube_of
 
 NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
 DEFAULT_NUM_INDEXED_COLS = 32
@@ -63,6 +66,7 @@ def rewrite_metrics(
         start_time_ms=started_at_ms,
         end_time_ms=ended_at_ms,
         z_order_stats=_zorder(step, rewritten) if isinstance(step, ZOrderStep) else None,
+        clustering_stats=_clustering(rewritten) if isinstance(step, ClusterStep) else None,
         deletion_vector_stats=_vectors(vectors, receipts) if vectors else None,
         num_files_skipped_to_reduce_write_amplification=sum(one.num_files for one in spared),
         num_bytes_skipped_to_reduce_write_amplification=sum(one.size_bytes for one in spared),
@@ -102,4 +106,19 @@ def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) 
         input_num_cubes=len({file.partition_values for file in cube}),
         merged_files=merged,
         num_output_cubes=len({one.partition_values for batch, _ in rewritten for one in batch.bins}),
+    )
+
+
+def _clustering(rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ClusteringStats:
+    files = [file for batch, _ in rewritten for file in batch.files]
+    cubes = {file.key: cube for file in files if (cube := cube_of(file)) is not None}
+    clustered = [file for file in files if file.key in cubes]
+    inside = ClusteringFileStats(len(clustered), sum(file.size_bytes for file in clustered))
+    merged = ClusteringFileStats(len(files), sum(file.size_bytes for file in files))
+    return ClusteringStats(
+        input_z_cube_files=inside,
+        input_other_files=ClusteringFileStats(merged.num_files - inside.num_files, merged.size - inside.size),
+        input_num_z_cubes=len({name for name, _ in cubes.values()}),
+        merged_files=merged,
+        num_output_z_cubes=sum(len(batch.bins) for batch, _ in rewritten),
     )

@@ -87,6 +87,33 @@ class ZOrderStats:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusteringFileStats:
+    """Files of one kind and their bytes."""
+
+    DELTA_NAMES: ClassVar[bool] = True
+
+    num_files: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringStats:
+    """Figures of a clustering, over the files that were taken.
+
+    ``input_z_cube_files`` are those that were in a cube, ``input_other_files`` the rest, ``merged_files`` both. Delta
+    counts among the input also what it leaves alone; here that is in the plan, with the reason.
+    """
+
+    DELTA_NAMES: ClassVar[bool] = True
+
+    input_z_cube_files: ClusteringFileStats
+    input_other_files: ClusteringFileStats
+    input_num_z_cubes: int
+    merged_files: ClusteringFileStats
+    num_output_z_cubes: int
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizeMetrics:
     """The figures of one rewrite step over all its commits, as OPTIMIZE returns them.
 
@@ -108,6 +135,7 @@ class OptimizeMetrics:
     start_time_ms: int
     end_time_ms: int
     z_order_stats: ZOrderStats | None = None
+    clustering_stats: ClusteringStats | None = None
     deletion_vector_stats: DeletionVectorStats | None = None
     preserve_insertion_order: bool = False
     num_files_skipped_to_reduce_write_amplification: int = 0

@@ -4,6 +4,8 @@ from maintainer.execution.rewrite_metrics import rewrite_metrics
 from maintainer.model.codec import decode, encode
 from maintainer.model.optimize_metrics import (
     NO_FILES,
+    ClusteringFileStats,
+    ClusteringStats,
     DeletionVectorStats,
     FileSizeMetrics,
     OptimizeMetrics,
@@ -12,7 +14,17 @@ from maintainer.model.optimize_metrics import (
 from maintainer.model.outcome import CommitReceipt
 from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import ZORDER_TAG, Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.steps import (
+    ZCUBE_COLUMNS_TAG,
+    ZCUBE_ID_TAG,
+    ZORDER_TAG,
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    RewriteStep,
+    ZOrderStep,
+)
 from maintainer.planning.planner import observe
 from tests.builders import make_facts, make_file, make_files, make_policy
 
@@ -25,11 +37,14 @@ def metrics_of(
     left: tuple[LeftAlone, ...] = (),
     columns: tuple[str, ...] = (),
     properties: dict[str, str] | None = None,
+    clustered: bool = False,
 ) -> OptimizeMetrics:
     facts = make_facts(files=FILES, columns={"id": "long", "v": "string"}, properties=properties)
     policy = make_policy()
     plan = TablePlan(policy.table, policy.file, policy.digest, observe(policy, facts), left_alone=left)
-    step = ZOrderStep((), columns, 100, 1, ()) if columns else CompactStep((), 100, 1, ())
+    step: RewriteStep = ZOrderStep((), columns, 100, 1, ()) if columns else CompactStep((), 100, 1, ())
+    if clustered:
+        step = ClusterStep((), ("id",), 1, 1, 100, 1, False, ())
     return rewrite_metrics(plan, step, facts, rewritten, started_at_ms=1000, ended_at_ms=4500)
 
 
@@ -91,6 +106,26 @@ def test_a_zorder_tells_files_already_in_its_order_from_others() -> None:
     assert (found.strategy_name, found.input_num_cubes, found.num_output_cubes) == ("all", 1, 1)
     assert (found.input_cube_files, found.input_other_files) == (ZOrderFileStats(1, 50), ZOrderFileStats(1, 7))
     assert found.merged_files == ZOrderFileStats(2, 57)
+
+
+def test_a_clustering_tells_files_of_cubes_from_others() -> None:
+    cubes = [
+        make_file(name, size=50, tags={ZCUBE_ID_TAG: cube, ZCUBE_COLUMNS_TAG: '["id"]'})
+        for name, cube in (("x", "1"), ("y", "1"), ("z", "2"))
+    ]
+    batch = Batch((Bin((*cubes, make_file("new", size=7))),))
+    found = metrics_of((batch, receipt((50, 50, 50, 7), (150,))), clustered=True)
+    assert found.z_order_stats is None
+    assert found.clustering_stats == ClusteringStats(
+        input_z_cube_files=ClusteringFileStats(3, 150),
+        input_other_files=ClusteringFileStats(1, 7),
+        input_num_z_cubes=2,
+        merged_files=ClusteringFileStats(4, 157),
+        num_output_z_cubes=1,
+    )
+    assert set(encode(found)["clusteringStats"]) == {
+        "inputZCubeFiles", "inputOtherFiles", "inputNumZCubes", "mergedFiles", "numOutputZCubes"
+    }  # fmt: skip
 
 
 def test_columns_with_statistics_are_counted_as_delta_counts_them() -> None:
