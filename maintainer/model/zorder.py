@@ -49,6 +49,7 @@ class LayoutFigures:
 class Turn:
     """What one turn takes, and what is expected of it.
 
+    ``before`` and ``after`` are the layout now and as it is expected; None where nobody worked it out.
     ``num_files`` is the number of files that each bin is to be written as, in the order of the bins. ``elements`` are
     rows, as far as the log knows. ``cube`` and ``level`` are None where the strategy has none.
     """
@@ -59,6 +60,8 @@ class Turn:
     num_files: tuple[int, ...]
     level: int | None = None
     cube: str | None = None
+    before: LayoutFigures | None = None
+    after: LayoutFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from maintainer.model.table import DataFile, TableFacts
 from maintainer.model.zorder import LayoutFigures, Strategy, ZOrderSettings
 from maintainer.planning.columns import FoundColumn
 from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
+from maintainer.planning.layout import unindexed_bytes
+from maintainer.planning.layout_forecast import forecast
 from maintainer.planning.revision import Revision, revisions_in
 from maintainer.planning.selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.turns import Candidates, Chosen, choose_turn, sort_candidates
@@ -113,6 +115,9 @@ def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, 
     left += _left(candidates, chosen, taken, settings, optimized, options, held)
     if chosen is None:
         return Decision(None, tuple(left))
+    written = target if chosen.turn.revision == target.tag else optimized
+    now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
+    chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
     reasons = [turn_reason(chosen, target, optimized, options)]
     purged = sum(has_many_deleted_rows(file, policy.optimize) for file in chosen.batch.files)
     if purged:
@@ -120,7 +125,7 @@ def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, 
         reasons.append(Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))))
     step = ZOrderStep(
         batches=(chosen.batch,),
-        columns=(target if chosen.turn.revision == target.tag else optimized).names(),
+        columns=written.names(),
         max_file_size_bytes=policy.optimize.max_file_size_bytes,
         max_threads=policy.optimize.max_threads,
         reasons=tuple(reasons),

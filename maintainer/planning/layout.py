@@ -56,17 +56,27 @@ def layout_figures(files: Sequence[DataFile], revision: Revision, ranges: Ranges
         revision: Whose columns and boundaries the queries use.
         ranges: Smallest and largest values of its columns in each file.
     """
-    every = -(-len(files) // MAX_FILES) or 1
-    looked_at = sorted(files, key=lambda file: file.key)[::every]
-    boxes = boxes_of(looked_at, revision, ranges)
-    num_read, bytes_read = _read_by_queries(boxes, revision)
-    indexed = sum(one.size_bytes for one in curve_files(files, revision, {}))
     total = sum(file.size_bytes for file in files)
+    ratio = unindexed_bytes(files, revision) / total if total else 0.0
+    return figures_of_boxes(boxes_of(sorted(files, key=lambda file: file.key), revision, ranges), revision, ratio)
+
+
+def unindexed_bytes(files: Sequence[DataFile], revision: Revision) -> int:
+    """Return the bytes in files that are not of the revision."""
+    indexed = sum(one.size_bytes for one in curve_files(files, revision, {}))
+    return sum(file.size_bytes for file in files) - indexed
+
+
+def figures_of_boxes(boxes: Sequence[Box], revision: Revision, unindexed_ratio: float) -> LayoutFigures:
+    """Measure boxes, of files that are there or that are expected."""
+    every = -(-len(boxes) // MAX_FILES) or 1
+    looked_at = boxes[::every]
+    num_read, bytes_read = _read_by_queries(looked_at, revision)
     return LayoutFigures(
         files_read=round(every * num_read, 3),
         bytes_read=round(every * bytes_read),
-        overlap_depth=round(every * _overlap_depth(boxes), 3),
-        unindexed_ratio=round(1 - indexed / total, 4) if total else 0.0,
+        overlap_depth=round(every * _overlap_depth(looked_at), 3),
+        unindexed_ratio=round(unindexed_ratio, 4),
     )
 
 

@@ -66,6 +66,8 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
         case ZOrderStep(turn=Turn() as turn):
             by = ", ".join(printable(column) for column in step.columns)
             facts = f"{_rewritten(step.batches, step.num_files_added)}, {turn.strategy.value}, by {by}"
+            if turn.before is not None and turn.after is not None:
+                facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
             more = ", first of up to " + count(step.settings.max_turns, "turn") if step.settings is not None else ""
             return StepText(Symbol.WRITE, "zorder", (facts + more,), (step.reasons,))
         case PartitionRewriteStep():

@@ -8,7 +8,8 @@ import pytest
 
 from maintainer.model.table import DataFile
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
-from maintainer.planning.layout import layout_figures, queries
+from maintainer.planning.layout import layout_figures, queries, unindexed_bytes
+from maintainer.planning.layout_forecast import even_parts, forecast
 from maintainer.planning.query_cost import divided_share, read_share, sides_of
 from maintainer.planning.revision import Revision
 from maintainer.planning.turns import choose_turn, num_files_of, sort_candidates
@@ -182,3 +183,27 @@ def test_a_file_without_statistics_is_read_by_every_query() -> None:
 def test_sample_queries_are_always_the_same() -> None:
     assert queries(REVISION) == queries(REVISION)
     assert all(0 <= a <= b < 16 for low, high in queries(REVISION) for a, b in zip(low, high, strict=True))
+
+
+def test_the_forecast_of_a_turn_is_near_what_comes() -> None:
+    lake = CurveLake(REVISION)
+    for _ in range(8):
+        lake.append(GRID * 10)
+    chosen = lake.choose(settings_of(REVISION))
+    assert chosen is not None
+    files = tuple(lake.files.values())
+    now, then = forecast(files, chosen, REVISION, lake.ranges, unindexed_bytes(files, REVISION))
+    assert now == layout_figures(files, REVISION, lake.ranges)
+    lake.carry_out(chosen)
+    came = layout_figures(list(lake.files.values()), REVISION, lake.ranges)
+    assert then.unindexed_ratio == came.unindexed_ratio == 0
+    assert then.overlap_depth == came.overlap_depth == 1
+    assert came.files_read / 2 < then.files_read < came.files_read * 2
+    assert then.bytes_read < now.bytes_read / 3
+
+
+def test_even_parts_are_cubes_that_cover_everything_once() -> None:
+    parts = even_parts(REVISION, "", 5, 500)
+    assert sum((b - a + 1) * (d - c + 1) for (a, c), (b, d) in ((one.low, one.high) for one in parts)) == 256
+    assert [one.size_bytes for one in parts] == [100] * 5
+    assert len(even_parts(REVISION, "0" * REVISION.num_bits, 9, 500)) == 1
