@@ -84,6 +84,7 @@ tags: [nightly, nyc]
 
 vacuum:
   retention: 8d                # longer than the rule's 7d; shorter would need `allowShortRetention: true`
+  allowLargeDelete: true       # it was replaced as a whole: more than half of its bytes go, and that is meant
 consumers:                     # who reads old versions: a vacuum keeps what they need
   - {name: delay-dashboard, maxLag: 2d}
 """
