@@ -22,7 +22,7 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.model.results_wire import run_from_json
 from maintainer.model.steps import SetPropertiesStep, Step
 from maintainer.model.wire import from_json
-from maintainer.planning.incremental import layout_of
+from maintainer.planning.zorder_inputs import layout_of
 from maintainer.units import format_size
 
 MAX_RUNS_READ = 1000

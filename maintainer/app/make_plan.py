@@ -21,7 +21,6 @@ from maintainer.journal.records import record_key, table_records
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord, TableRef
-from maintainer.planning.incremental import ranges_wanted, sample_wanted
 from maintainer.planning.planner import (
     PlanOptions,
     assemble,
@@ -30,6 +29,7 @@ from maintainer.planning.planner import (
     problem_plan,
     storage_question,
 )
+from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
 from maintainer.policy.identity import same_locations
 from maintainer.policy.resolved import ResolvedPolicy

@@ -19,7 +19,7 @@ from maintainer.model.table import (
     TableRef,
 )
 from maintainer.planning.columns import FoundColumn
-from maintainer.planning.incremental import sample_wanted
+from maintainer.planning.zorder_inputs import sample_wanted
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import parse_duration, parse_size
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import TableError
 from maintainer.model.plan import LeftAlone
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import ZOrderStep
 from maintainer.model.table import DataFile, TableFacts
-from maintainer.model.zorder import LayoutFigures, Strategy, ZOrderSettings
+from maintainer.model.zorder import Strategy, ZOrderSettings
 from maintainer.planning.columns import FoundColumn
 from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.layout import unindexed_bytes
@@ -22,52 +22,18 @@ from maintainer.planning.layout_forecast import forecast
 from maintainer.planning.revision import Revision, revisions_in
 from maintainer.planning.selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.turns import Candidates, Chosen, choose_turn, sort_candidates
-from maintainer.planning.zorder_columns import zorder_columns
+from maintainer.planning.zorder_inputs import incremental_columns, sample_wanted
 from maintainer.planning.zorder_options import ZOrderOptions, options_of
 from maintainer.planning.zorder_reasons import left_on_curve, turn_reason
 from maintainer.planning.zorder_revision import (
-    ESCAPED_RATIO,
-    escaped_ratio,
     fitting_revision,
-    measured_layout,
     new_revision,
     ranges_of,
-    usable_columns,
 )
-from maintainer.policy.resolved import ResolvedPolicy, ZOrderMode
+from maintainer.policy.resolved import ResolvedPolicy
 
 MAX_TURNS = 500
 """Turns of one table in one run: far more than a night has, and an end whatever happens."""
-
-
-def ranges_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
-    """Return the columns whose smallest and largest values planning needs; none without incremental Z-order.
-
-    None also where planning will end in a problem: then nothing has to be read for it.
-    """
-    zorder = policy.optimize.zorder
-    if zorder is None or zorder.mode is not ZOrderMode.INCREMENTAL or not facts.files:
-        return ()
-    try:
-        return tuple(column.quoted for column in _columns(policy, facts))
-    except MaintainerError:
-        return ()
-
-
-def sample_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
-    """Return the columns that a sample is needed of: those of a revision that is to be made; none otherwise.
-
-    Args:
-        policy: The effective policy.
-        facts: With ``column_ranges`` where ``ranges_wanted`` names columns.
-    """
-    if not ranges_wanted(policy, facts):
-        return ()
-    columns = _columns(policy, facts)
-    revision = fitting_revision(columns, facts)
-    if revision is not None and escaped_ratio(revision, facts) <= ESCAPED_RATIO:
-        return ()
-    return tuple(column.quoted for column in columns)
 
 
 def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
@@ -78,7 +44,7 @@ def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, 
             such revision; T427 a type without smallest and largest values; T428 nothing to put in order.
     """
     options = options_of(policy, facts)
-    columns = _columns(policy, facts)
+    columns = incremental_columns(policy, facts)
     if options.disabled_by is not None:
         text = f"incremental Z-order is switched off on the table ({options.disabled_by})"
         return Decision(None, (leave_files(ReasonCode.OFF_ON_TABLE, text, facts.files, options.origin),))
@@ -165,23 +131,12 @@ def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrde
     return replace(step, batches=(chosen.batch,), turn=chosen.turn, columns=columns)
 
 
-def layout_of(policy: ResolvedPolicy, facts: TableFacts) -> LayoutFigures | None:
-    """Return the figures of the table's layout, by the log alone; None without incremental Z-order or a revision."""
-    if not ranges_wanted(policy, facts):
-        return None
-    return measured_layout(_columns(policy, facts), facts)
-
-
 def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:
     """Return the columns whose ranges the next turn is chosen by: those of the revision that is worked on."""
     if step.settings is None:
         return step.columns
     found = (one for one in revisions_in(facts.properties).values() if one.tag == step.settings.optimized)
     return next((revision.names() for revision in found), step.columns)
-
-
-def _columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
-    return usable_columns(zorder_columns(policy, facts), str(policy.origin("optimize.zorder.columns")))
 
 
 def _target(

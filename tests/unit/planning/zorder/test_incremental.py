@@ -14,9 +14,10 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
-from maintainer.planning.incremental import layout_of, next_turn, ranges_wanted, sample_wanted
+from maintainer.planning.incremental import next_turn
 from maintainer.planning.planner import plan_table
 from maintainer.planning.revision import Revision, make_column, read_revision
+from maintainer.planning.zorder_inputs import layout_of, ranges_wanted, sample_wanted
 from maintainer.policy.resolved import ResolvedPolicy, WorthPolicy, ZOrderPolicy
 from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
 
