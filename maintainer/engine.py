@@ -84,6 +84,13 @@ class TableReader(Protocol):
         """
         ...
 
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Return paths of files that a Z-order by just these columns added, as the newest commits of the log say.
+
+        Empty where the log says nothing any more: then files are put in order again, which costs work and no rows.
+        """
+        ...
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Read smallest and largest values of the columns in each live file, from the log's statistics.
 

@@ -281,6 +281,9 @@ class LocalReader:
         """See ``TableReader``."""
         return look(self.storage(facts), facts, question, self.references, self)
 
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         raise AssertionError("not asked for")
 

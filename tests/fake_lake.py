@@ -223,6 +223,9 @@ class FakeWorker:
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         raise AssertionError("a run never brings files back")
 
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         live = self._table(facts.ref).live
         return ColumnRanges(

@@ -29,6 +29,7 @@ from maintainer.planning.planner import (
     problem_plan,
     storage_question,
 )
+from maintainer.planning.zorder import history_wanted
 from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
 from maintainer.policy.identity import same_locations
@@ -126,11 +127,14 @@ def read_for_planning(
 
 
 def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
-    """Add what incremental Z-order is planned from, where the policy asks for it: ranges, and a sample.
+    """Add what Z-order is planned from: for incremental ranges and a sample, for full what the history says.
 
     Raises:
         TableError: The statistics or the data cannot be read.
     """
+    ordered_by = history_wanted(policy, facts)
+    if ordered_by:
+        return replace(facts, zordered_paths=reader.zordered_paths(facts, ordered_by))
     columns = ranges_wanted(policy, facts)
     if not columns:
         return facts

@@ -19,6 +19,7 @@ from maintainer.delta.references import References
 from maintainer.delta.spark_reader import SparkReader
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.vacuum_look import history, look, now_ms
+from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.model.outcome import CommitStamp
@@ -89,6 +90,14 @@ class DeltaTableReader:
         conf = self._jvm.spark.sparkContext._jsc.hadoopConfiguration()
         qualified = path.getFileSystem(conf).makeQualified(path)
         return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        self._jvm.activate()
+        try:
+            return paths_of_zorder(self._storage(facts), facts, columns)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the newest version."""

@@ -183,6 +183,7 @@ class TableFacts:
     column_ranges: ColumnRanges | None = None
     column_sample: ColumnSample | None = None
     files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
+    zordered_paths: frozenset[str] = frozenset()
 
     @cached_property
     def size_bytes(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from maintainer.errors import MaintainerError
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, Bin, ZOrderStep, zorder_tag_value
 from maintainer.model.table import DataFile, TableFacts
@@ -18,7 +19,7 @@ from maintainer.planning.decision import Decision, Partition, count_of, leave_fi
 from maintainer.planning.packing import pack_batches
 from maintainer.planning.selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.zorder_columns import zorder_columns
-from maintainer.policy.resolved import OptimizePolicy, ResolvedPolicy
+from maintainer.policy.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 
 
 def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
@@ -40,7 +41,7 @@ def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today
     for partition in selection.partitions:
         if any(has_many_deleted_rows(file, optimize) for file in partition.files):
             bins.append(Bin(partition.files))
-        elif all(_is_ordered(file, tag, optimize) for file in partition.files):
+        elif all(_is_ordered(file, tag, optimize, facts.zordered_paths) for file in partition.files):
             in_order.append(partition)
         elif len(partition.files) == 1 and partition.size_bytes < 2 * optimize.max_file_size_bytes:
             single.append(partition)
@@ -58,13 +59,17 @@ def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today
         origin,
     )
     bins, not_worth_it = weigh(
-        policy, bins, lambda file: not _is_ordered(file, tag, optimize), "file not in order", "files not in order"
+        policy,
+        bins,
+        lambda file: not _is_ordered(file, tag, optimize, facts.zordered_paths),
+        "file not in order",
+        "files not in order",
     )
     left += not_worth_it
     if not bins:
         return Decision(None, tuple(left))
     files = [file for one in bins for file in one.files]
-    new = sum(not _is_ordered(file, tag, optimize) for file in files)
+    new = sum(not _is_ordered(file, tag, optimize, facts.zordered_paths) for file in files)
     reasons = (
         [Reason(ReasonCode.ZORDER_DUE, f"{count_of(new, 'file')} not in Z-order of {listed}", origin)] if new else []
     )
@@ -78,9 +83,32 @@ def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today
     return Decision(step, tuple(left))
 
 
-def _is_ordered(file: DataFile, tag: str, optimize: OptimizePolicy) -> bool:
-    """Whether our Z-order wrote the file with these columns and a size of about this one (half to double)."""
+def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns for which the table's history is asked which files a Z-order wrote; none where tags say it.
+
+    Empty also where planning will end in a problem, and without full Z-order.
+    """
+    zorder = policy.optimize.zorder
+    if zorder is None or zorder.mode is not ZOrderMode.FULL:
+        return ()
+    if all(file.tag(PACKED_TAG) is not None for file in facts.files):
+        return ()
+    try:
+        return tuple(column.quoted for column in zorder_columns(policy, facts))
+    except MaintainerError:
+        return ()
+
+
+def _is_ordered(
+    file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] = frozenset()
+) -> bool:
+    """Whether our Z-order wrote the file with these columns and a size of about this one (half to double).
+
+    Or somebody else's with these columns, as the table's history says: their files have no tag, and any size.
+    """
     size = file.tag(PACKED_TAG)
+    if size is None and file.path in zordered_paths:
+        return True
     if file.tag(ZORDER_TAG) != tag or size is None or not size.isdecimal():
         return False
     return optimize.max_file_size_bytes <= 2 * int(size) and int(size) <= 2 * optimize.max_file_size_bytes

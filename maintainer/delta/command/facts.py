@@ -19,6 +19,7 @@ from maintainer.delta.command.storage import COMMITS_READ_AT_ONCE, SparkStorage
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
+from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import NotSupportedYet, Refused, TableError
 from maintainer.model.outcome import CommitStamp
@@ -87,6 +88,13 @@ class CommandTableReader:
         """The lowest version above ``after_version`` that carries the stamp, or None."""
         try:
             return find_stamp(self.storage(facts), stamp, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        try:
+            return paths_of_zorder(self.storage(facts), facts, columns)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 

@@ -13,6 +13,7 @@ from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import PACKED_TAG, ZORDER_TAG, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.planning.planner import plan_table
+from maintainer.planning.zorder import history_wanted
 from maintainer.policy.resolved import WorthPolicy, ZOrderMode, ZOrderPolicy
 from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
 
@@ -183,3 +184,25 @@ def test_wrong_columns_are_a_problem_at_the_policy_line(
     assert planned.problem is not None
     assert (planned.problem.code, planned.problem.what) == (code, what)
     assert (planned.problem.where, planned.problem.help) == ("orders.yml:8", help)
+
+
+def test_partitions_that_somebody_else_put_in_order_are_left_alone() -> None:
+    files = make_files(500, 500)
+    facts = make_facts(files=files, columns={"id": "long"})
+    assert history_wanted(make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL))), facts)
+    known = replace(facts, zordered_paths=frozenset(file.path for file in files))
+    assert plan(known, "id").state == "up_to_date"
+    one_new = replace(facts, zordered_paths=frozenset({files[0].path}))
+    assert plan(one_new, "id").state == "changes"
+    ours = [make_file(f"o{n}", size=500, tags={PACKED_TAG: "100"}) for n in range(2)]
+    packed = replace(make_facts(files=ours), zordered_paths=frozenset({"o0", "o1"}))
+    assert plan(packed, "id").state == "changes", "a compaction of ours came after"
+
+
+def test_the_history_is_asked_only_where_tags_do_not_say_it() -> None:
+    full = make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)))
+    assert history_wanted(full, make_facts(files=[make_file("a", tags=ORDERED)])) == ()
+    assert history_wanted(full, make_facts(files=make_files(1))) == ("id",)
+    assert history_wanted(make_policy(), make_facts(files=make_files(1))) == ()
+    wrong = make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("nope",), ZOrderMode.FULL)))
+    assert history_wanted(wrong, make_facts(files=make_files(1))) == ()
