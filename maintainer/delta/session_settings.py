@@ -34,6 +34,8 @@ FORCED: Mapping[str, str | None] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     # Column mapping by id needs the ids in the files.
     "spark.sql.parquet.fieldId.write.enabled": "true",
+    # Delta's extension sets it with a session's first query; a rewrite begins by asking for it.
+    "spark.sql.parquet.fieldId.read.enabled": "true",
     # CHAR columns read the same before and after.
     "spark.sql.readSideCharPadding": "true",
     # A file is one bin, however many rows it has.
