@@ -21,7 +21,7 @@ from tests.delta_tables import files_on_disk, second_engine_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 ON = {"delta.autoOptimize.autoCompact": "true"}
 
@@ -61,6 +61,7 @@ def partitions_of(path: Path) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.long
 def test_it_compacts_what_has_enough_small_files_and_says_so_as_delta_does(
     writer: SparkSession, lake: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_writer_that_is_faster_wins_and_nobody_is_hurt(
     assert len(files_on_disk(path)) == 6, "what was written is removed"
 
 
+@pytest.mark.long
 def test_a_failure_is_a_result_and_nothing_is_committed(
     writer: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +220,7 @@ def test_a_failure_is_a_result_and_nothing_is_committed(
     assert (unread.status, "maxFileSize is `big`" in unread.reason) == (AutoCompactStatus.FAILED, True)
 
 
+@pytest.mark.long
 def test_a_stream_that_calls_it_for_each_batch_goes_on(writer: SparkSession, lake: Path) -> None:
     source, target = lake / "source", lake / "target"
     for _ in range(5):

@@ -20,7 +20,7 @@ from tests.parity_lake import Applied, Case, run_cases, table_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 
