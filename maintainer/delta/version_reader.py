@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_table_error
@@ -17,26 +18,41 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+FRAMES_KEPT = 2
+
+
 class DeltaVersionReader:
     """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
+        self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
         for key, value in VERSION_SETTINGS.items():
             jvm.spark.conf.set(key, value)
 
     def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
         """The table at the version, by ``versionAsOf``.
 
+        The last two are kept: one commit's checks ask for N-1 and N several times, and each time Delta would build
+        the version's state anew. A version never changes; its files are read again whenever Spark runs the frame.
+
         Raises:
             TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
         """
         self._jvm.activate()
-        try:
-            path = self._jvm.path_text(self._jvm.log_at(facts.location))
-            return self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        key = (facts.location, facts.table_id, version)
+        frame = self._frames.get(key)
+        if frame is None:
+            try:
+                path = self._jvm.path_text(self._jvm.log_at(facts.location))
+                frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
+            except Exception as error:
+                raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        self._frames[key] = frame
+        self._frames.move_to_end(key)
+        while len(self._frames) > FRAMES_KEPT:
+            self._frames.popitem(last=False)
+        return frame
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """The columns that Spark's reader of the version gives, in order; no Spark job.
