@@ -67,6 +67,13 @@ LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 """Columns of the ledger, as Spark's DDL. Columns are only ever added."""
 
 
+AT_CREATION = {"delta.dataSkippingNumIndexedCols": "0"}
+"""Properties that the ledger gets when it is made.
+
+Statistics of 29 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
+"""
+
+
 class LedgerTable:
     """Implements ``LedgerSink`` on a Spark session.
 
@@ -124,7 +131,7 @@ class LedgerTable:
 
     def _append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
-        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
         token = writer.option("txnAppId", f"maintainer-ledger-{run_id}").option("txnVersion", "1")
         token.save(self._location)
 
