@@ -80,13 +80,16 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
     vector = None
     if found:
         vector = DeletionVector(removed_key(dict(action))[1], int(found["cardinality"]), int(found["sizeInBytes"]))
-    stored = names.values_of(action.get("partitionValues"))
+    stored = action.get("partitionValues") or {}
+    texts = tuple(stored.get(name) for name in names.physical)
+    if (values := shared.get(texts)) is None:
+        values = shared[texts] = names.values_of(stored)
     tags = tuple(sorted((action.get("tags") or {}).items()))
     return DataFile(
         path=action["path"],
         size_bytes=int(action.get("size") or 0),
         modification_time_ms=int(action.get("modificationTime") or 0),
-        partition_values=shared.setdefault(stored, stored),
+        partition_values=values,
         physical_records=num_records(action.get("stats")),
         deletion_vector=vector,
         tags=shared.setdefault(tags, tags),

@@ -1,7 +1,7 @@
 """Delta Kernel: a table's state straight from its log files, without a Spark job.
 
 A call over the gateway costs 0.1 ms, so nothing here loops over files in Python: a Java function made from a method
-handle turns a whole batch of rows into JSON lines inside the JVM, and one string a batch crosses over.
+handle turns a whole batch of rows into JSON inside the JVM, and one string a batch crosses over.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ class KernelCalls(Gateway):
             while batches.hasNext():
                 rows = batches.next().getRows()
                 joined = self._jvm.scala.collection.mutable.StringBuilder()
-                lines = self.across(as_scala(rows.map(to_json)).addString(joined, "\n"))
+                text = self.across(as_scala(rows.map(to_json)).addString(joined, "[", ",", "]"))
                 rows.close()
-                # Not by splitlines: a path may hold what Python takes for the end of a line.
-                for line in lines.split("\n") if lines else ():
-                    yield json.loads(line)["add"]
+                for row in json.loads(text):
+                    yield row["add"]
         finally:
             batches.close()
 
