@@ -71,7 +71,8 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     assert proof["read"] == proof["written"]
     assert {one["outcome"] for one in steps[1]["assertions"]} == {"pass"}
     named = {one["expectation"] for one in steps[1]["assertions"]}
-    assert {"expect_table_row_count_to_equal", "expect_column_values_to_not_be_null"} <= named
+    counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
+    assert {counted, "expect_column_values_to_not_be_null"} <= named
     assert _rows(table) == rows
     found = deltalake.DeltaTable(str(table))
     assert (found.version(), len(found.file_uris())) == (5, 2)
