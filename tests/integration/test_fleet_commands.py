@@ -36,9 +36,9 @@ def test_budget_watch_and_retry(spark: SparkSession, tmp_path: Path, capsys: pyt
 
     assert run([*here, "plan", "-o", "json", "--budget-files", "10"]) == 0
     tables = {table["ref"]["identifier"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
-    assert [step["kind"] for step in tables["many"]["steps"]] == ["compact"]
-    assert tables["few"]["steps"] == []
-    waits = tables["few"]["left_alone"][-1]["reason"]
+    assert [step["kind"] for step in tables["./many"]["steps"]] == ["compact"]
+    assert tables["./few"]["steps"] == []
+    waits = tables["./few"]["left_alone"][-1]["reason"]
     assert waits["code"] == "over_budget"
     assert "place 1 of 1 in the queue" in waits["text"]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 MAX_BYTES = 40_000
-NOT_OURS = frozenset({"clusteringStats", "totalScheduledTasks", "autoCompactParallelismStats"})
+NOT_OURS = frozenset({"totalScheduledTasks", "autoCompactParallelismStats"})
 """What OPTIMIZE's row has for other modes, or never fills."""
 SAME_IN_HISTORY = ("operation", "operationParameters", "operationMetrics", "isolationLevel", "isBlindAppend")
 
