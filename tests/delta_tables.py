@@ -137,4 +137,4 @@ def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]
     commit.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
     # Checksums would tell the true state; Delta does without them.
     for checksum in [*path.glob("_delta_log/*.crc"), *path.glob("_delta_log/.*.crc")]:
-        checksum.unlink()
+        checksum.unlink(missing_ok=True)
