@@ -15,7 +15,6 @@ import pytest
 from maintainer.delta import jars
 from maintainer.delta import session_settings as settings
 from maintainer.delta.java import inspect_java
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.session import SessionLease, SessionOptions, active_session, open_session, worker_session
 from maintainer.delta.versions import check_versions
 from maintainer.errors import EnvironmentUnfit
@@ -185,17 +184,19 @@ def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
     assert sorted(p.name for p in home.iterdir()) == [".m2"]
 
 
-def test_doctor_on_the_real_thing(lease: SessionLease, spark: SparkSession, lake: Path) -> None:
+def test_doctor_on_the_real_thing(
+    lease: SessionLease, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from maintainer.delta.doctor_checks import DoctorInput, run_checks
     from maintainer.delta.doctor_model import Status
 
     spark.range(3).write.format("delta").save(str(lake / "t"))
-    # What is looked at is the session active on this thread: here one that nobody has tuned. What other tests left
-    # active, or set in the session that they share, does not count.
+    # What is looked at is the active session: here one that nobody has tuned. pyspark calls that session active which
+    # Python made first, and in a whole suite that may be any.
     untuned = lease.spark.newSession()
     for key, default in settings.SLOW_DEFAULTS.items():
         untuned.conf.set(key, default)
-    DeltaJvm(untuned).activate()
+    monkeypatch.setattr("maintainer.delta.session.active_session", lambda: untuned)
     checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
     found = {check.name: check for check in checks}
     assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
