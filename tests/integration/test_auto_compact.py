@@ -92,6 +92,7 @@ def test_it_compacts_what_has_enough_small_files_and_says_so_as_delta_does(
     assert newest_version(path) == version + 1
 
 
+@pytest.mark.long
 def test_only_partitions_written_since_the_last_auto_compaction_are_looked_at(writer: SparkSession, lake: Path) -> None:
     path = lake / "t"
     for _ in range(3):

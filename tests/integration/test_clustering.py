@@ -64,6 +64,7 @@ def optimize_by_delta(lease: SessionLease, path: Path, least: int, wanted: int, 
     return dict(row["metrics"].asDict())
 
 
+@pytest.mark.long
 def test_the_life_of_a_clustered_table(
     spark: SparkSession, lease: SessionLease, maintenance: Maintenance, lake: Path
 ) -> None:

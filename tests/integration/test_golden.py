@@ -36,6 +36,7 @@ BROKEN = {
 
 
 @pytest.mark.skipif(not ROOT.is_dir(), reason=f"no golden tables at {ROOT}")
+@pytest.mark.long
 def test_facts_of_every_golden_table(lease: SessionLease, tmp_path: Path) -> None:
     names = sorted(one.name for one in ROOT.iterdir() if one.is_dir())
     assert names

@@ -245,6 +245,7 @@ class TestPurge:
         assert sorted(values) == [number for number in range(800) if number not in (0, 2)]
         assert maintenance.plan(path, optimize).steps == ()
 
+    @pytest.mark.long
     def test_dropped_columns_and_what_has_to_be_opened_for_them(
         self, spark: SparkSession, engine: DeltaTableEngine, maintenance: Maintenance, lake: Path, monkeypatch: Any
     ) -> None:

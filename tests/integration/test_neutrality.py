@@ -80,6 +80,7 @@ def last_of(path: Path, kind: str) -> str:
     return found
 
 
+@pytest.mark.long
 def test_streams_and_change_feeds_that_run_over_it_see_nothing(
     spark: SparkSession, engine: DeltaTableEngine, lake: Path
 ) -> None:

@@ -155,7 +155,8 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
             step, batch = compaction(facts)
             with pytest.raises(TableError) as caught:
                 engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
-            assert bytes_of(path) == before
+            # A task that fails while it reads may leave the beginning of a file, which no reader sees.
+            assert before.items() <= bytes_of(path).items()
         return caught.value
 
     forge_commit(path, 0, count_wrong)

@@ -115,6 +115,7 @@ def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: 
     assert agreed(engine.jvm, lake / "clustered", kernel=False).clustering_columns == ("a", "s.b")
 
 
+@pytest.mark.long
 def test_every_form_of_checkpoint(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     make_everything_v2(spark, lake / "v2")
     assert list((lake / "v2" / "_delta_log").glob("*.checkpoint.*-*.*"))
@@ -171,6 +172,7 @@ def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, l
     assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
 
 
+@pytest.mark.long
 def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "stats"
     spark.sql(

@@ -86,6 +86,7 @@ def test_a_real_clone_keeps_its_files_and_reads_them(
     assert settings(lease.spark) == conf
 
 
+@pytest.mark.long
 def test_a_real_stream_goes_on_after_a_vacuum(
     spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

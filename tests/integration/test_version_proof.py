@@ -87,6 +87,7 @@ FORGERIES: dict[str, Callable[[pa.Table], pa.Table]] = {
 }
 
 
+@pytest.mark.long
 def test_forged_rewrites_do_not_hold(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "true"
     frame = spark.range(20).selectExpr("id", "if(id % 5 = 0, NULL, cast(id AS STRING)) s").repartition(3)
