@@ -12,6 +12,7 @@ from maintainer.app.make_plan import known_tables
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
+from maintainer.execution.batches import BatchSize
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.interruption import StopSwitch
@@ -34,7 +35,7 @@ class ApplyRequest:
     """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan.
 
     ``on_problem`` is told of what went wrong beside the tables, such as a ledger that could not be written.
-    ``switch`` ends the run from outside.
+    ``switch`` ends the run from outside. ``batches`` None takes those of maintainer.yml.
     """
 
     jobs: int = 1
@@ -44,6 +45,7 @@ class ApplyRequest:
     on_event: ProgressSink | None = None
     on_problem: Callable[[Problem], None] = lambda problem: None
     switch: StopSwitch | None = None
+    batches: tuple[BatchSize, ...] | None = None
 
 
 def open_journal(project: Project, started_at_ms: int) -> Journal:
@@ -147,6 +149,7 @@ def apply_plan(
         fail_fast=request.fail_fast,
         max_failures=request.max_failures if request.max_failures is not None else settings.max_failures,
         run_timeout_seconds=request.timeout_seconds or settings.timeout_seconds,
+        batches=settings.batches if request.batches is None else request.batches,
     )
     return run_fleet(
         plan,

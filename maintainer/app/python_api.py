@@ -25,6 +25,7 @@ from maintainer.app.project import Project as LoadedProject
 from maintainer.app.project import describe_selection
 from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.errors import ExitCode, MaintainerError
+from maintainer.execution.batches import parse_batches
 from maintainer.model.exit_codes import exit_code, exit_reason
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
@@ -158,6 +159,7 @@ class Project:
         jobs: int = 1,
         fail_fast: bool = False,
         max_failures: int | None = None,
+        batches: Sequence[int | str] | None = None,
         timeout_seconds: float | None = None,
         exact: bool = False,
         on_event: ProgressSink | None = None,
@@ -176,17 +178,19 @@ class Project:
             jobs: Tables at once.
             fail_fast: Start no further table after the first that fails.
             max_failures: Start no further table after so many failures; the project's own limit if None.
+            batches: Start tables in batches of these sizes, such as ``(1, 5, "20%")``; those of the project if None.
             timeout_seconds: For the whole run.
             exact: With a plan: demand the very versions that were planned.
             on_event: Told of everything as it happens, from a thread of the run; must not raise.
 
         Raises:
-            ValueError: A selection beside a plan.
+            ValueError: A selection beside a plan, or a size of a batch that is none.
             Refused: A limit, or a plan that no longer holds; nothing was touched.
             EnvironmentUnfit: Spark or the run folder cannot be used; nothing was touched.
         """
         if plan is not None and (select or exclude or since):
             raise ValueError("a plan says by itself which tables are meant: leave out select, exclude and since")
+        sizes = None if batches is None else parse_batches(",".join(map(str, batches)))
         chosen = SelectionOptions(tuple(select), tuple(exclude), since)
         started_at_ms = _now_ms()
         request = None if plan is not None else self._request(chosen, max(jobs, DEFAULT_PLAN_JOBS), False, False)
@@ -202,8 +206,9 @@ class Project:
                     checked = narrowed(made, self._project.loaded, chosen, command="apply")
                 check_run_limits(self._project, checked)
                 bounds = ApplyRequest(
-                    jobs, fail_fast, max_failures, timeout_seconds, on_event=on_event, on_problem=problems.append
-                )
+                    jobs, fail_fast, max_failures, timeout_seconds,
+                    on_event=on_event, on_problem=problems.append, batches=sizes,
+                )  # fmt: skip
                 ledger = opened.ledger_at(self._project.ledger_location)
                 outcome = apply_plan(self._project, opened.engine, checked, journal, ledger, bounds)
             return RunResult(outcome, checked, journal.folder.path, tuple(problems))

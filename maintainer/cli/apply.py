@@ -21,6 +21,7 @@ from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import in_shard, selection_options, shard_option
 from maintainer.errors import ProjectError
+from maintainer.execution.batches import BatchSize, parse_batches
 from maintainer.model.plan import Plan
 from maintainer.model.wire import MAX_PLAN_CHARACTERS, from_json
 from maintainer.planning.planner import PlanOptions as PlanningOptions
@@ -37,6 +38,12 @@ from maintainer.units import UnitError, parse_duration
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables at once.")
 @click.option("--fail-fast", is_flag=True, help="Start no further table after the first that fails.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Start no further table after so many failures.")
+@click.option(
+    "--batches",
+    metavar="SIZES",
+    help="Start tables in batches, such as 1,5,20%; the last size is repeated. The next batch is started when all of "
+    "the one before ended well and proven.",
+)
 @click.option("--timeout", metavar="DURATION", help="Stop after this time, such as 2h.")
 @click.option("--exact", is_flag=True, help="With PLAN: demand the very versions that were planned.")
 @click.option("--ignore-window", is_flag=True, help="Run as if every window were open.")
@@ -62,6 +69,7 @@ def command(
     jobs: int,
     fail_fast: bool,
     max_failures: int | None,
+    batches: str | None,
     timeout: str | None,
     exact: bool,
     ignore_window: bool,
@@ -75,7 +83,7 @@ def command(
     project = open_project(context)
     started_at_ms = now_ms()
     chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, chosen)
+    request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, chosen, _batches(batches))
     if plan_file is not None:
         _refuse_beside_a_plan(select_, exclude, since, ignore_window, ignore_every, given_budget().bounded)
         saved, planning = _read_plan(plan_file), None
@@ -130,6 +138,15 @@ def _refuse_beside_a_plan(*options: object) -> None:
         raise click.UsageError(
             "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --budget-..., --ignore-..."
         )
+
+
+def _batches(text: str | None) -> tuple[BatchSize, ...] | None:
+    if text is None:
+        return None
+    try:
+        return parse_batches(text)
+    except UnitError as error:
+        raise click.BadParameter(f"{error.message}: {error.help}", param_hint="--batches") from error
 
 
 def _seconds(duration: str | None) -> float | None:

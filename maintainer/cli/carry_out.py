@@ -30,6 +30,7 @@ from maintainer.cli.plan import plan_text
 from maintainer.cli.project import local_zone, now_ms
 from maintainer.cli.ticking import ticking
 from maintainer.errors import ExitCode, MaintainerError
+from maintainer.execution.batches import BatchSize
 from maintainer.journal.durable import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.model.exit_codes import exit_code
@@ -48,7 +49,7 @@ from maintainer.report.style import Style, cursor_wanted, is_terminal
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The options of a run as they were given."""
+    """The options of a run as they were given. ``batches`` None takes those of maintainer.yml."""
 
     jobs: int
     fail_fast: bool
@@ -56,6 +57,7 @@ class RunRequest:
     timeout_seconds: float | None
     output: str
     chosen: SelectionOptions
+    batches: tuple[BatchSize, ...] | None = None
 
 
 def carry_out(
@@ -108,6 +110,7 @@ def carry_out(
                 request.timeout_seconds,
                 on_event=sink,
                 on_problem=_warn,
+                batches=request.batches,
             )
             ledger = opened.ledger_at(project.ledger_location)
             if ledger is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from maintainer.engine import Engine
 from maintainer.execution.attempt import problem_of
+from maintainer.execution.batches import BatchSize, in_batches
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext, number_steps
 from maintainer.execution.interruption import APPLY_AGAIN, StopSwitch, signals_stop
@@ -42,6 +43,8 @@ class FleetBounds:
 
     ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound;
     ``fail_fast`` means 1). Tables that could not even be planned are not counted.
+    ``batches`` are sizes of the batches in which tables are started (see ``in_batches``); a table that failed keeps the
+    next batch from being opened, unless ``max_failures`` allows more.
     After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
     what has not ended ``hang_grace_seconds`` after that is given up and reported as such.
     """
@@ -50,6 +53,7 @@ class FleetBounds:
     fail_fast: bool = False
     max_failures: int | None = None
     run_timeout_seconds: float | None = None
+    batches: tuple[BatchSize, ...] = ()
     heartbeat_seconds: float = 5.0
     stop_grace_seconds: float = 10.0
     hang_grace_seconds: float = 30.0
@@ -136,7 +140,8 @@ class _Fleet:
     def run(self) -> RunOutcome:
         with signals_stop(self._context.switch):
             tasks = self._prepare()
-            workers = min(self._bounds.jobs, len(tasks))
+            batches = in_batches(tasks, self._bounds.batches)
+            workers = min(self._bounds.jobs, max(map(len, batches), default=0))
             context = self._context
             context.emit(
                 RunStarted(
@@ -158,7 +163,7 @@ class _Fleet:
                 if table.ref not in waiting:
                     self._finish(_without_steps(table))
             if tasks:
-                Crew(self._engine, context, self._bounds, self._results, self._finish).run(tasks, workers)
+                Crew(self._engine, context, self._bounds, self._results, self._finish).run(batches, workers)
             return self._close()
 
     def _prepare(self) -> list[Task]:

@@ -1,5 +1,8 @@
 """The threads of a run: each enters a worker of the engine once and takes tables until none is left.
 
+Tables come in batches. The next batch is opened when every table of the one before has ended, and only if none failed
+beyond what the bounds allow.
+
 The watching thread hands out nothing and waits for nothing without a limit: it looks at the clock, cancels what is over
 its time, gives up what does not end, and starts a new worker in its place.
 """
@@ -23,7 +26,7 @@ from maintainer.execution.table_run import num_batches, run_table
 from maintainer.journal.intents import Intent
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
-from maintainer.model.progress import StepHeartbeat, TableStarted
+from maintainer.model.progress import BatchStarted, StepHeartbeat, TableStarted
 from maintainer.model.table import TableRecord
 
 MAX_GIVEN_UP = 8
@@ -95,20 +98,29 @@ class Crew:
     results: Results
     finish: Callable[[TableOutcome], None]
     _waiting: deque[Task] = field(default_factory=deque)
+    _batches: deque[list[Task]] = field(default_factory=deque)
+    _num_batches: int = 0
     _ended: queue.SimpleQueue[TableOutcome] = field(default_factory=queue.SimpleQueue)
     _members: list[_Member] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _num_failed: int = 0
+    _batch_opened: threading.Condition = field(init=False)
 
-    def run(self, tasks: list[Task], num_workers: int) -> None:
+    def __post_init__(self) -> None:
+        self._batch_opened = threading.Condition(self._lock)
+
+    def run(self, batches: list[list[Task]], num_workers: int) -> None:
         """Work until every task has ended, was given up, or must not be started any more."""
-        self._waiting.extend(tasks)
+        self._batches.extend(batches)
+        self._num_batches = len(batches)
+        self._open_next_batch()
         for _ in range(num_workers):
             self._hire()
         started = self.context.clock.monotonic()
         stopped_at: float | None = None
         while self._busy():
             self._collect(self.bounds.tick_seconds)
+            self._open_next_batch()
             now = self.context.clock.monotonic()
             limit = self.bounds.run_timeout_seconds
             if limit is not None and now - started > limit and self.context.switch.stop_reason is None:
@@ -122,9 +134,29 @@ class Crew:
 
     def _busy(self) -> bool:
         with self._lock:
-            startable = bool(self._waiting) and self.context.switch.halt_reason is None
-            alive = [one for one in self._members if not one.given_up and one.thread and one.thread.is_alive()]
-            return any(one.running is not None for one in alive) or (startable and bool(alive))
+            startable = bool(self._waiting or self._batches) and self.context.switch.halt_reason is None
+            return any(one.running is not None for one in self._alive()) or (startable and bool(self._alive()))
+
+    def _alive(self) -> list[_Member]:
+        return [one for one in self._members if not one.given_up and one.thread and one.thread.is_alive()]
+
+    def _open_next_batch(self) -> None:
+        """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
+        with self._lock:
+            if not self._batches or self._waiting or any(one.running is not None for one in self._alive()):
+                return
+            number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
+            if failed < (self.bounds.failures_allowed or 1):
+                self._waiting.extend(self._batches.popleft())
+                opened = len(self._waiting)
+                self._batch_opened.notify_all()
+            else:
+                opened = 0
+        if not opened:
+            tables = "1 table" if failed == 1 else f"{failed} tables"
+            self.context.switch.halt(f"{tables} failed before batch {number} of {self._num_batches}")
+        elif self._num_batches > 1:
+            self.context.emit(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, opened))
 
     def _hire(self) -> None:
         member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")
@@ -173,6 +205,10 @@ class Crew:
 
     def _take(self, member: _Member) -> _Running | None:
         with self._lock:
+            while self._batches and not self._waiting and self.context.switch.halt_reason is None:
+                if member.given_up:
+                    return None
+                self._batch_opened.wait(self.bounds.tick_seconds)
             if not self._waiting or self.context.switch.halt_reason is not None or member.given_up:
                 return None
             now = self.context.clock.monotonic()
@@ -235,7 +271,7 @@ class Crew:
         self._end(_hung(running, self.results, self.bounds.hang_grace_seconds))
         if sum(one.given_up for one in self._members) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
-        elif self._waiting and self.context.switch.halt_reason is None:
+        elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
             self._hire()
 
     def _beat(self, running: _Running, now: float) -> None:
@@ -265,8 +301,8 @@ class Crew:
         problem = next((one.problem for one in self._members if one.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
-        while self._waiting:
-            self.finish(_broken(self._waiting.popleft().plan, self.results, problem))
+        for task in (*self._waiting, *(one for batch in self._batches for one in batch)):
+            self.finish(_broken(task.plan, self.results, problem))
 
 
 def _broken(plan: TablePlan, results: Results, problem: Problem) -> TableOutcome:

@@ -27,6 +27,16 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchStarted:
+    """A batch of ``num_tables`` tables is opened: the ``number``-th of ``total``, from 1. Not sent for a single one."""
+
+    at_ms: int
+    number: int
+    total: int
+    num_tables: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableStarted:
     """A worker takes a table. ``num_steps`` are the table's own planned steps."""
 
@@ -111,7 +121,15 @@ class RunFinished:
 
 
 ProgressEvent = (
-    RunStarted | TableStarted | StepStarted | StepHeartbeat | StepFinished | Verified | TableFinished | RunFinished
+    RunStarted
+    | BatchStarted
+    | TableStarted
+    | StepStarted
+    | StepHeartbeat
+    | StepFinished
+    | Verified
+    | TableFinished
+    | RunFinished
 )
 """Closed: every renderer matches over it and ends in ``assert_never``."""
 

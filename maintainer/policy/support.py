@@ -20,7 +20,6 @@ NOT_SUPPORTED_YET: dict[str | tuple[str, object], str] = {
 """
 
 NOT_SUPPORTED_YET_IN_PROJECT: dict[str | tuple[str, object], str] = {
-    "batches": "remove it; `--fail-fast` stops a run at its first failure",
     "environments.*.catalog": "write the catalog into the tables' names",
 }
 """The same for keys of maintainer.yml itself; ``*`` stands for every key of a map."""

@@ -13,6 +13,7 @@ from maintainer.model.closed import assert_never
 from maintainer.model.outcome import Assertion, CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.plan import Problem
 from maintainer.model.progress import (
+    BatchStarted,
     ProgressEvent,
     RunFinished,
     RunStarted,
@@ -74,6 +75,10 @@ def event_json(event: ProgressEvent) -> Json:
                 num_steps=event.num_steps,
                 num_workers=event.num_workers,
                 run_folder=event.run_folder,
+            )
+        case BatchStarted():
+            return _object(
+                "batch_started", event.at_ms, number=event.number, total=event.total, num_tables=event.num_tables
             )
         case TableStarted():
             return _object("table_started", event.at_ms, table=event.table, num_steps=event.num_steps)

@@ -16,6 +16,7 @@ from typing import TextIO
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import RunOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.progress import (
+    BatchStarted,
     ProgressEvent,
     RunFinished,
     RunStarted,
@@ -119,6 +120,8 @@ class ProgressText:
             case RunStarted():
                 self._num_steps = event.num_steps
                 return [_run_line(event)]
+            case BatchStarted():
+                return [f"batch {event.number} of {event.total}   {count(event.num_tables, 'table')}"]
             case TableStarted():
                 return []
             case StepStarted():

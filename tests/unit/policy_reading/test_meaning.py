@@ -230,11 +230,8 @@ def test_what_is_not_built_is_refused_by_name(line: str, message: str) -> None:
 def test_not_built_keys_of_rules_and_projects() -> None:
     rule = only("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\n")
     assert rule.message == "match.minSize: not supported yet"
-    findings = findings_of("version: 1\nbatches: [1]\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
-    assert [one.message for one in findings] == [
-        "batches: not supported yet",
-        "environments.dev.catalog: not supported yet",
-    ]
+    findings = findings_of("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
+    assert [one.message for one in findings] == ["environments.dev.catalog: not supported yet"]
 
 
 def test_a_rule_says_what_it_reaches() -> None:

@@ -12,6 +12,7 @@ FILE = """\
 version: 1
 timezone: Europe/Berlin
 maxPlanAge: 12h
+batches: [1, 5, 20%]
 limits: {maxFailures: 3, maxBytes: 5TiB, maxFiles: 1000, timeout: 8h}
 state: "${env:LAKE}/ledger"
 runDir: "${env:RUNS:-runs}"
@@ -27,6 +28,7 @@ def test_settings_are_read_into_base_units(tmp_path: Path) -> None:
     settings = project.project
     assert (settings.timezone, settings.max_plan_age_seconds) == ("Europe/Berlin", 43_200)
     assert (settings.max_failures, settings.max_bytes, settings.max_files) == (3, 5 << 40, 1000)
+    assert settings.batches == (1, 5, "20%")
     assert (settings.timeout_seconds, settings.environments) == (28_800, ("dev", "prod"))
     assert (settings.state, settings.run_dir) == ("s3://lake/ledger", f"{tmp_path}/runs")
     assert project.resolve_table("s.t").optimize.max_threads == 8
@@ -42,7 +44,7 @@ def test_an_environment_overrides_state_and_policies(tmp_path: Path) -> None:
 def test_a_variable_that_is_not_set_is_an_error_at_its_line(tmp_path: Path) -> None:
     write_project(tmp_path, {"maintainer.yml": FILE})
     project = load_project(tmp_path, environ={})
-    assert complaints(project) == ["maintainer.yml:5:8 P354"]
+    assert complaints(project) == ["maintainer.yml:6:8 P354"]
     assert project.diagnostics[0].message == "the environment variable `LAKE` is not set"
 
 
