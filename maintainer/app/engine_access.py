@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.engine import CommitProver, Engine, TableReader
+from maintainer.engine import CommitProver, Engine, HistoryReader, TableReader
 from maintainer.errors import NotSupportedYet
 from maintainer.journal.ledger import LedgerSink
 
@@ -58,6 +58,8 @@ class OpenedEngine:
     the path would be one of the server's."""
     proving: Callable[[], AbstractContextManager[ProvingWorker]]
     """A worker that proves commits; enter it on the thread that uses it. Raises E620 over Spark Connect."""
+    history: Callable[[], AbstractContextManager[HistoryReader]]
+    """A worker that reads tables' histories; enter it on the thread that uses it."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -84,10 +86,18 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         from maintainer.delta.command.engine import CommandEngine
 
         with open_connect(session) as connected:
+            over_connect = CommandEngine(connected.sessions())
+
+            @contextmanager
+            def connect_history() -> Iterator[HistoryReader]:
+                with over_connect.worker("history") as worker:
+                    yield worker.reader
+
             yield OpenedEngine(
-                CommandEngine(connected.sessions()),
+                over_connect,
                 lambda location: None,
                 _no_proving,
+                connect_history,
                 lambda key: connected.spark.conf.get(key, None),
             )
         return
@@ -126,9 +136,15 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker("verify") as worker:
                 yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm))
 
+        @contextmanager
+        def history() -> Iterator[HistoryReader]:
+            with DeltaEngine(lease).worker("history") as worker:
+                yield worker.reader
+
         yield OpenedEngine(
             chosen,
             lambda location: LedgerTable(worker_session(lease), location),
             proving,
+            history,
             lambda key: lease.spark.conf.get(key, None),
         )

@@ -1,41 +1,99 @@
-"""``maintainer history``: runs and steps, from the run folders alone. No Spark."""
+"""``maintainer history``: runs and steps from the run folders; with TABLE, beside what anyone else committed."""
 
 from __future__ import annotations
 
 import click
 
 from maintainer.app.insight import history_rows
+from maintainer.app.project import Project
+from maintainer.app.table_history import beside_ours, table_commits
 from maintainer.cli.context import CliContext
+from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
+from maintainer.errors import MaintainerError
+from maintainer.model.insight import HistoryRow
+from maintainer.model.table import TableRef
 from maintainer.report.history_text import history_csv, history_json, render_history
+from maintainer.report.layout import printable
 from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration
+
+MAX_ROWS = 100_000
 
 
 @click.command("history")
 @click.argument("table", required=False, type=TableName())
 @click.option("--since", metavar="DURATION", help="Only the last days or hours, such as 7d.")
 @click.option("--failed", is_flag=True, help="Only steps that did not succeed.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=200, show_default=True, help="At most so many steps.")
+@click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most so many steps."
+)
+@engine_options
 @click.option("-o", "--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.pass_obj
-def command(context: CliContext, table: str | None, since: str | None, failed: bool, limit: int, output: str) -> None:
-    """Show the steps of past runs, newest first; with TABLE only that table's."""
+def command(
+    context: CliContext,
+    table: str | None,
+    since: str | None,
+    failed: bool,
+    ours: bool,
+    limit: int,
+    master: str | None,
+    conf: tuple[str, ...],
+    output: str,
+) -> None:
+    """Show the steps of past runs, newest first; with TABLE only that table's, beside everyone else's commits.
+
+    The log of a table on this machine is read as it is, of one elsewhere with Spark; --ours leaves it out.
+    """
     project = open_project(context)
-    identifier = project.loaded.resolve_table(table).table.identifier if table else None
+    ref = project.loaded.resolve_table(table).table if table else None
+    earliest = _since_ms(since)
+    with_others = ref is not None and not (ours or failed)
     rows, unread = history_rows(
-        project.runs_dir, table=identifier, since_ms=_since_ms(since), failed=failed, limit=limit
+        project.runs_dir,
+        table=ref.identifier if ref else None,
+        since_ms=earliest,
+        failed=failed,
+        limit=MAX_ROWS if with_others else limit,
     )
+    if ref is not None and with_others:
+        options = (master, conf)
+        rows = _with_others(project, ref, rows, since_ms=earliest, limit=limit, options=options)[:limit]
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
         click.echo(history_csv(rows), nl=False)
     else:
-        text = render_history(rows, Style(context.color), tz=local_zone(), one_table=identifier is not None)
+        text = render_history(rows, Style(context.color), tz=local_zone(), one_table=ref is not None)
         click.echo(text, nl=False)
     for line in unread:
         click.echo(f"warning: a run could not be read: {line}", err=True)
+
+
+def _with_others(
+    project: Project,
+    ref: TableRef,
+    rows: list[HistoryRow],
+    *,
+    since_ms: int | None,
+    limit: int,
+    options: tuple[str | None, tuple[str, ...]],
+) -> list[HistoryRow]:
+    """Our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
+    try:
+        found = table_commits(
+            ref, project.runs_dir, since_ms=since_ms, limit=limit, options=parse_engine_options(*options)
+        )
+    except (MaintainerError, OSError, ValueError) as error:
+        why = error.what if isinstance(error, MaintainerError) else str(error)
+        click.echo(
+            f"warning: commits of others are not shown, the table's log cannot be read: {printable(why)}", err=True
+        )
+        return rows
+    return beside_ours(rows, found.commits, ref.identifier)
 
 
 def _since_ms(since: str | None) -> int | None:

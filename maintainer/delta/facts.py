@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maintainer.delta.column_statistics import read_ranges, read_sample
+from maintainer.delta.commit_history import read_commits
 from maintainer.delta.dropped_columns import find_dropped_columns
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.file_store import FileStore, files_of, one_spelling
@@ -22,6 +23,7 @@ from maintainer.delta.vacuum_look import history, look, now_ms
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import TableError
+from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
@@ -144,6 +146,18 @@ class DeltaTableReader:
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
+        self._jvm.activate()
+        try:
+            root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
+            folder = self._jvm.folder_at(root)
+            return read_commits(
+                TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
+            )
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
 
     def _storage(self, facts: TableFacts) -> TableStorage:
         return TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))

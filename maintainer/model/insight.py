@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOST = "its run folder is not here"
+"""The reason of a row of ours of which only the table's own log still knows."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
     """One step of one run, or one commit that was not ours.
 
-    ``run_id`` is None for a commit made outside of maintainer; then ``step`` is Delta's operation and ``by`` says who.
+    ``run_id`` is None for a commit made outside of maintainer; then ``step`` is Delta's operation, ``by`` says who, and
+    ``reason`` has its parameters.
     ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
     1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
     None.

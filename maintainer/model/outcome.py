@@ -26,6 +26,11 @@ class CommitStamp:
     batch: int
     policy_digest: str
 
+    @property
+    def kind(self) -> str:
+        """The kind of step: the last part of its id, without the number of a turn."""
+        return self.step_id.rpartition("/")[2].partition("#")[0]
+
     def to_json(self) -> str:
         """The exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
         return json.dumps(

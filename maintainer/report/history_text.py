@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from datetime import tzinfo
 
-from maintainer.model.insight import HistoryRow
+from maintainer.model.commits import MAINTENANCE
+from maintainer.model.insight import LOST, HistoryRow
 from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -24,6 +26,9 @@ _STATUS_WORD = {
     "unknown": "UNKNOWN",
     "": "-",
 }
+FOLD = 3
+"""So many commits in a row, alike and not ours, are one line."""
+
 _BAD = frozenset({"verify_failed", "failed", "unknown"})
 
 
@@ -40,6 +45,7 @@ def render_history(
     """
     if not rows:
         return "No runs are recorded yet.\n"
+    rows = folded(rows)
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
     zone = zones.pop() if len(zones) == 1 else None
@@ -53,7 +59,53 @@ def render_history(
     for index, row in enumerate(rows, start=1):
         if row.status in _BAD or row.proof == "fail":
             lines[index] = style.paint(lines[index], Role.BAD)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
+
+
+def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
+    """Join commits of others that follow one another with one operation by one writer, where they are ``FOLD`` or more.
+
+    A stream that appends every minute is one line then. Maintenance is never joined, nor is anything of ours.
+    """
+    found: list[HistoryRow] = []
+    for _, group in itertools.groupby(enumerate(rows), key=lambda pair: _folds_as(*pair)):
+        alike = [row for _, row in group]
+        if len(alike) < FOLD:
+            found += alike
+            continue
+        newest, oldest = alike[0], alike[-1]
+        found.append(
+            replace(
+                newest,
+                step=f"{newest.step} x{len(alike):,}",
+                version_before=None if oldest.version_after is None else oldest.version_after - 1,
+                num_files_removed=sum(row.num_files_removed for row in alike),
+                num_files_added=sum(row.num_files_added for row in alike),
+                bytes_removed=sum(row.bytes_removed for row in alike),
+                bytes_added=sum(row.bytes_added for row in alike),
+                duration_seconds=None,
+                reason=None,
+            )
+        )
+    return found
+
+
+def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
+    """What neighbours must share to be joined; a row that stays alone shares nothing with any other."""
+    if row.run_id is not None or row.step.upper() in {*MAINTENANCE, "VACUUM"}:
+        return (number,)
+    return (row.table, row.step, row.by)
+
+
+def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
+    """How to go on from the newest of our rows: its run, its report, its policy as it was."""
+    ours = next((row for row in rows if row.run_id is not None and row.reason != LOST), None)
+    if ours is None or not one_table:
+        return
+    yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
+    if ours.git_commit and ours.policy_file:
+        commit = ours.git_commit.partition("+")[0][:12]
+        yield f"its policy as it was: git show {printable(commit)}:./{printable(ours.policy_file)}"
 
 
 def _cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:
@@ -72,23 +124,32 @@ def _cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:
 def _versions(row: HistoryRow) -> str:
     if row.version_after is None:
         return "-"
-    return f"{row.version_after}" if row.version_before is None else f"{row.version_before} -> {row.version_after}"
+    if row.version_before is None:
+        return f"{row.version_after}"
+    # A first commit has no version before it.
+    return f"{row.version_before} -> {row.version_after}" if row.version_before >= 0 else f"0 .. {row.version_after}"
 
 
 def _detail(row: HistoryRow) -> str:
     parts = []
-    if row.num_files_added:
+    if row.num_files_added and not row.num_files_removed and row.run_id is None:
+        parts.append(f"+{count(row.num_files_added, 'file')}")
+    elif row.num_files_added:
         parts.append(f"{row.num_files_removed:,} -> {count(row.num_files_added, 'file')}")
     elif row.num_files_removed:
         parts.append(count(row.num_files_removed, "file"))
-    if row.bytes_removed:
-        parts.append(format_size(row.bytes_removed))
+    if row.bytes_removed or (row.run_id is None and row.bytes_added):
+        parts.append(format_size(row.bytes_removed or row.bytes_added))
     if row.duration_seconds is not None:
         parts.append(format_duration(float(row.duration_seconds)))
     if row.error_code or row.error:
         parts.append(": ".join(printable(part) for part in (row.error_code, row.error) if part))
     if row.run_id is None:
         parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
+        if row.reason:
+            parts.append(printable(row.reason))
+    elif row.reason == LOST:
+        parts.append(LOST)
     if row.git_commit:
         parts.append(f"@ {printable(row.git_commit[:12])}")
     return ", ".join(parts)

@@ -16,12 +16,14 @@ from maintainer.delta.command.replay import IncompleteLog, LogState, segment
 from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.statements import table_name
 from maintainer.delta.command.storage import COMMITS_READ_AT_ONCE, SparkStorage
+from maintainer.delta.commit_history import read_commits
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import NotSupportedYet, Refused, TableError
+from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, Protocol, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
@@ -128,6 +130,15 @@ class CommandTableReader:
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
+        facts = self.facts(ref)
+        try:
+            log = self.storage(facts)
+            return read_commits(log, facts.location, limit=limit, since_ms=since_ms, counted=counted)
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
 
     def storage(self, facts: TableFacts) -> SparkStorage:
         """The storage of a table that facts were read of."""

@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.model.insight import LOST, HistoryRow, StatusRow
 from maintainer.report.history_text import history_csv, history_json, render_history
 from maintainer.report.layout import UTC
 from maintainer.report.status_text import age, render_status, status_csv, status_json
@@ -115,6 +116,35 @@ def test_history_over_a_change_of_the_clock_names_the_zone_of_each_time() -> Non
             "2026-09-23 00:00 CEST",
         ],
     ]
+
+
+def write(version: int, by: str = "etl", step: str = "WRITE") -> HistoryRow:
+    at_ms = TEN_PM + version * 60_000
+    return HistoryRow(at_ms, "t", step, "", version_after=version, num_files_added=2, bytes_added=1024, by=by)
+
+
+def test_commits_of_others_that_are_alike_are_one_line_and_maintenance_never_is() -> None:
+    rows = [write(9), write(8, step="OPTIMIZE"), write(7, step="OPTIMIZE"), write(6, step="OPTIMIZE")]
+    rows += [write(version) for version in range(5, 1, -1)] + [write(1, by="ana"), write(0, by="ana")]
+    lines = render_history(rows, one_table=True).splitlines()
+    assert [(" ".join(line.split()[3:5]), line.split("-  ")[-1].strip()) for line in lines[1:]] == [
+        ("WRITE -", "+2 files, 1 KiB, outside maintainer, by etl"),
+        *[("OPTIMIZE -", "+2 files, 1 KiB, outside maintainer, by etl")] * 3,
+        ("WRITE x4", "+8 files, 4 KiB, outside maintainer, by etl"),
+        *[("WRITE -", "+2 files, 1 KiB, outside maintainer, by ana")] * 2,
+    ]
+    assert "1 -> 5" in lines[5]
+
+
+def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
+    ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit="3f2c1a9+dirty")
+    text = render_history([write(9), ours], one_table=True)
+    assert text.splitlines()[-2:] == [
+        f"the run: maintainer show {RUN}   its report: maintainer report {RUN}",
+        "its policy as it was: git show 3f2c1a9:./policies/orders.yml",
+    ]
+    lost = replace(HISTORY[0], reason=LOST, git_commit=None)
+    assert render_history([lost], one_table=True).splitlines()[-1].endswith("4m 35s, its run folder is not here")
 
 
 def test_no_history() -> None:

@@ -1,0 +1,104 @@
+"""One table's history: our own steps, and beside them the commits that anyone else made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from maintainer.app.engine_access import EngineOptions, open_engine
+from maintainer.app.insight import PastRun, past_runs
+from maintainer.model.commits import CommitsRead, TableCommit
+from maintainer.model.insight import LOST, HistoryRow
+from maintainer.model.table import TableRef
+
+
+def table_commits(
+    ref: TableRef, runs_dir: Path, *, since_ms: int | None, limit: int, options: EngineOptions
+) -> CommitsRead:
+    """Read a table's commits, newest first: from its folder if it lies on this machine, else through the engine.
+
+    Raises:
+        MaintainerError: The log cannot be read, or there is no engine to read it with.
+        OSError: A local log cannot be read.
+        ValueError: A commit of a local log is damaged.
+    """
+    from maintainer.delta.commit_history import read_commits
+    from maintainer.delta.local_log import LocalLog
+
+    location = ref.location if ref.is_path else _known_location(ref, runs_dir)
+    log = None if location is None else LocalLog.at(location)
+    if log is not None and location is not None:
+        return read_commits(log, location, limit=limit, since_ms=since_ms)
+    with open_engine(options) as opened, opened.history() as reader:
+        return reader.commits(ref, limit=limit, since_ms=since_ms)
+
+
+def _known_location(ref: TableRef, runs_dir: Path) -> str | None:
+    """Where the newest run that saw a catalog's table found it."""
+    for run in past_runs(runs_dir):
+        if isinstance(run, PastRun):
+            for table in run.plan.tables:
+                if table.ref.identifier == ref.identifier and table.observed is not None:
+                    return table.observed.location
+    return None
+
+
+def beside_ours(ours: Sequence[HistoryRow], commits: Iterable[TableCommit], table: str) -> list[HistoryRow]:
+    """Return our steps and everyone else's commits, newest first.
+
+    A commit of ours that no row tells of (its run folder is gone, or lies on another machine) is a row of its own.
+
+    Args:
+        ours: The table's own steps.
+        commits: The table's commits, newest first.
+        table: What the table is called.
+    """
+    rest = [one for one in commits if one.stamp is None or not _told(one, ours)]
+    rows = [*ours, *(_row(one, table) for one in _whole_vacuums(rest))]
+    return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
+
+
+def _told(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
+    stamp = commit.stamp
+    return stamp is not None and any(
+        row.run_id == stamp.run_id
+        and row.step == stamp.kind
+        and row.version_after is not None
+        and (-1 if row.version_before is None else row.version_before) < commit.version <= row.version_after
+        for row in ours
+    )
+
+
+def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
+    """Commits with the two of a vacuum as one: what it found stands in the first, what it deleted in the second."""
+    skipped: set[int] = set()
+    for number, commit in enumerate(commits):
+        if commit.version in skipped:
+            continue
+        start = next((one for one in commits[number + 1 :] if one.operation == "VACUUM START"), None)
+        if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
+            skipped.add(start.version)
+            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed)
+        else:
+            yield commit
+
+
+def _row(commit: TableCommit, table: str) -> HistoryRow:
+    stamp = commit.stamp
+    return HistoryRow(
+        at_ms=commit.at_ms,
+        table=table,
+        step=stamp.kind if stamp else commit.operation or "(no operation)",
+        status="succeeded" if stamp else "",
+        run_id=stamp.run_id if stamp else None,
+        version_before=None,
+        version_after=commit.version,
+        num_files_removed=commit.num_files_removed,
+        num_files_added=commit.num_files_added,
+        bytes_removed=commit.bytes_removed,
+        bytes_added=commit.bytes_added,
+        duration_seconds=commit.duration_seconds,
+        reason=LOST if stamp else commit.detail or None,
+        by=None if stamp else commit.by,
+    )

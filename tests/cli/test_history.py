@@ -1,0 +1,61 @@
+"""`history` of a table on this machine: everyone's commits beside ours, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.model.outcome import CommitStamp
+from tests.projects import write_project
+
+STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact", 0, "sha256:p")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    table = tmp_path / "lake" / "t"
+    for number in range(4):
+        deltalake.write_deltalake(table, pa.table({"a": [number]}), mode="append")
+    deltalake.DeltaTable(table).optimize.compact()
+    return write_project(tmp_path, {"policies/t.yml": "table: lake/t\n", "policies/c.yml": "table: crm.leads\n"})
+
+
+def history(root: Path, capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, object]]:
+    assert run(["--project", str(root), "history", *args, "-o", "json"]) == 0
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)["history"]
+    return found
+
+
+def test_who_ran_optimize_outside_of_maintainer(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = history(root, capsys, "lake/t")
+    assert [(row["step"], row["version_after"], row["run_id"]) for row in rows] == [
+        ("OPTIMIZE", 4, None),
+        *[("WRITE", version, None) for version in (3, 2, 1, 0)],
+    ]
+    assert str(rows[0]["by"]).startswith("delta-rs")
+    assert [row["step"] for row in history(root, capsys, "lake/t", "--limit", "1")] == ["OPTIMIZE"]
+    assert history(root, capsys, "lake/t", "--ours") == []
+    assert history(root, capsys, "lake/t", "--failed") == []
+    assert history(root, capsys) == []
+
+
+def test_a_commit_of_ours_is_known_by_its_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties = deltalake.CommitProperties(custom_metadata={"userMetadata": STAMP.to_json()})
+    deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [9]}), mode="append", commit_properties=properties)
+    newest = history(root, capsys, "lake/t")[0]
+    assert (newest["run_id"], newest["step"], newest["reason"]) == (
+        STAMP.run_id, "compact", "its run folder is not here"
+    )  # fmt: skip
+
+
+def test_a_damaged_log_leaves_our_own_rows_and_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "lake" / "t" / "_delta_log" / f"{4:020d}.json").write_text('{"commitInfo": {')
+    assert run(["--project", str(root), "history", "lake/t"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "No runs are recorded yet.\n"
+    assert shown.err.startswith("warning: commits of others are not shown, the table's log cannot be read: ")
