@@ -8,6 +8,7 @@ from pathlib import Path
 from maintainer.app.insight import PastRun
 from maintainer.model.outcome import StepStatus
 from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import RewriteStep
 from maintainer.planning.budget import Learned
 
 MAX_RUNS_LEARNED_FROM = 60
@@ -37,7 +38,9 @@ def learn(runs: Iterable[PastRun | tuple[Path, str]]) -> Learned:
             name = plan.ref.identifier
             if name in settled:
                 continue
-            if any(left.reason.code is ReasonCode.OVER_BUDGET for left in plan.left_alone):
+            # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
+            left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in plan.left_alone)
+            if left_out and not any(isinstance(step, RewriteStep) for step in plan.steps):
                 learned.waiting_since_ms[name] = run.plan.created_at_ms
             else:
                 settled.add(name)

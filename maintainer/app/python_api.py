@@ -19,6 +19,7 @@ from maintainer.app.apply_plan import (
     engine_log_of,
     open_journal,
 )
+from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project as LoadedProject
@@ -31,6 +32,7 @@ from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.progress import ProgressSink
 from maintainer.planning.planner import PlanOptions
+from maintainer.policy.budgets import Budget
 
 DEFAULT_PLAN_JOBS = 2
 
@@ -146,7 +148,7 @@ class Project:
         request = self._request(chosen, jobs, ignore_windows, ignore_every)
         with open_engine(EngineOptions(spark=spark)) as opened:
             plan = make_plan(self._project, opened.engine, request)
-        return narrowed(plan, self._project.loaded, chosen, command="plan")
+        return fit(self._project, narrowed(plan, self._project.loaded, chosen, command="plan"), Budget())
 
     def apply(
         self,
@@ -203,7 +205,8 @@ class Project:
                 else:
                     assert request is not None
                     made = make_plan(self._project, opened.engine, request)
-                    checked = narrowed(made, self._project.loaded, chosen, command="apply")
+                    selected = narrowed(made, self._project.loaded, chosen, command="apply")
+                    checked = fit(self._project, selected, Budget())
                 check_run_limits(self._project, checked)
                 bounds = ApplyRequest(
                     jobs, fail_fast, max_failures, timeout_seconds,

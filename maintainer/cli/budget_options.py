@@ -7,9 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from maintainer.app.project import Project
-from maintainer.model.plan import Plan
-from maintainer.planning.ranking import Budget
+from maintainer.policy.budgets import Budget
 from maintainer.units import UnitError, parse_duration, parse_size
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -17,7 +15,7 @@ _KEY = "maintainer.budget"
 
 
 def budget_options(command: _F) -> _F:
-    """Add ``--budget-bytes``, ``--budget-files`` and ``--budget-time`` to a command; `fit` reads them."""
+    """Add ``--budget-bytes``, ``--budget-files`` and ``--budget-time`` to a command; `given_budget` reads them."""
     for name, metavar, help_text in (
         ("--budget-time", "DURATION", "Rewrite what is expected to take at most this long."),
         ("--budget-files", "N", "Rewrite at most so many files."),
@@ -31,18 +29,6 @@ def given_budget() -> Budget:
     """The budget of the command that runs; unbounded without options."""
     values: dict[str, Any] = click.get_current_context().meta.get(_KEY, {})
     return Budget(values.get("budget_bytes"), values.get("budget_files"), values.get("budget_time"))
-
-
-def fit(project: Project, plan: Plan, budget: Budget) -> Plan:
-    """Return the plan with those rewrites that the budget has room for; the plan itself without a budget."""
-    if not budget.bounded:
-        return plan
-    from maintainer.app.insight import past_runs
-    from maintainer.app.learned import learn
-    from maintainer.planning.budget import within_budget
-
-    fitted, _ = within_budget(plan, budget, learn(past_runs(project.runs_dir)))
-    return fitted
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:

@@ -19,12 +19,13 @@ from maintainer.app.apply_plan import (
     check_run_limits,
     check_saved_plan,
 )
+from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
 from maintainer.app.report_pages import run_page
 from maintainer.app.selection import SelectionOptions, narrowed
-from maintainer.cli.budget_options import fit, given_budget
+from maintainer.cli.budget_options import given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.plan import plan_text
 from maintainer.cli.project import local_zone, now_ms

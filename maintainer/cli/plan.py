@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import open_engine
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project, describe_selection
 from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
-from maintainer.cli.budget_options import budget_options, fit, given_budget
+from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project

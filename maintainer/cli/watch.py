@@ -7,11 +7,12 @@ import time
 import click
 
 from maintainer.app.apply_plan import ApplyRequest, apply_plan, check_run_limits, open_journal
+from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.selection import Look, SelectionOptions, choose
 from maintainer.app.watching import WatchBounds, watch
-from maintainer.cli.budget_options import budget_options, fit, given_budget
+from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS

@@ -1,16 +1,18 @@
-"""Fits a plan into a budget: the best rewrites stay, the others are left alone with their place in the queue.
+"""Fits a plan into budgets: the best rewrites stay, the others are left alone with their place in the queue.
 
 Property changes and vacuum rewrite nothing and always stay. What is learned from past runs is handed in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan import LeftAlone, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, Step
-from maintainer.planning.ranking import Budget, Candidate, Choice, Waiting, choose
+from maintainer.model.steps import Batch, Bin, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.planning.ranking import Candidate, Choice, Waiting, choose
+from maintainer.policy.budgets import Budget, Budgets
 from maintainer.units import format_size
 
 DEFAULT_BYTES_PER_SECOND = 20 * 1024 * 1024
@@ -27,27 +29,93 @@ class Learned:
     yielded: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting_since_ms: dict[str, int] = field(default_factory=dict)
 
+    def rate_of(self, kind: str) -> float:
+        """Bytes a second that a kind of step rewrites."""
+        return self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
 
-def within_budget(plan: Plan, budget: Budget, learned: Learned) -> tuple[Plan, Choice]:
-    """Return the plan with those rewrites that the budget has room for, and what was chosen.
+
+def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan, Choice]:
+    """Return the plan with those rewrites that the budgets have room for, and what was chosen.
+
+    A table's own budget cuts its rewrites, bin by bin; those of the run and of owners take a table's rewrites whole or
+    not at all.
 
     Args:
         plan: With everything that could be done.
-        budget: Of the whole run.
+        budgets: Of the run, of owners and of single tables.
         learned: What past runs say.
     """
+    tables = [cut_to(table, budgets.of_table(table.ref), learned) for table in plan.tables]
     candidates = [
-        candidate
-        for table in plan.tables
-        if (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
+        candidate for table in tables if (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
     ]
-    choice = choose(candidates, budget)
+    choice = choose(candidates, budgets)
     waiting = {one.candidate.name: one for one in choice.waiting}
-    tables = tuple(
+    fitted = tuple(
         _waits(table, waiting[table.ref.identifier], len(choice.waiting)) if table.ref.identifier in waiting else table
-        for table in plan.tables
+        for table in tables
     )
-    return replace(plan, tables=tables), choice
+    return replace(plan, tables=fitted), choice
+
+
+def cut_to(table: TablePlan, budget: Budget, learned: Learned) -> TablePlan:
+    """The table with those bins of its rewrites that its own budget has room for, in their order.
+
+    A bin that does not fit is passed over and the next is tried. A turn of incremental Z-order is one whole.
+    """
+    if not budget.bounded:
+        return table
+    room = _Room(budget, learned)
+    steps = [one for step in table.steps if (one := room.fit(step)) is not None]
+    if not room.num_left:
+        return table
+    text = f"waits for the next run: the table's own budget has no room for {format_size(room.left_bytes)} more"
+    left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), room.num_left, room.left_bytes)
+    return replace(table, steps=tuple(steps), left_alone=(*table.left_alone, left))
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is left of one table's budget, and what did not fit: files and bytes."""
+
+    budget: Budget
+    learned: Learned
+    size_bytes: int = 0
+    num_files: int = 0
+    seconds: float = 0.0
+    num_left: int = 0
+    left_bytes: int = 0
+
+    def fit(self, step: Step) -> Step | None:
+        """The step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
+        if isinstance(step, SetPropertiesStep | VacuumStep):
+            return step
+        if isinstance(step, ZOrderStep) and step.settings is not None:
+            bins = [one for batch in step.batches for one in batch.bins]
+            return step if self._takes(step.kind, bins) else None
+        batches = []
+        for batch in step.batches:
+            taken = tuple(one for one in batch.bins if self._takes(step.kind, [one]))
+            if taken:
+                batches.append(replace(batch, bins=taken))
+        return replace(step, batches=tuple(batches)) if batches else None
+
+    def _takes(self, kind: str, bins: Sequence[Bin]) -> bool:
+        size, files = sum(one.size_bytes for one in bins), sum(len(one.files) for one in bins)
+        seconds = size / self.learned.rate_of(kind)
+        bound = self.budget
+        if (
+            (bound.size_bytes is not None and self.size_bytes + size > bound.size_bytes)
+            or (bound.num_files is not None and self.num_files + files > bound.num_files)
+            or (bound.seconds is not None and self.seconds + seconds > bound.seconds)
+        ):
+            self.num_left += files
+            self.left_bytes += size
+            return False
+        self.size_bytes += size
+        self.num_files += files
+        self.seconds += seconds
+        return True
 
 
 def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate | None:
@@ -58,9 +126,7 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
     name = table.ref.identifier
     files = [file for _, batch in batches for file in batch.files]
     added = sum(getattr(step, "num_files_added", 0) for step in table.steps if _batches(step))
-    seconds = sum(
-        batch.size_bytes / learned.bytes_per_second.get(step.kind, DEFAULT_BYTES_PER_SECOND) for step, batch in batches
-    )
+    seconds = sum(batch.size_bytes / learned.rate_of(step.kind) for step, batch in batches)
     tries, lost = learned.yielded.get(name, (0, 0))
     since = learned.waiting_since_ms.get(name)
     return Candidate(

@@ -12,6 +12,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from maintainer.model.closed import assert_never
+from maintainer.policy.budgets import Budget as Budget
+from maintainer.policy.budgets import Budgets, Scorer
+
 STARTUP_BYTES = 32 * 1024 * 1024
 """What a rewrite costs before it has read anything, as bytes: a small table is not free."""
 
@@ -50,20 +54,6 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """At most so much; None is no bound."""
-
-    size_bytes: int | None = None
-    num_files: int | None = None
-    seconds: float | None = None
-
-    @property
-    def bounded(self) -> bool:
-        """Whether anything is bounded."""
-        return (self.size_bytes, self.num_files, self.seconds) != (None, None, None)
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
     """A candidate that did not fit: its place among those that wait, from 1, and which budget it exceeds."""
 
@@ -99,11 +89,7 @@ def conflict_ratio(rewrites_a_day: float, seconds: float) -> float:
 
 
 def choose(
-    candidates: Sequence[Candidate],
-    run: Budget,
-    by_owner: Mapping[str, Budget] | None = None,
-    *,
-    by_score: Callable[[Candidate], float] = score,
+    candidates: Sequence[Candidate], budgets: Budgets, *, by_score: Callable[[Candidate], float] | None = None
 ) -> Choice:
     """Take the best candidates that fit into every budget; pass over what does not fit.
 
@@ -111,18 +97,18 @@ def choose(
 
     Args:
         candidates: What could be done.
-        run: The budget of the whole run.
-        by_owner: Budgets of owners, by name.
-        by_score: The higher, the earlier.
+        budgets: Of the run and of owners.
+        by_score: The higher, the earlier; what the budgets' scorer says if None.
     """
+    by_score = by_score or scorer_of(budgets.scorer, candidates)
     spent = _Spent()
     owners: dict[str, _Spent] = {}
     chosen: list[Candidate] = []
     waiting: list[Waiting] = []
     for one in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
         share = owners.setdefault(one.owner, _Spent()) if one.owner is not None else None
-        own = (by_owner or {}).get(one.owner or "", Budget())
-        exceeded = spent.exceeds(run, one) or (
+        own = budgets.of_owner(one.owner)
+        exceeded = spent.exceeds(budgets.run, one) or (
             share is not None and (why := share.exceeds(own, one)) and f"{why} of {one.owner}"
         )
         if exceeded:
@@ -133,6 +119,18 @@ def choose(
             share.take(one)
         chosen.append(one)
     return Choice(tuple(chosen), tuple(waiting))
+
+
+def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Candidate], float]:
+    """The score of a candidate. AutoComp's is relative to all of them; its cost is the time that is expected."""
+    match scorer:
+        case Scorer.BENEFIT:
+            return score
+        case Scorer.AUTOCOMP:
+            scores = autocomp_scores({one.name: (float(one.files_fewer), one.seconds) for one in candidates})
+            return lambda one: scores[one.name]
+        case _:
+            assert_never(scorer)
 
 
 @dataclass(slots=True)

@@ -160,6 +160,17 @@ def _check_project(data: dict[str, Any]) -> Iterator[Finding]:
     if duration_at(data, "maxPlanAge") == 0:
         yield Finding("P307", ("maxPlanAge",), "must be longer than 0", "write a duration like `24h`")
     yield from _check_limits(data, ())
+    yield from _check_budgets(data)
+
+
+def _check_budgets(data: dict[str, Any]) -> Iterator[Finding]:
+    """A budget of nothing would leave every table waiting for ever."""
+    shares = [("budget", key, name) for key in ("owners", "tables") for name in map_at(data, ("budget", key)) or {}]
+    for path in (("budget",), *shares):
+        found = map_at(data, path) or {}
+        for key, value in (("maxBytes", size_at(found, "maxBytes")), ("maxTime", duration_at(found, "maxTime"))):
+            if value == 0:
+                yield Finding("P307", (*path, key), "must be larger than 0", "remove it for no bound")
 
 
 _CHECKS: tuple[Callable[[dict[str, Any], Path], Iterator[Finding]], ...] = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.errors import ProjectError
+from maintainer.policy.budgets import Budgets, read_budgets
 from maintainer.policy.diagnostics import Diagnostic, Severity, nearest
 from maintainer.policy.document import Document
 from maintainer.policy.document import Path as DataPath
@@ -41,6 +42,7 @@ class ProjectSettings:
     environment: str | None = None
     catalog: str | None = None
     engine: str | None = None
+    budgets: Budgets = field(default_factory=Budgets)
 
 
 def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
@@ -78,6 +80,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         environment=env,
         catalog=chosen.get("catalog"),
         engine=chosen.get("engine") or data.get("engine"),
+        budgets=read_budgets(data.get("budget"), root),
     )
 
 

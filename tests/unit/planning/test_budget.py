@@ -11,7 +11,7 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import CompactStep, SetPropertiesStep
 from maintainer.model.table import TableRef
 from maintainer.planning.budget import Learned, candidate_of, within_budget
-from maintainer.planning.ranking import Budget
+from maintainer.policy.budgets import Budget, Budgets, Scorer
 from tests.unit.report import samples
 
 MIB = 2**20
@@ -33,7 +33,7 @@ def made(*tables: TablePlan) -> Plan:
 
 def test_what_does_not_fit_waits_with_its_place_and_keeps_its_other_steps() -> None:
     plan = made(table("big", 400, 400), table("best", *[1] * 50), table("good", *[10] * 20))
-    fitted, choice = within_budget(plan, Budget(size_bytes=300 * MIB), Learned())
+    fitted, choice = within_budget(plan, Budgets(Budget(size_bytes=300 * MIB)), Learned())
     assert [one.name for one in choice.chosen] == ["best", "good"]
     big, best, good = fitted.tables
     assert (best, good) == (plan.tables[1], plan.tables[2])
@@ -56,5 +56,81 @@ def test_a_candidate_is_counted_from_the_exact_bins_and_past_runs() -> None:
 
 def test_waiting_is_said_in_days() -> None:
     learned = Learned(waiting_since_ms={"t": 97 * DAY_MS})
-    fitted, _ = within_budget(made(table("t", 10, 10)), Budget(num_files=1), learned)
+    fitted, _ = within_budget(made(table("t", 10, 10)), Budgets(Budget(num_files=1)), learned)
     assert fitted.tables[0].left_alone[0].reason.text.endswith("place 1 of 1 in the queue, for 3 days now")
+
+
+def bins_of(table: TablePlan) -> list[int]:
+    return [one.size_bytes // MIB for step in table.steps if isinstance(step, CompactStep)
+            for batch in step.batches for one in batch.bins]  # fmt: skip
+
+
+def many_bins(name: str, *sizes_mib: int) -> TablePlan:
+    from maintainer.model.steps import Batch
+
+    made = [samples.data_bin(None, [size - 1, 1], f"{name}{number}") for number, size in enumerate(sizes_mib)]
+    batches = tuple(Batch(tuple(made[at : at + 2])) for at in range(0, len(made), 2))
+    return replace(table(name, 1, 1), steps=(CompactStep(batches, 1024 * MIB, 2, ()),))
+
+
+def test_a_tables_own_budget_cuts_it_bin_by_bin_and_skips_over_what_does_not_fit() -> None:
+    plan = made(many_bins("sales.a", 100, 300, 200, 50), many_bins("other", 100, 300))
+    budgets = Budgets(tables=(("sales.*", Budget(size_bytes=350 * MIB)),))
+    fitted, choice = within_budget(plan, budgets, Learned())
+    other, sales = sorted(fitted.tables, key=lambda one: one.ref.identifier)
+    assert (bins_of(sales), bins_of(other)) == ([100, 200, 50], [100, 300])
+    (left,) = sales.left_alone
+    assert (left.reason.code, left.num_files, left.size_bytes) == (ReasonCode.OVER_BUDGET, 2, 300 * MIB)
+    assert left.reason.text == "waits for the next run: the table's own budget has no room for 300 MiB more"
+    assert not choice.waiting
+
+
+def test_files_and_expected_time_bound_a_table_as_well() -> None:
+    plan = made(many_bins("t", 100, 100, 100))
+    by_files, _ = within_budget(plan, Budgets(tables=(("*", Budget(num_files=5)),)), Learned())
+    assert bins_of(by_files.tables[0]) == [100, 100]
+    slow = Learned({"compact": 10.0 * MIB})
+    by_time, _ = within_budget(plan, Budgets(tables=(("*", Budget(seconds=19.9)),)), slow)
+    assert bins_of(by_time.tables[0]) == [100]
+    nothing, _ = within_budget(plan, Budgets(tables=(("*", Budget(num_files=1)),)), slow)
+    assert nothing.tables[0].steps == ()
+    assert nothing.tables[0].left_alone[0].size_bytes == 300 * MIB
+
+
+def test_what_a_tables_budget_leaves_is_what_the_run_is_charged_for() -> None:
+    plan = made(many_bins("a", 100, 100), many_bins("b", 100, 100))
+    budgets = Budgets(Budget(size_bytes=300 * MIB), tables=(("a", Budget(size_bytes=100 * MIB)),))
+    fitted, choice = within_budget(plan, budgets, Learned())
+    assert [bins_of(one) for one in fitted.tables] == [[100], [100, 100]]
+    assert not choice.waiting
+    assert len(within_budget(plan, Budgets(budgets.run), Learned())[1].waiting) == 1
+
+
+def test_the_first_glob_that_matches_is_a_tables_budget() -> None:
+    budgets = Budgets(tables=(("sales.o*", Budget(num_files=1)), ("*", Budget(num_files=2))))
+    assert budgets.of_table(TableRef("sales.orders")) == Budget(num_files=1)
+    assert budgets.of_table(TableRef("sales.lines")) == Budget(num_files=2)
+    assert Budgets().of_table(TableRef("x")) == Budget()
+
+
+def test_owners_share_a_budget_and_each_other_owner_has_the_common_one() -> None:
+    budgets = Budgets(owners=(("ann", Budget(num_files=9)), ("*", Budget(num_files=3))))
+    assert [budgets.of_owner(name).num_files for name in ("ann", "bob", None)] == [9, 3, None]
+
+
+def test_the_scorer_is_chosen() -> None:
+    """What gains most wins with AutoComp, what costs least for its gain with our own score."""
+    plan = made(table("large", *[10] * 200), table("small", *[1] * 60))
+    room = Budget(size_bytes=2000 * MIB)
+    chosen = {
+        scorer: [one.name for one in within_budget(plan, Budgets(room, scorer=scorer), Learned())[1].chosen]
+        for scorer in Scorer
+    }
+    assert chosen == {Scorer.BENEFIT: ["small"], Scorer.AUTOCOMP: ["large"]}
+
+
+def test_options_win_over_the_file_bound_by_bound() -> None:
+    budgets = Budgets(Budget(1, 2, 3.0)).with_run(Budget(num_files=7))
+    assert budgets.run == Budget(1, 7, 3.0)
+    assert budgets.bounded
+    assert not Budgets(scorer=Scorer.AUTOCOMP).bounded

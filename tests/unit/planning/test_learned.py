@@ -17,7 +17,7 @@ def run(created_at_ms: int, *, waits: bool, status: StepStatus = StepStatus.SUCC
     plan: Plan = replace(samples.plan(samples.orders()), created_at_ms=created_at_ms)
     if waits:
         left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, "waits"))
-        plan = replace(plan, tables=(replace(plan.tables[0], left_alone=(left,)),))
+        plan = replace(plan, tables=(replace(plan.tables[0], left_alone=(left,), steps=()),))
     good = samples.good_run()
     step = replace(
         samples.compact_done(), status=status, commits=(samples.receipt(1, 5, 1, 1000),), duration_seconds=4.0

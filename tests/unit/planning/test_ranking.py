@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.planning.ranking import Budget, Candidate, autocomp_scores, choose, conflict_ratio, score
+from maintainer.planning.ranking import Candidate, autocomp_scores, choose, conflict_ratio, score
+from maintainer.policy.budgets import Budget, Budgets
 
 VECTOR = {"a": (5000, 40), "b": (800, 2), "c": (12000, 900), "d": (300, 1), "e": (20000, 400)}
 
@@ -49,7 +50,7 @@ def test_a_hard_budget_skips_over_what_does_not_fit() -> None:
     """The original overshoots by 34 % with e, a, c; skipping over takes four tables for less than half."""
     scores = autocomp_scores(VECTOR)
     tables = [Candidate(name, None, gain, 0, cost, gain) for name, (gain, cost) in VECTOR.items()]
-    choice = choose(tables, Budget(size_bytes=1000), by_score=lambda one: scores[one.name])
+    choice = choose(tables, Budgets(Budget(size_bytes=1000)), by_score=lambda one: scores[one.name])
     assert [one.name for one in choice.chosen] == ["e", "a", "b", "d"]
     assert sum(one.size_bytes for one in choice.chosen) == 443
     assert sum(one.files_fewer for one in choice.chosen) == 26_100
@@ -58,7 +59,7 @@ def test_a_hard_budget_skips_over_what_does_not_fit() -> None:
 
 def test_gain_for_cost_is_the_order_of_our_own_score() -> None:
     tables = [Candidate(name, None, gain, 0, cost * 2**30, gain) for name, (gain, cost) in VECTOR.items()]
-    assert [one.name for one in choose(tables, Budget()).chosen] == ["b", "d", "a", "e", "c"]
+    assert [one.name for one in choose(tables, Budgets()).chosen] == ["b", "d", "a", "e", "c"]
 
 
 def test_a_score_is_opens_saved_for_each_gib() -> None:
@@ -75,14 +76,14 @@ def test_conflicts_come_at_the_rate_that_was_seen() -> None:
 
 def test_owners_have_budgets_of_their_own() -> None:
     tables = [candidate("a1", 30, owner="ann"), candidate("a2", 20, owner="ann"), candidate("b1", 10, owner="bob")]
-    choice = choose(tables, Budget(), {"ann": Budget(num_files=40)})
+    choice = choose(tables, Budgets(owners=(("ann", Budget(num_files=40)),)))
     assert [one.name for one in choice.chosen] == ["a1", "b1"]
     assert [(one.candidate.name, one.budget) for one in choice.waiting] == [("a2", "the budget of files of ann")]
 
 
 def test_a_table_that_waits_long_enough_is_taken() -> None:
     rich, poor = candidate("rich", files=100), candidate("poor", files=10)
-    budget = Budget(size_bytes=2**30)
+    budget = Budgets(Budget(size_bytes=2**30))
     nights = next(
         night
         for night in range(1000)
@@ -95,15 +96,15 @@ def test_a_table_that_waits_long_enough_is_taken() -> None:
 def test_budgets_hold_and_everybody_is_counted_once(
     tables: list[Candidate], size: int, files: int, random: object
 ) -> None:
-    budget, owners = Budget(size, files), {"ann": Budget(seconds=1000.0)}
-    choice = choose(tables, budget, owners)
+    budgets = Budgets(Budget(size, files), (("ann", Budget(seconds=1000.0)),))
+    choice = choose(tables, budgets)
     assert sum(one.size_bytes for one in choice.chosen) <= size
     assert sum(one.num_files for one in choice.chosen) <= files
     assert sum(one.seconds for one in choice.chosen if one.owner == "ann") <= 1000.0
     named = [one.name for one in choice.chosen] + [one.candidate.name for one in choice.waiting]
     assert sorted(named) == sorted(one.name for one in tables)
-    assert choose(sorted(tables, key=lambda one: one.name), budget, owners) == choice
+    assert choose(sorted(tables, key=lambda one: one.name), budgets) == choice
     # Nothing waits that would still have fitted after all that was taken.
     for one in choice.waiting:
-        more = choose([*choice.chosen, one.candidate], budget, owners)
+        more = choose([*choice.chosen, one.candidate], budgets)
         assert one.candidate.name not in {each.name for each in more.chosen} or len(more.chosen) <= len(choice.chosen)

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
+from maintainer.model.table import TableRef
+from maintainer.policy.budgets import Budget, Budgets, Scorer
 from maintainer.policy.project import load_project
 from tests.projects import complaints, loaded, write_project
 
@@ -68,3 +70,39 @@ def test_an_unknown_environment_stops_the_call(tmp_path: Path) -> None:
 def test_maintainer_yaml_is_refused_rather_than_ignored(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="E615"):
         loaded(tmp_path, {"maintainer.yaml": "timezone: UTC\n", "policies/t.yml": "table: s.t\n"})
+
+
+BUDGET = """\
+budget:
+  maxBytes: 2TiB
+  maxTime: 4h
+  scorer: autocomp
+  owners: {team-sales: {maxFiles: 10}, "*": {maxBytes: 1GiB}, nobody: }
+  tables: {"sales.*": {maxTime: 30m}, "lake/*": {maxBytes: 100}}
+"""
+
+
+def test_budgets_are_read_into_base_units_and_globs_start_at_the_project(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": BUDGET})
+    budgets = load_project(tmp_path, environ={}).project.budgets
+    assert budgets == Budgets(
+        run=Budget(2 << 40, None, 14_400.0),
+        owners=(("team-sales", Budget(num_files=10)), ("*", Budget(1 << 30)), ("nobody", Budget())),
+        tables=(("sales.*", Budget(seconds=1800.0)), (f"{tmp_path}/lake/*", Budget(100))),
+        scorer=Scorer.AUTOCOMP,
+    )
+    assert budgets.of_table(TableRef(f"{tmp_path}/lake/t")) == Budget(100)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("budget: {maxBytes: 0}", "2:20 P307"),
+        ("budget: {owners: {a: {maxTime: 0s}}}", "2:32 P307"),
+        ('budget: {tables: {"*": {maxBytes: 0B}}}', "2:35 P307"),
+        ("budget: {scorer: best}", "2:18 P204"),
+        ("budget: {owner: {a: {maxFiles: 1}}}", "2:10 P201"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused(tmp_path: Path, text: str, where: str) -> None:
+    assert complaints(loaded(tmp_path, {"maintainer.yml": f"{text}\n"})) == [f"maintainer.yml:{where}"]
