@@ -22,6 +22,7 @@ import argparse
 import datetime as dt
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,9 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.line_plot import line_plot
 from maintainer.demo.lineitem import generator
 from maintainer.model.table import DataFile, FileRange
 from maintainer.model.zorder import Strategy, ZOrderSettings
@@ -258,36 +262,8 @@ def table(courses: dict[str, Course]) -> list[str]:
     return lines
 
 
-COLOURS = dict(zip(WAYS, ("#0a7", "#444", "#c60", "#06c", "#a0a", "#999"), strict=True))
-
-
-def plot(courses: dict[str, Course], every: int, title: str, value: Callable[[Course], list[float]], top: float) -> str:
-    """One chart as SVG: a line for each way, the target as a dashed one."""
-    wide, tall, left, bottom = 640, 300, 50, 260
-    nights = len(next(iter(courses.values())).written)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{wide}" height="{tall}" fill="#fff"/>',
-        f'<text x="{left}" y="18" font-size="14">{title}</text>',
-    ]
-    for step in range(5):
-        mark = top * step / 4
-        y = bottom - (bottom - 30) * step / 4
-        parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{wide - 110}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{mark:.2f}</text>')
-    for place, (way, course) in enumerate(courses.items()):
-        values = value(course)
-        width = nights / len(values)
-        points = " ".join(
-            f"{left + (wide - 110 - left) * (number + 1) * width / nights:.1f},"
-            f"{bottom - (bottom - 30) * min(one, top) / top:.1f}"
-            for number, one in enumerate(values)
-        )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[way]}" stroke-width="2"/>')
-        y = 44 + 18 * place
-        parts.append(f'<text x="{wide - 100}" y="{y}" fill="{COLOURS[way]}">{way}</text>')
-    parts.append(f'<text x="{(left + wide - 110) / 2}" y="{tall - 14}" text-anchor="middle">nights</text></svg>')
-    return "\n".join(parts) + "\n"
+def _points(values: Sequence[float], nights: int) -> list[tuple[int, float]]:
+    return [(round((place + 1) * nights / len(values)), value) for place, value in enumerate(values)]
 
 
 def main() -> None:
@@ -317,7 +293,8 @@ def main() -> None:
                 ("written", "rows written so far, by those of a full Z-order each night", lambda one: one.written, 1.0),
             ]
             for name, title, value, top in charts:
-                text = plot(courses, options.every, f"{title} ({number} columns)", value, top)
+                lines_of = {way: _points(value(one), options.nights) for way, one in courses.items()}
+                text = line_plot(f"{title} ({number} columns)", lines_of, nights=options.nights, top=top)
                 (options.plots / f"zorder-{name}-{number}.svg").write_text(text, encoding="utf-8")
     text = "\n".join(lines)
     print(text)

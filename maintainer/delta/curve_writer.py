@@ -49,15 +49,15 @@ def along_curve(frame: DataFrame, revision: Revision, turn: Turn, num_files: int
     counts = sorted((int(row[0]), int(row[1])) for row in placed.groupBy(cell).count().collect())
     max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
     starts = cut_curve(counts, num_bits=revision.num_bits - shift, max_rows=max_rows)
-    parts = _parts(counts, starts, max_rows)
+    # Columns that a hash takes; without any, a cell stays whole.
+    plain = [_quoted(one.name) for one in frame.schema.fields if one.dataType.typeName().startswith(_HASHABLE)]
+    parts = _parts(counts, starts, max_rows) if plain else [1] * len(starts)
     first = [sum(parts[:place]) for place in range(len(parts))]
     piece = rank(cell, F.array(*(F.lit(start).cast("long") for start in starts[1:])), len(starts) - 1)
     number = F.get(F.array(*(F.lit(place) for place in first)), piece)
     if max(parts) > 1:
-        plain = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
-        hashed = [F.col(_quoted(name)) for name in plain]
         share = F.get(F.array(*(F.lit(part) for part in parts)), piece)
-        number = number + F.pmod(F.xxhash64(*hashed), share).cast("int")
+        number = number + F.pmod(F.xxhash64(*plain), share).cast("int")
     numbered = placed.withColumn(PIECE, number.cast("int"))
     return numbered.repartitionById(sum(parts), PIECE).sortWithinPartitions(*order).drop(ADDRESS, PIECE)
 

@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ property of a few kilobytes. Within a cell rows are sorted by value."""
 MAX_TEXT_BOUNDARY = 32
 """Characters of a text boundary: Delta keeps no more of smallest and largest values by default, so that what tells
 texts apart only behind them skips no file. A cut text is at or below the text it was, so it is a boundary as good."""
+
+_BELOW_MILLISECONDS = re.compile(r"(\.\d{3})\d+")
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,17 @@ def next_id(properties: Iterable[tuple[str, str]]) -> int:
     return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
 
 
+def _as_statistics_keep(type_name: str, text: str) -> str:
+    """Cut a value down to what smallest and largest values in the log tell apart; never above the value itself.
+
+    A boundary between two values of one millisecond would lie inside of what every file there may hold: its cubes
+    would never become deeper, and leveled compaction would write them again without end.
+    """
+    if type_name in ("timestamp", "timestamp_ntz"):
+        return _BELOW_MILLISECONDS.sub(r"\1", text)
+    return text[:MAX_TEXT_BOUNDARY] if key_of(type_name, "x") == "x" else text
+
+
 def make_column(
     name: str, type_name: str, sample: Sequence[str | None], *, max_bits: int = MAX_BITS_PER_COLUMN
 ) -> ColumnBoundaries:
@@ -218,8 +232,7 @@ def make_column(
     Returns:
         The column; without boundaries where all values are equal, or differ only behind what statistics keep.
     """
-    is_text = key_of(type_name, "x") == "x"
-    texts = [text[:MAX_TEXT_BOUNDARY] if is_text else text for text in sample if text is not None]
+    texts = [_as_statistics_keep(type_name, text) for text in sample if text is not None]
     found = [(key_of(type_name, text), text) for text in texts]
     keyed: list[tuple[ValueKey, str]] = sorted((key, text) for key, text in found if key is not None)
     if not keyed:

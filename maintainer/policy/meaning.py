@@ -20,7 +20,6 @@ from maintainer.policy.schema_messages import dotted
 from maintainer.policy.support import (
     NOT_SUPPORTED_YET,
     NOT_SUPPORTED_YET_IN_PROJECT,
-    ZORDER_WITHOUT_MODE,
     unsupported,
 )
 from maintainer.units import format_duration, format_size
@@ -70,9 +69,6 @@ def _diagnostic(document: Document, found: Finding) -> Diagnostic:
 def _check_support(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
     for path, message, help in unsupported(settings, base, NOT_SUPPORTED_YET):
         yield Finding("P312", path, message, help)
-    zorder = map_at(settings, ("optimize", "zorder"))
-    if zorder and zorder.get("columns") and zorder.get("mode") is None:
-        yield Finding("P312", (*base, "optimize", "zorder"), ZORDER_WITHOUT_MODE, "add `mode: full`", at_key=True)
 
 
 def _check_sizes(settings: dict[str, Any], base: Path) -> Iterator[Finding]:

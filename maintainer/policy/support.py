@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from maintainer.policy.document import Path
 
 NOT_SUPPORTED_YET: dict[str | tuple[str, object], str] = {
-    ("optimize.zorder.mode", "incremental"): "write `mode: full`",
     "match.minSize": "name the tables in `match.tables`",
 }
 """Settings of policies: a dotted key, or a key with the one value that is meant; and what to write instead.
@@ -23,9 +22,6 @@ NOT_SUPPORTED_YET_IN_PROJECT: dict[str | tuple[str, object], str] = {
     "environments.*.catalog": "write the catalog into the tables' names",
 }
 """The same for keys of maintainer.yml itself; ``*`` stands for every key of a map."""
-
-ZORDER_WITHOUT_MODE = "the default mode, incremental, is not supported yet"
-"""Said where ``optimize.zorder`` has columns and no mode: leaving it out asks for what is not there."""
 
 
 def unsupported(

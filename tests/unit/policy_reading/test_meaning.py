@@ -209,27 +209,17 @@ def test_the_help_for_an_interval_is_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("optimize: {zorder: {columns: [a]}}", "optimize.zorder: the default mode, incremental, is not supported yet"),
-        (
-            "optimize: {zorder: {columns: [a], mode: incremental}}",
-            "optimize.zorder.mode: `incremental` is not supported yet",
-        ),
-    ],
+    "line", ["optimize: {zorder: {columns: [a]}}", "optimize: {zorder: {columns: [a], mode: incremental}}"]
 )
-def test_what_is_not_built_is_refused_by_name(line: str, message: str) -> None:
-    finding = only(f"{HEAD}{line}\n")
-    assert (finding.code, finding.message) == ("P312", message)
-    assert finding.is_error
-    # The same stands in maintainer.yml, below the key that holds it.
-    project = only(f"version: 1\ndefaults: {{{line}}}\n", "maintainer.yml")
-    assert (project.code, project.message) == ("P312", f"defaults.{message}")
+def test_zorder_is_incremental_unless_a_policy_says_full(line: str) -> None:
+    assert findings_of(f"{HEAD}{line}\n") == []
+    assert findings_of(f"version: 1\ndefaults: {{{line}}}\n", "maintainer.yml") == []
 
 
 def test_not_built_keys_of_rules_and_projects() -> None:
     rule = only("version: 1\nmatch: {tables: [a.*], minSize: 1GiB}\n")
-    assert rule.message == "match.minSize: not supported yet"
+    assert (rule.code, rule.message) == ("P312", "match.minSize: not supported yet")
+    assert rule.is_error
     findings = findings_of("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
     assert [one.message for one in findings] == ["environments.dev.catalog: not supported yet"]
 

@@ -191,3 +191,14 @@ def test_text_boundaries_are_no_longer_than_statistics() -> None:
     assert make_column("url", "string", [f"{prefix}{n}" for n in range(50)]).boundaries == ()
     mixed = make_column("url", "string", [f"{n:02}{prefix}" for n in range(50)], max_bits=2)
     assert [len(text) for text in mixed.boundaries] == [32, 32, 32]
+
+
+def test_boundaries_of_timestamps_lie_between_milliseconds_as_statistics_do() -> None:
+    texts = [f"1969-12-31 23:59:59.{micros:06}" for micros in range(0, 4000, 250)]
+    column = make_column("t", "timestamp", texts, max_bits=8)
+    assert column.boundaries == ("1969-12-31 23:59:59.001", "1969-12-31 23:59:59.002", "1969-12-31 23:59:59.003")
+    # All rows below a boundary are in a box below it, by what the log says of them.
+    least, most = "1969-12-31T23:59:59.001Z", "1969-12-31T23:59:59.001Z"
+    assert Revision(1, (column,)).box([(least, most, False)]) == ((1,), (1,))
+    within_one = make_column("t", "timestamp", texts[:4], max_bits=8)
+    assert within_one.boundaries == ()
