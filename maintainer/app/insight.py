@@ -10,6 +10,7 @@ from pathlib import Path
 from maintainer.app.make_plan import TableLook
 from maintainer.errors import MaintainerError
 from maintainer.journal.durable import unreadable
+from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger import LedgerRow, rows_of
 from maintainer.journal.records import REWRITES
 from maintainer.journal.run_folder import run_folders
@@ -134,13 +135,31 @@ def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSw
     return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
 
 
-def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_session: str | None = None) -> StatusRow:
+def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
+    """The run that works on each table now, by the table's identifier.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of leases cannot be listed.
+    """
+    try:
+        return {table: one.run_id for table, one in current_holders(runs_dir, now_ms).items()}
+    except OSError as error:
+        raise unreadable(runs_dir.parent, error) from error
+
+
+def status_row(
+    look: TableLook,
+    past: Sequence[HistoryRow],
+    auto_compact_in_session: str | None = None,
+    running: str | None = None,
+) -> StatusRow:
     """One table's state.
 
     Args:
         look: The table as planning sees it now.
         past: Its own steps, newest first.
         auto_compact_in_session: ``spark.databricks.delta.autoCompact.enabled`` of the session, None where not set.
+        running: The run that works on it now.
     """
     plan, facts, record = look.plan, look.facts, look.record
     last = past[0] if past else None
@@ -171,6 +190,7 @@ def status_row(look: TableLook, past: Sequence[HistoryRow], auto_compact_in_sess
         overlap_depth=layout.overlap_depth if layout else None,
         unindexed_ratio=layout.unindexed_ratio if layout else None,
         scheduled=any(hasattr(step, "batches") for step in plan.steps),
+        running=running,
     )
 
 

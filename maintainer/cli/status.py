@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.insight import history_rows, status_row
+from maintainer.app.insight import history_rows, running_tables, status_row
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
 from maintainer.cli.context import CliContext
@@ -26,7 +26,11 @@ MAX_PAST_STEPS = 10_000
 @selection_options
 @engine_options
 @click.option("-o", "--output", type=click.Choice(["text", "json", "prometheus"]), default="text", show_default=True)
-@click.option("--scheduled", is_flag=True, help="Only tables whose files the next apply would rewrite.")
+@click.option(
+    "--scheduled",
+    is_flag=True,
+    help="Only tables that a run is working on, or whose files the next apply would rewrite.",
+)
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(
@@ -52,17 +56,19 @@ def command(
     rows: list[StatusRow] = []
 
     at_ms = now_ms()
+    running = running_tables(project.runs_dir, at_ms)
     with open_engine(parse_engine_options(master, conf)) as opened:
         in_session = opened.session_setting(SESSION_ENABLED)
 
         def look_at(look: TableLook) -> None:
-            rows.append(status_row(look, past.get(look.policy.table.identifier, []), in_session))
+            table = look.policy.table.identifier
+            rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
 
         plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
     wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)
     if scheduled:
-        rows = [row for row in rows if row.scheduled]
+        rows = [row for row in rows if row.scheduled or row.running]
     if output == "json":
         click.echo(status_json(rows, at_ms), nl=False)
     elif output == "prometheus":

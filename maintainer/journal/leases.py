@@ -157,11 +157,8 @@ class Leases:
             self.renew()
 
     def _ended(self, holder: Holder) -> bool:
-        """Whether a holder has given up: given back, not renewed in time, or a run of this machine that is dead."""
-        if holder.run_id == self._run_id or self._now_ms() >= holder.expires_at_ms:
-            return True
-        folder = self._runs_dir / holder.run_id
-        return holder.host == self._host and folder.is_dir() and not is_alive(folder / EVENTS_FILE)
+        """Whether a holder has given up; our own earlier lease never stands in our way."""
+        return holder.run_id == self._run_id or _has_ended(holder, self._runs_dir, self._now_ms())
 
     def _write(self, lease: Lease, table: str) -> None:
         expires_at_ms = self._now_ms() + int(self._seconds * 1000)
@@ -176,6 +173,31 @@ class Leases:
                 yield
         except OSError as error:
             raise FolderUnwritable.at(path, error, code="E651") from error
+
+
+def current_holders(runs_dir: Path, now_ms: int) -> dict[str, Holder]:
+    """Return who works on which table now, by the table's identifier; nothing is locked or changed.
+
+    Args:
+        runs_dir: The folder of all runs; leases lie beside it.
+        now_ms: Milliseconds since 1970 UTC.
+
+    Raises:
+        OSError: The folder of leases is there and cannot be listed.
+    """
+    folder = runs_dir.parent / FOLDER
+    if not folder.is_dir():
+        return {}
+    found = (_read(path) for path in sorted(folder.glob("*.json")))
+    return {one.table: one for one in found if one is not None and not _has_ended(one, runs_dir, now_ms)}
+
+
+def _has_ended(holder: Holder, runs_dir: Path, now_ms: int) -> bool:
+    """Whether a lease was given back, was not renewed in time, or belongs to a run of this machine that is dead."""
+    if now_ms >= holder.expires_at_ms:
+        return True
+    folder = runs_dir / holder.run_id
+    return holder.host == socket.gethostname() and folder.is_dir() and not is_alive(folder / EVENTS_FILE)
 
 
 def _lock_of(path: Path) -> Path:

@@ -63,8 +63,12 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
         _auto_compact(row),
-        printable(row.next or "-") + _layout(row),
+        _now(row) + printable(row.next or "-") + _layout(row),
     )
+
+
+def _now(row: StatusRow) -> str:
+    return f"run {printable(row.running)} is at it; " if row.running else ""
 
 
 def _layout(row: StatusRow) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.errors import Refused
 from maintainer.journal.events import EVENTS_FILE, EventLog
-from maintainer.journal.leases import Leases
+from maintainer.journal.leases import Leases, current_holders
 from maintainer.journal.run_id import new_run_id
 
 KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
@@ -118,3 +118,18 @@ def test_of_many_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert [lease.token for lease in won] == [1]
+
+
+def test_who_works_on_what_can_be_asked_without_taking_anything(tmp_path: Path) -> None:
+    clock = Hours()
+    assert current_holders(tmp_path / "runs", clock.now) == {}
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    dead = leases(tmp_path, clock, 3, alive=False)
+    lease, other = first.acquire(KEY, TABLE), second.acquire("another@file:/lake/u", "u")
+    dead.acquire("third@file:/lake/v", "v")
+    found = current_holders(tmp_path / "runs", clock.now)
+    assert {table: one.token for table, one in found.items()} == {TABLE: lease.token, "u": other.token}
+    assert found[TABLE].run_id != found["u"].run_id
+    first.release(lease)
+    assert list(current_holders(tmp_path / "runs", clock.now)) == ["u"]
+    assert current_holders(tmp_path / "runs", clock.now + 120_000) == {}

@@ -235,3 +235,10 @@ def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> Non
     row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
     (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
     assert line.endswith("zorder 1GiB; a query reads 12.3 files, 3.0 over a point, 12% unindexed")
+
+
+def test_a_table_that_a_run_works_on_says_so() -> None:
+    row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
+    (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
+    assert line.endswith(f"run {RUN} is at it; zorder 1GiB")
+    assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN
