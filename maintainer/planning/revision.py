@@ -245,6 +245,9 @@ def make_column(
         key, text = keyed[position * len(keyed) // num_ranks]
         if key > (boundaries[-1][0] if boundaries else keyed[0][0]):
             boundaries.append((key, text))
+    if not boundaries or boundaries[-1][0] == keyed[0][0]:
+        # One value is nearly all of the column: what is above it is still told apart.
+        boundaries += [one for one in keyed if one[0] > keyed[0][0]][:1]
     # NaN has the key of infinity; as a boundary it would be above infinity in Spark, which then had two ranks.
     chosen = tuple("Infinity" if key == math.inf else text for key, text in boundaries[: num_ranks - 1])
     return ColumnBoundaries(name, type_name, chosen, keyed[0][1], keyed[-1][1])

@@ -93,9 +93,10 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str
         make_column(column.quoted, column.type_name, values, max_bits=bits)
         for column, values in zip(columns, sample.values, strict=True)
     ]
-    for column, boundaries, values in zip(columns, made, sample.values, strict=True):
+    for column, values in zip(columns, sample.values, strict=True):
         distinct = {value for value in values if value is not None}
-        if len(distinct) > 1 and not boundaries.boundaries and key_of(column.type_name, "x") == "x":
+        kept = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
+        if len(distinct) > 1 and len(kept) == 1 and key_of(column.type_name, "x") == "x":
             raise TableError(
                 f"Z-order column `{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters: "
                 "statistics keep no more, so no file could be skipped by it",
