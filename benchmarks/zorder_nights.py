@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
-NIGHTS, FILES, QUERIES, SHARE, SEED = 60, 64, 200, 0.1, 20_260_101
+NIGHTS, FILES, QUERIES, SHARE, SEED = 60, 48, 200, 0.1, 20_260_101
 COURSES = (
     (2, "incremental"), (2, "full"), (3, "incremental"), (3, "full"),
     (2, "liquid-low"), (2, "leveled"), (2, "compaction"), (2, "liquid"),
@@ -150,7 +151,8 @@ class Course:
 
     def _night(self, engine: DeltaTableEngine, night: int) -> Night:
         spark = engine.jvm.spark
-        if night == 0 and not (self.table / "_delta_log").exists():
+        if night == 0:
+            shutil.rmtree(self.table, ignore_errors=True)
             self._create(spark)
         frame = spark.read.parquet(str(self.rows.part(night)))
         frame.coalesce(1 if night else 4).write.format("delta").mode("append").save(str(self.table))
@@ -278,7 +280,7 @@ def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="tables and figures; a run goes on from what is there")
-    parser.add_argument("--scale", type=float, default=0.05)
+    parser.add_argument("--scale", type=float, default=0.035)
     parser.add_argument("--seconds", type=float, default=360.0, help="stop after so long, at the end of a night")
     parser.add_argument("--jobs", type=int, default=2, help="ways at once")
     parser.add_argument("--only", nargs="*", default=[], help="ways like incremental-2")
