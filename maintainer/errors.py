@@ -118,6 +118,12 @@ class CommitConflict(MaintainerError):
     exit_code = ExitCode.FINDINGS
 
 
+class WindowClosed(MaintainerError):
+    """The table's maintenance window closed while the run went on; what is left waits for the next one."""
+
+    default_code = "C716"
+
+
 class CommitNotLanded(MaintainerError):
     """The commit certainly did not happen; what we wrote was removed."""
 

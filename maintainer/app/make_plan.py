@@ -17,7 +17,8 @@ from maintainer import __version__
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader, VacuumQuestion
 from maintainer.errors import MaintainerError, TableError
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import Remembered, record_key, remembered
+from maintainer.journal.streaks import Streak
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.table import TableFacts, TableRecord, TableRef
@@ -72,7 +73,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     """
     project.judge_again()
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
-    records = table_records(project.runs_dir)
+    records = remembered(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
     tables = _Tables(request, records, today, known_tables(project, request.policies))
     tables.plan_all(engine)
@@ -101,14 +102,19 @@ def read_for_planning(
     today: date,
     options: PlanOptions,
     tables: tuple[TableRef, ...] = (),
+    streaks: Mapping[str, Streak] | None = None,
 ) -> tuple[TableFacts, TableRecord]:
     """Read the facts of one table, with its removed files where a vacuum may be due and dropped columns where asked.
+
+    The record has the runs in a row that the table lost, where ``streaks`` are given.
 
     Raises:
         TableError: The table cannot be read.
     """
     facts = with_column_statistics(reader, policy, reader.facts(policy.table))
     record = records.get(record_key(facts.table_id, facts.location), TableRecord())
+    streak = (streaks or {}).get(policy.table.identifier, Streak())
+    record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
     unknown = files_to_open(policy, facts, record, now_ms, today, options)
     if unknown:
         found = reader.files_with_dropped_columns(facts, unknown)
@@ -151,7 +157,7 @@ class _Tables:
     def __init__(
         self,
         request: PlanRequest,
-        records: Mapping[str, TableRecord],
+        records: Remembered,
         today: date,
         known: tuple[TableRef, ...],
     ) -> None:
@@ -196,8 +202,8 @@ class _Tables:
         facts, record = None, TableRecord()
         try:
             facts, record = read_for_planning(
-                reader, policy, self._records, now_ms=request.now_ms, today=self._today, options=request.options,
-                tables=self._known,
+                reader, policy, self._records.tables, now_ms=request.now_ms, today=self._today, options=request.options,
+                tables=self._known, streaks=self._records.streaks,
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
         except MaintainerError as error:

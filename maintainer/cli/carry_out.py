@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -21,6 +21,7 @@ from maintainer.app.apply_plan import (
 )
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, open_engine
+from maintainer.app.in_a_row import in_a_row
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
 from maintainer.app.report_pages import run_page
@@ -120,6 +121,9 @@ def carry_out(
     _keep_beside_results(journal, "junit.xml", lambda: render_junit(outcome))
     _keep_beside_results(journal, "report.html", lambda: run_page(project.runs_dir, outcome.run_id, local_zone())[1])
     _print_outcome(context, outcome, journal, request.output)
+    with suppress(OSError):  # the run is over, and has said how it ended
+        for problem in in_a_row(project.runs_dir, outcome):
+            _warn(problem)
     return exit_code(outcome)
 
 

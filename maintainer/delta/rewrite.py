@@ -20,6 +20,7 @@ from maintainer.delta.layout import lay_out
 from maintainer.delta.live_files import FileKey, live_files
 from maintainer.delta.marks import Marks, marks_of
 from maintainer.delta.partition_values import one_value_of
+from maintainer.delta.regular_files import refuse_what_is_no_file
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
@@ -87,6 +88,7 @@ class RewriteJob:
             EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
             CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
                 no longer live.
+            TableError: T422, what lies in the place of a file of the batch is no file.
         """
         started = time.monotonic()
         for key in UNSAFE_READS:
@@ -109,6 +111,7 @@ class RewriteJob:
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
         live = live_files(self.jvm, self.log, self.snapshot, [one.key for one in self.batch.files])
         self._check_all_live(live)
+        refuse_what_is_no_file(self.storage, (one.path for one in self.batch.files), self.where)
         self.sources = [live[one.key] for one in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))

@@ -10,6 +10,7 @@ from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, 
 from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.interruption import APPLY_AGAIN
 from maintainer.execution.table_state import step_now
+from maintainer.execution.window import check_window
 from maintainer.model.outcome import CommitReceipt, StepStatus
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
@@ -53,6 +54,7 @@ def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus
     yielded: list[CommitConflict] = []
     for number, planned in enumerate(step.batches):
         worker.control.check()
+        check_window(worker)
         try:
             run_batch(worker, work, step, number, planned)
         except CommitConflict as conflict:

@@ -17,12 +17,14 @@ from maintainer.errors import (
     MaintainerError,
     Refused,
     VerificationFailed,
+    WindowClosed,
 )
 from maintainer.execution.attempt import StepWork, Worker, problem_of
 from maintainer.execution.rewrite_metrics import rewrite_metrics
 from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.turns import run_turns
+from maintainer.execution.window import check_window
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.journal.records import record_key
@@ -164,6 +166,7 @@ class _TableRun:
         problem: Problem | None = None
         try:
             self._worker.control.check()
+            check_window(self._worker)
             status = self._dispatch(step, work)
         except Exception as error:  # becomes the step's outcome; other tables go on
             status, problem = self._judge(error, work)
@@ -229,7 +232,7 @@ class _TableRun:
                                                   "raise limits.timeout, or make batches smaller")  # fmt: skip
             case Interrupted():
                 return StepStatus.INTERRUPTED, problem
-            case CommitConflict():
+            case CommitConflict() | WindowClosed():
                 return StepStatus.YIELDED, problem
             case _ if control.reason is not None:
                 return StepStatus.INTERRUPTED, problem

@@ -11,6 +11,7 @@ from dataclasses import replace
 from maintainer.errors import CommitConflict
 from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.steps import run_batch
+from maintainer.execution.window import check_window
 from maintainer.model.outcome import StepStatus
 from maintainer.model.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.table import TableFacts
@@ -39,6 +40,7 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
     current, spent_bytes = step, 0
     for number in range(settings.max_turns):
         worker.control.check()
+        check_window(worker)
         facts = look(worker, step)
         figures = figures_of(step, facts)
         _close(work, figures)

@@ -11,13 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from maintainer.errors import CommitConflict
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.events import EVENTS_FILE, EventLog
 from maintainer.journal.intents import Fate, Intent, record_settlement
+from maintainer.journal.records import REWRITES
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.plan import Problem
 from maintainer.model.table import TableFacts
+
+LOST = CommitConflict.default_code
+"""The code of a step that yielded because another writer was there first."""
 
 NowMs = Callable[[], int]
 
@@ -190,7 +195,13 @@ class Journal:
         Raises:
             FolderUnwritable: E651.
         """
-        fields = {"table": outcome.ref.identifier, "status": outcome.status.value}
+        rewrites = [step for step in outcome.steps if step.kind in REWRITES]
+        fields = {
+            "table": outcome.ref.identifier,
+            "status": outcome.status.value,
+            "lost": any(step.error is not None and step.error.code == LOST for step in rewrites),
+            "rewritten": any(step.commits for step in rewrites),
+        }
         self._write("table_finished", {**fields, **_of_problem(outcome.problem)})
 
     def listed(self, table: str, table_id: str, location: str, at_ms: int) -> None:

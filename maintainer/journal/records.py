@@ -21,6 +21,7 @@ from maintainer.journal.durable import exclusive, write_atomically
 from maintainer.journal.events import EVENTS_FILE, Event, EventsRead, is_alive, read_events
 from maintainer.journal.intents import Fate, intent_of, open_intents
 from maintainer.journal.run_folder import run_folders
+from maintainer.journal.streaks import Streak
 from maintainer.model.table import TableRecord
 
 STATE_FILE = "state.json"
@@ -40,6 +41,14 @@ _log = logging.getLogger(__name__)
 def record_key(table_id: str, location: str) -> str:
     """Name a table in the records: by its id and its place, for a copied folder keeps the id of its original."""
     return f"{table_id}@{location.rstrip('/')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Records of tables by ``record_key``, and their streaks by name."""
+
+    tables: Mapping[str, TableRecord] = field(default_factory=dict)
+    streaks: Mapping[str, Streak] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -99,6 +108,7 @@ class _State:
 
     runs: set[str] = field(default_factory=set)
     tables: dict[str, _Memory] = field(default_factory=dict)
+    streaks: dict[str, Streak] = field(default_factory=dict)
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
@@ -106,10 +116,19 @@ class _State:
             if isinstance(event.get("table_id"), str) and isinstance(event.get("location"), str):
                 key = record_key(event["table_id"], event["location"])
                 _fold(self.tables.setdefault(key, _Memory()), event)
+            elif event["type"] == "table_finished" and isinstance(event.get("table"), str):
+                self._count(event["table"], event)
         for intent in open_intents(read.events):
             if intent.kind in REWRITES:
                 key = record_key(intent.table_id, intent.location)
                 self.tables.setdefault(key, _Memory()).unproven.add(intent.read_version + 1)
+
+    def _count(self, table: str, event: Event) -> None:
+        streak = self.streaks.get(table, Streak()).after(event)
+        if streak.matters:
+            self.streaks[table] = streak
+        else:
+            self.streaks.pop(table, None)
 
 
 def _fold(memory: _Memory, event: Event) -> None:
@@ -152,8 +171,17 @@ def table_records(runs_dir: Path) -> Mapping[str, TableRecord]:
     Raises:
         OSError: The runs folder cannot be listed or read.
     """
+    return remembered(runs_dir).tables
+
+
+def remembered(runs_dir: Path) -> Remembered:
+    """Everything that the runs so far say about tables. Reads only.
+
+    Raises:
+        OSError: The runs folder cannot be listed or read.
+    """
     state, _ = _current(runs_dir)
-    return {key: memory.to_record() for key, memory in state.tables.items()}
+    return Remembered({key: memory.to_record() for key, memory in state.tables.items()}, state.streaks)
 
 
 def update_state(runs_dir: Path) -> None:
@@ -165,7 +193,8 @@ def update_state(runs_dir: Path) -> None:
     with exclusive(runs_dir.parent / f".{STATE_FILE}.lock"):
         _, over = _current(runs_dir)
         tables = {key: memory.to_json() for key, memory in sorted(over.tables.items())}
-        document = {"format_version": STATE_FORMAT, "runs": sorted(over.runs), "tables": tables}
+        streaks = {name: streak.to_json() for name, streak in sorted(over.streaks.items())}
+        document = {"format_version": STATE_FORMAT, "runs": sorted(over.runs), "tables": tables, "streaks": streaks}
         write_atomically(runs_dir.parent / STATE_FILE, json.dumps(document, indent=1).encode() + b"\n")
 
 
@@ -187,7 +216,8 @@ def _current(runs_dir: Path) -> tuple[_State, _State]:
         else:
             still_open.append(read)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
-    everything = _State(set(over.runs), {key: _Memory.from_json(m.to_json()) for key, m in over.tables.items()})
+    tables = {key: _Memory.from_json(m.to_json()) for key, m in over.tables.items()}
+    everything = _State(set(over.runs), tables, dict(over.streaks))
     for read in still_open:
         everything.fold_run(read)
     return everything, over
@@ -207,7 +237,9 @@ def _load(path: Path) -> _State | None:
         if document["format_version"] != STATE_FORMAT:
             return None
         tables = {str(key): _Memory.from_json(value) for key, value in document["tables"].items()}
-        return _State({str(run) for run in document["runs"]}, tables)
+        # Not in an index of an earlier version, which must not be thrown away.
+        streaks = {str(name): Streak.from_json(value) for name, value in (document.get("streaks") or {}).items()}
+        return _State({str(run) for run in document["runs"]}, tables, streaks)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -81,6 +81,7 @@ class TablePlan:
 
     Exactly one of these holds: ``problem`` is set (the table could not be planned), ``blocked`` is not empty
     (a limit or a rule forbids it: no steps), there are steps, or there is nothing to do (``left_alone`` says why).
+    ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
     """
 
     ref: TableRef
@@ -94,6 +95,7 @@ class TablePlan:
     checks: Checks = Checks()
     timeout_seconds: int = 3 * 3600
     owner: str | None = None
+    window_closes_ms: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):

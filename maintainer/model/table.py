@@ -206,7 +206,8 @@ class TableRecord:
     """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC.
 
     ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
-    its last vacuums deleted, oldest first.
+    its last vacuums deleted, oldest first. ``lost_in_a_row`` are the runs since a rewrite last landed in which another
+    writer won.
     """
 
     last_optimize_at_ms: int | None = None
@@ -215,3 +216,5 @@ class TableRecord:
     quarantined: str | None = None
     last_listing_at_ms: int | None = None
     vacuumed_bytes: tuple[int, ...] = ()
+    lost_in_a_row: int = 0
+    last_lost_at_ms: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from maintainer.errors import MaintainerError, TableError
@@ -26,6 +26,7 @@ from maintainer.planning.rewrites import plan_rewrites
 from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
 from maintainer.planning.support import check_supported
 from maintainer.planning.vacuum import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
+from maintainer.planning.windows import closes_at_ms
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
@@ -222,7 +223,9 @@ def _plan(
         return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
     steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
-    return _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
+    made = _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
+    closes = None if options.ignore_windows else closes_at_ms(policy.windows, now_ms)
+    return replace(made, window_closes_ms=closes) if steps else made
 
 
 def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) -> SetPropertiesStep | None:

@@ -8,6 +8,7 @@ from datetime import date
 from maintainer.model.plan import LeftAlone
 from maintainer.model.steps import RewriteStep, VacuumStep, ZOrderStep
 from maintainer.model.table import TableFacts, TableRecord
+from maintainer.planning.backoff import without_hot
 from maintainer.planning.clustering import plan_clustering
 from maintainer.planning.compaction import plan_compaction
 from maintainer.planning.decision import Decision, PropertyChange, leave_files
@@ -50,6 +51,8 @@ def plan_rewrites(
     Raises:
         TableError: The policy asks for what the table does not have; see the kinds of rewrites.
     """
+    files, hot = without_hot(facts, record, now_ms)
+    facts = replace(facts, files=files) if hot else facts
     due = ignore_every or is_due(policy.optimize.every_seconds, record.last_optimize_at_ms, now_ms)
     layout = _layout(policy, facts, record, now_ms, today, due=due)
     purge = plan_purge(policy, facts, _keys(layout.step), now_ms=now_ms, today=today) if due else Decision()
@@ -60,7 +63,7 @@ def plan_rewrites(
     if by_commands:
         layout, purge = without_commands(policy, layout), left_by_commands(policy, facts, purge)
     steps = tuple(step for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
-    return steps, (*layout.left_alone, *purge.left_alone), layout.property_change
+    return steps, (*hot, *layout.left_alone, *purge.left_alone), layout.property_change
 
 
 def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:

@@ -7,12 +7,15 @@ year: what is skipped by the clock is not in the window, and an hour that comes 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from maintainer.policy.resolved import Window
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONGEST_GAP_MINUTES = 180
+_MINUTE_MS = 60_000
+_MINUTES_A_DAY = 1440
 
 
 def is_open(windows: tuple[Window, ...], now_ms: int) -> bool:
@@ -39,6 +42,20 @@ def opens_at_ms(windows: tuple[Window, ...], now_ms: int) -> int | None:
         return None
     starts = (start for window in windows for start in _starts(window, now_ms) if start > now_ms)
     return min((start for start in starts if is_open(windows, start)), default=None)
+
+
+def closes_at_ms(windows: tuple[Window, ...], now_ms: int) -> int | None:
+    """Return when the window that is open closes; None where none is open, or none closes within a day.
+
+    Several windows that touch are one. Looked for minute by minute, so that both changes of the clock are seen.
+    """
+    return _closes_at_ms(windows, now_ms // _MINUTE_MS) if windows and is_open(windows, now_ms) else None
+
+
+@lru_cache(maxsize=256)
+def _closes_at_ms(windows: tuple[Window, ...], minute: int) -> int | None:
+    later = ((minute + number) * _MINUTE_MS for number in range(1, _MINUTES_A_DAY + 1))
+    return next((moment for moment in later if not is_open(windows, moment)), None)
 
 
 def _local(now_ms: int, window: Window) -> datetime:

@@ -69,7 +69,7 @@ class Table:
     def run(self, step: ZOrderStep) -> tuple[StepStatus, StepWork]:
         work = StepWork("t/zorder", "zorder")
         engine = SimpleNamespace(reader=self, writer=self)
-        worker: Any = SimpleNamespace(engine=engine, control=self, plan=SimpleNamespace(ref="t"))
+        worker: Any = SimpleNamespace(engine=engine, control=self, plan=SimpleNamespace(ref="t", window_closes_ms=None))
         try:
             return turns.run_turns(worker, work, step), work
         except Interrupted:

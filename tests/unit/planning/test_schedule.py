@@ -10,7 +10,7 @@ from maintainer.model.plan import LeftAlone
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.planning.intervals import format_interval, parse_interval_ms
 from maintainer.planning.planner import PlanOptions, plan_table
-from maintainer.planning.windows import describe, is_open, opens_at_ms
+from maintainer.planning.windows import closes_at_ms, describe, is_open, opens_at_ms
 from maintainer.policy.resolved import Suspension, Window
 from tests.builders import DAY_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
 
@@ -153,3 +153,42 @@ def test_delta_intervals(text: str, expected: int | None) -> None:
 @pytest.mark.parametrize("seconds", [1, 59, 60, 90, 3600, 86_400, 7 * 86_400, 45 * 86_400 + 1, 0])
 def test_intervals_come_back_equal(seconds: int) -> None:
     assert parse_interval_ms(format_interval(seconds)) == seconds * 1000
+
+
+@pytest.mark.parametrize(
+    ("utc", "closes"),
+    [
+        ("2026-11-20 21:00:00", "2026-11-21 03:00:00"),
+        ("2026-11-21 02:59:59", "2026-11-21 03:00:00"),
+        ("2026-11-20 20:59:59", None),  # not open
+        ("2026-03-27 22:00:00", "2026-03-28 03:00:00"),
+    ],
+)
+def test_the_end_of_the_open_window_is_known(utc: str, closes: str | None) -> None:
+    assert closes_at_ms((NIGHTS,), ms(utc)) == (None if closes is None else ms(closes))
+
+
+def test_windows_that_touch_are_one_and_without_an_end_within_a_day_there_is_none() -> None:
+    evening, night = Window((6,), time(20), time(23), "UTC"), Window((6,), time(23), time(2), "UTC")
+    assert closes_at_ms((evening, night), ms("2026-11-21 21:00:00")) == ms("2026-11-22 02:00:00")
+    assert closes_at_ms((), NOW_MS) is None
+    assert closes_at_ms((Window((1, 2, 3, 4, 5, 6, 7), time(0), time(0), "UTC"),), NOW_MS) is None
+
+
+def test_a_window_follows_the_clock_when_it_is_set_back_and_forward() -> None:
+    sunday = Window((7,), time(1), time(2, 30), "Europe/Berlin")
+    # 02:30 does not come that night: the clock goes from 02:00 to 03:00 at 01:00 UTC.
+    assert closes_at_ms((sunday,), ms("2026-03-29 00:10:00")) == ms("2026-03-29 01:00:00")
+    # 02:30 comes twice: at 00:30 UTC for the first time.
+    assert closes_at_ms((sunday,), ms("2026-10-25 00:10:00")) == ms("2026-10-25 00:30:00")
+
+
+def test_a_plan_with_work_says_when_its_window_closes() -> None:
+    policy = make_policy(windows=(NIGHTS,), lines={"window": 40})
+    facts = make_facts(files=make_files(1, 1, 1))
+    moment = ms("2026-11-20 22:00:00")
+    planned = plan_table(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20))
+    assert planned.window_closes_ms == ms("2026-11-21 03:00:00")
+    ignored = plan_table(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20), PlanOptions(ignore_windows=True))
+    assert ignored.window_closes_ms is None
+    assert plan_table(make_policy(), facts, NEVER_TOUCHED, moment, date(2026, 11, 20)).window_closes_ms is None

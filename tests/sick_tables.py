@@ -1,0 +1,94 @@
+"""Tables that are wrong in one way each, made with a second engine; what is damaged is damaged by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+
+
+def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
+    """A table of small files, one commit each."""
+    for number in range(num_files):
+        ids = list(range(number * rows_each, (number + 1) * rows_each))
+        deltalake.write_deltalake(str(path), pa.table({"id": ids, "k": [one % 3 for one in ids]}), mode="append")
+
+
+def rows_and_files(path: Path) -> tuple[list[int], int]:
+    """The ids of a table and how many files it has, by an engine that shares nothing with ours."""
+    table = deltalake.DeltaTable(str(path))
+    return sorted(table.to_pyarrow_table()["id"].to_pylist()), len(table.file_uris())
+
+
+def commit(path: Path, version: int) -> Path:
+    """A commit file of a table."""
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def truncated_json(path: Path) -> None:
+    """The newest commit ends in the middle of an action."""
+    make_table(path)
+    whole = commit(path, 1).read_bytes()
+    commit(path, 1).write_bytes(whole[: len(whole) - 40].rstrip(b"\n"))
+
+
+def log_gap(path: Path) -> None:
+    """A commit between two others is gone."""
+    make_table(path, 3)
+    commit(path, 1).unlink()
+
+
+def corrupt_checkpoint(path: Path) -> None:
+    """The newest checkpoint is no Parquet, and the commits that it replaced are cleaned up."""
+    make_table(path, 3)
+    deltalake.DeltaTable(str(path)).create_checkpoint()
+    (checkpoint,) = (path / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"PAR1" + b"\0" * 200 + b"PAR1")
+    commit(path, 0).unlink()
+    commit(path, 1).unlink()
+
+
+def unreadable(path: Path) -> None:
+    """The log is a link to itself, which nobody can follow, whatever they may read."""
+    make_table(path)
+    shutil.rmtree(path / "_delta_log")
+    (path / "_delta_log").symlink_to(path / "_delta_log")
+
+
+def dropped(path: Path) -> None:
+    """There is nothing."""
+    make_table(path)
+    shutil.rmtree(path)
+
+
+def fifo(path: Path) -> None:
+    """A data file is a pipe that nobody writes into."""
+    make_table(path)
+    file = sorted(path.glob("*.parquet"))[0]
+    file.unlink()
+    os.mkfifo(file)
+
+
+def unknown_feature(path: Path) -> None:
+    """The protocol asks for a feature that nobody has."""
+    make_table(path)
+    lines = [json.loads(line) for line in commit(path, 0).read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {
+                "minReaderVersion": 3, "minWriterVersion": 7,
+                "readerFeatures": ["levitation"], "writerFeatures": ["levitation"],
+            }  # fmt: skip
+    commit(path, 0).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+SICK: dict[str, Callable[[Path], None]] = {
+    one.__name__: one
+    for one in (truncated_json, log_gap, corrupt_checkpoint, unreadable, dropped, fifo, unknown_feature)
+}
+"""Each way by its name."""
