@@ -63,7 +63,7 @@ class TableReader(Protocol):
         ...
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         """What the log says about how long files must be kept.
 
@@ -71,8 +71,9 @@ class TableReader(Protocol):
             facts: The table.
             checkpoints: (consumer, folder) of streaming readers whose position is read. A checkpoint that cannot be
                 relied on gives a position with a ``problem``, never an error.
-            removed_before_ms: The least that is kept. Where no commit is older, nothing can be deleted and the log is
-                not read.
+            removed_before_ms: The least that is kept. Where nothing removed before it is left on storage, the log is
+                not read further, and ``nothing_left_before_ms`` says so. None where more than removed files is looked
+                for: then the log is read in any case.
         """
         ...
 

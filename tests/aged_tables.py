@@ -270,7 +270,7 @@ class LocalReader:
         return LocalTable(Path(facts.ref.location))
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         """See ``TableReader``."""
         return history(

@@ -213,7 +213,7 @@ class FakeWorker:
         return table.facts()
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         raise AssertionError("execution never asks how long to keep files: the plan says it")
 

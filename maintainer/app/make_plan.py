@@ -123,7 +123,8 @@ def read_for_planning(
     if least is None:
         return facts, record
     checkpoints = tuple((one.name, one.checkpoint) for one in policy.consumers if one.checkpoint is not None)
-    history = reader.vacuum_history(facts, checkpoints, removed_before_ms=least.horizon.removed_before_ms)
+    before_ms = least.horizon.removed_before_ms if least.untracked_before_ms is None else None
+    history = reader.vacuum_history(facts, checkpoints, removed_before_ms=before_ms)
     facts = replace(facts, history=history)
     asked = storage_question(policy, facts, record, now_ms, today, options)
     if asked is not None:

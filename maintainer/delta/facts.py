@@ -49,7 +49,7 @@ class DeltaTableReader:
             raise as_table_error(error, ref.identifier) from error
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         """What the log says about how long files must be kept; see ``TableReader.vacuum_history``."""
         self._jvm.activate()

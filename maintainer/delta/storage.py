@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from maintainer.delta.file_store import PLAIN, LocalFiles, StoredFile, files_of, java_quote, local_path, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.vector_names import vector_path
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
@@ -135,6 +136,10 @@ class TableStorage:
             elif line.strip():
                 yield json.loads(line)
 
+    def commit_bytes(self, entry: LogEntry) -> bytes:
+        """A commit as it is on storage."""
+        return self.files.read(entry.uri) if entry.handle is None else self._text(entry).encode("utf-8")
+
     def _text(self, entry: LogEntry) -> str:
         """A commit's text."""
         if entry.handle is None:
@@ -162,6 +167,9 @@ class TableStorage:
         """The URI of a deletion vector file from its storage type and encoded path, as Delta decodes it."""
         key = (kind, path)
         if key not in self._vectors:
+            below = vector_path(path) if kind == "u" else None
+            if below is not None:
+                return f"{self._root_uri}/{below}"
             found = self._jvm.vector_path(kind, path, self._root)
             self._vectors[key] = one_spelling(str(self._fs.makeQualified(found).toUri().toString()))
         return self._vectors[key]

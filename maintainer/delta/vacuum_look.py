@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from maintainer.delta.file_store import FileStore, StoredFile
 from maintainer.delta.log_replay import LogReplay, live_uris, replay
+from maintainer.delta.old_removals import nothing_left
 from maintainer.delta.references import Locator, References, canonical
 from maintainer.delta.removed_files import as_removed_files, entries_of, expired
 from maintainer.delta.storage import TableStorage
@@ -34,21 +35,27 @@ def history(
     checkpoints: tuple[tuple[str, str], ...],
     open_files: Callable[[str], tuple[FileStore, str]],
     *,
-    removed_before_ms: int,
+    removed_before_ms: int | None,
     now_ms: int,
 ) -> tuple[LogReplay | None, VacuumHistory]:
     """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
-    if nothing_is_older(storage, removed_before_ms) and not checkpoints:
-        return None, VacuumHistory()
-    log = replay(storage, facts)
-    return log, VacuumHistory(
-        longest_write_ms=log.longest_write_ms or None,
-        longest_write_version=log.longest_write_version,
-        positions=tuple(
-            position(name, *open_files(folder), facts.table_id, log, facts.version, now_ms)
-            for name, folder in checkpoints
-        ),
+    log = None
+    if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms):
+        log = replay(storage, facts)
+    known = log or _times_only(storage, checkpoints)
+    positions = tuple(
+        position(name, *open_files(folder), facts.table_id, known, facts.version, now_ms)
+        for name, folder in checkpoints
     )
+    if log is None:
+        return None, VacuumHistory(positions=positions, nothing_left_before_ms=removed_before_ms)
+    return log, VacuumHistory(log.longest_write_ms or None, log.longest_write_version, positions)
+
+
+def _times_only(storage: TableStorage, checkpoints: tuple[tuple[str, str], ...]) -> LogReplay:
+    """The log by its commit files alone: enough to tell where a stream stands, where nothing is deleted anyway."""
+    entries = storage.commits() if checkpoints else ()
+    return LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
 
 
 def look(
@@ -61,7 +68,7 @@ def look(
 ) -> TableFacts:
     """Find what may be deleted; see ``TableReader.vacuum_look``. ``log`` is given where it was just read."""
     trash = expired_trash(storage, question.now_ms)
-    if question.untracked_before_ms is None and nothing_is_older(storage, question.removed_before_ms):
+    if question.untracked_before_ms is None and _known_to_be_gone(facts, question):
         return replace(facts, removed_files=(), storage=StorageLook(trash=trash))
     if log is None or log.head < facts.version:
         log = replay(storage, facts)
@@ -83,9 +90,10 @@ def look(
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
 
 
-def nothing_is_older(storage: TableStorage, moment_ms: int) -> bool:
-    """Whether no commit file is older than a moment: then nothing was removed before it, and nothing need be read."""
-    return all(entry.modification_time_ms >= moment_ms for entry in storage.commits())
+def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
+    """Whether the look into the log has found already that nothing of what is asked for is there."""
+    moment = facts.history.nothing_left_before_ms if facts.history is not None else None
+    return moment is not None and question.removed_before_ms <= moment
 
 
 def still_free(

@@ -27,12 +27,14 @@ class VacuumHistory:
     """What the log says that bears on how long files must be kept.
 
     ``longest_write_ms`` is the longest time that any commit still in the log took from its first file, or from the
-    start that it reports, to the commit itself; ``longest_write_version`` is that commit.
+    start that it reports, to the commit itself; ``longest_write_version`` is that commit. Neither was looked for where
+    ``nothing_left_before_ms`` is set: no file that was removed before that moment is left on storage.
     """
 
     longest_write_ms: int | None = None
     longest_write_version: int | None = None
     positions: tuple[StreamPosition, ...] = ()
+    nothing_left_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _kept(storage: StorageLook) -> Iterable[LeftAlone]:
 
 def _nothing(policy: ResolvedPolicy, horizon: Horizon) -> LeftAlone:
     by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
-    text = f"no file was removed more than {format_duration(horizon.retention_seconds)} ago{by}"
+    text = f"nothing removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
     return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, str(policy.origin("vacuum.retention"))))
 
 

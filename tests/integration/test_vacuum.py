@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ import pytest
 
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.vector_names import vector_path
 from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
@@ -125,6 +128,21 @@ def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine
     assert receipt.num_files_deleted == 1
     assert len({one.name for one in path.rglob("deletion_vector*.bin")}) == 1
     assert spark_rows(spark, path) == rows
+
+
+@pytest.mark.long
+def test_vector_files_are_named_as_delta_names_them(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    jvm = engine.jvm
+    root = jvm.path(f"file:{lake}")
+    descriptor = spark._jvm.org.apache.spark.sql.delta.actions.DeletionVectorDescriptor  # type: ignore[union-attr]
+    for number in range(200):
+        one = uuid.UUID(int=random.Random(number).getrandbits(128))
+        prefix = "" if number % 3 == 0 else f"a{number}Z"
+        text = descriptor.encodeUUID(spark._jvm.java.util.UUID.fromString(str(one)), prefix)  # type: ignore[union-attr]
+        ours = vector_path(text)
+        assert ours is not None
+        assert str(jvm.vector_path("u", text, root).toUri().getPath()) == f"{lake}/{ours}"
+        assert str(one) in ours
 
 
 def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,15 +192,18 @@ def test_deltas_own_lite_vacuum_works_after_ours(
 def test_deciding_that_nothing_is_to_be_deleted_costs_no_spark_job(
     spark: SparkSession, lease: SessionLease, lake: Path
 ) -> None:
-    table = AgedTable(lake / "t", created_days_ago=6)
-    table.append(5, "a.parquet", "b.parquet")
-    table.rewrite(4, "ab.parquet", "a.parquet", "b.parquet")
+    table = AgedTable(lake / "t")
+    table.append(60, "a.parquet", "b.parquet")
+    table.rewrite(30, "ab.parquet", "a.parquet", "b.parquet")
+    for name in ("a", "b"):
+        (table.path / f"{name}.parquet").unlink()
     with DeltaEngine(lease).worker("quiet") as worker:
         facts = worker.reader.facts(TableRef(str(table.path)))
         tracker = spark.sparkContext.statusTracker()
         before = set(tracker.getJobIdsForGroup("quiet"))
         moment = table.made_at_ms
         history = worker.reader.vacuum_history(facts, (), removed_before_ms=moment - 7 * DAY_MS)
+        facts = replace(facts, history=history)
         found = worker.reader.vacuum_look(facts, VacuumQuestion(moment - 7 * DAY_MS, moment))
         assert set(tracker.getJobIdsForGroup("quiet")) == before
     assert (history.longest_write_ms, found.removed_files) == (None, ())

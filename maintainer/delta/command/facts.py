@@ -61,7 +61,7 @@ class CommandTableReader:
         )
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         """Not asked for: this engine deletes nothing.
 

@@ -110,7 +110,7 @@ def test_a_file_removed_exactly_at_the_horizon_stays() -> None:
 
 def test_nothing_expired_is_said() -> None:
     planned = plan(policy_of(), make_facts(removed_files=(removed("young", days_ago=1),)))
-    text = "no file was removed more than 7d ago"
+    text = "nothing removed more than 7d ago is left on storage"
     assert planned.left_alone == (LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, "orders.yml:12")),)
     assert planned.state == "up_to_date"
 

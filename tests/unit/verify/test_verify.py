@@ -68,7 +68,7 @@ class Answers:
         return replace(self.commits[facts.ref.identifier], version=version)
 
     def vacuum_history(
-        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         raise AssertionError("not asked for")
 

@@ -1,0 +1,130 @@
+"""Is anything left on storage that was removed before a moment? Answered without reading the log as a whole.
+
+Most nights the answer is no, and it has to be cheap: the log keeps 30 days of removals, vacuum leaves seven, so the
+files of three weeks are named again each time and were deleted long ago. Only commits older than the moment are read,
+only their removals are taken from the text, and only the names in their folders are compared. A yes is no more than
+"look properly": it may turn out that every file found is protected. A no has to be right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.file_store import LocalFiles, local_path
+from maintainer.delta.storage import TableStorage
+from maintainer.model.table import TableFacts
+
+_REMOVE = b'\n{"remove":{"path":"'
+_CDC = b'\n{"cdc":{"path":"'
+_VECTOR = re.compile(rb'"storageType":"([a-z])","pathOrInlineDv":"([^"\\]*)"')
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+Vector = tuple[str, str]
+"""A deletion vector's storage type, and its path or what it holds."""
+
+
+def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: int) -> bool:
+    """Whether no file that was removed before a moment can still lie on storage, live ones left out.
+
+    A removal counts from its commit file's own time at the earliest (see ``log_replay``), so a commit file that is not
+    older holds none. Where storage is not a local disk, old removals alone make the answer no: asking for each file
+    would cost as much as looking properly.
+    """
+    names: dict[str, set[str]] = defaultdict(set)
+    for entry in storage.commits():
+        if entry.modification_time_ms >= removed_before_ms:
+            continue
+        for path in removed_paths(storage, storage.commit_bytes(entry)):
+            folder, _, name = path.rpartition("/")
+            names[folder].add(name)
+        if names and not isinstance(storage.files, LocalFiles):
+            return False
+    if not names:
+        return True
+    present = _present(storage, names)
+    return not present or present <= _live(facts)
+
+
+def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
+    """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
+    try:
+        text = b"\n" + commit
+        found = [*_quickly(text, _REMOVE), *_quickly(text, _CDC)]
+    except ValueError:
+        found = []
+    # Whatever the quick way did not see (spaces, escapes, another order of fields) is read the slow way.
+    if len(found) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
+        found = list(_slowly(commit))
+    start = len(storage.root_uri) + 1
+    for path, vector in found:
+        if path[:1] != "/" and (":" not in path or not _SCHEME.match(path)):
+            yield unquote(path) if "%" in path else path
+        if vector is not None and vector[0] != "i":
+            uri = storage.vector_uri(*vector)
+            if storage.is_below_root(uri):
+                yield unquote(uri[start:])
+
+
+def _quickly(commit: bytes, start: bytes) -> Iterator[tuple[str, Vector | None]]:
+    """Path and deletion vector of each action that is written as Delta writes it.
+
+    Raises:
+        ValueError: A deletion vector is not.
+    """
+    vectors = b'"deletionVector"' in commit
+    for rest in commit.split(start)[1:]:
+        path = rest[: rest.index(b'"')]
+        if b"\\" not in path:
+            yield path.decode(), _vector_of(rest) if vectors else None
+
+
+def _vector_of(rest: bytes) -> Vector | None:
+    """The deletion vector in the rest of a line.
+
+    Raises:
+        ValueError: It is not written as Delta writes it.
+    """
+    line = rest.partition(b"\n")[0]
+    if b'"deletionVector"' not in line:
+        return None
+    match = _VECTOR.search(line)
+    if match is None:
+        raise ValueError(line[:200])
+    return match[1].decode(), match[2].decode()
+
+
+def _slowly(commit: bytes) -> Iterator[tuple[str, Vector | None]]:
+    for line in commit.split(b"\n"):
+        if b'"remove"' not in line and b'"cdc"' not in line:
+            continue
+        action: dict[str, Any] = json.loads(line)
+        for kind in ("remove", "cdc"):
+            if kind in action:
+                vector = action[kind].get("deletionVector")
+                yield action[kind]["path"], (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
+
+
+def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
+    """Those of the names that are there now, as paths below the root."""
+    root = local_path(storage.root_uri)
+    found: set[str] = set()
+    for folder, wanted in names.items():
+        found.update(f"{folder}/{name}" if folder else name for name in _in_folder(os.path.join(root, folder), wanted))
+    return found
+
+
+def _in_folder(folder: str, wanted: set[str]) -> Iterable[str]:
+    try:
+        return wanted.intersection(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def _live(facts: TableFacts) -> set[str]:
+    return {unquote(one.path) if "%" in one.path else one.path for one in facts.files}
