@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.make_plan import TableLook
+from maintainer.app.undelete import past_undeletes
 from maintainer.errors import MaintainerError
 from maintainer.journal.durable import unreadable
 from maintainer.journal.leases import current_holders
@@ -92,6 +93,17 @@ def history_rows(
                 rows.append(_history_row(row))
         if len(rows) >= limit:
             break
+    for one in past_undeletes(runs_dir, most=MAX_RUNS_READ):
+        if isinstance(one, tuple):
+            unread.append(f"{one[0]}: {one[1]}")
+        elif (
+            (table is None or one.table == table)
+            and (since_ms is None or one.started_at_ms >= since_ms)
+            and not (failed and one.status == "succeeded")
+        ):
+            rows.append(_history_row(one))
+    # Run ids begin with their time; within a run the order stays.
+    rows.sort(key=lambda row: row.run_id or "", reverse=True)
     return rows[:limit], unread
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from maintainer.app.apply_plan import engine_log_of, open_journal
 from maintainer.app.engine_access import open_engine
+from maintainer.app.undelete import undelete_run
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
-from maintainer.cli.project import open_project
+from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import ExitCode
 from maintainer.report.layout import count
@@ -22,12 +24,21 @@ MAX_NAMED = 20
 @engine_options
 @click.pass_obj
 def command(context: CliContext, table: str, run_id: str, master: str | None, conf: tuple[str, ...]) -> int:
-    """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten."""
+    """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten.
+
+    It is recorded as a run of its own: see `maintainer history`.
+    """
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
-    with open_engine(parse_engine_options(master, conf)) as opened, opened.engine.worker("undelete") as worker:
-        facts = worker.reader.facts(policy.table)
-        receipt = worker.writer.undelete(facts, run_id)
+    journal = open_journal(project, now_ms())
+    try:
+        with (
+            open_engine(parse_engine_options(master, conf, engine_log_of(journal))) as opened,
+            opened.engine.worker("undelete") as worker,
+        ):
+            receipt = undelete_run(project, worker, journal, policy, run_id)
+    finally:
+        journal.close()
     size = format_size(receipt.bytes_restored)
     click.echo(f"{table}: {count(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder")
     for line in receipt.refused[:MAX_NAMED]:

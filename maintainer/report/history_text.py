@@ -23,13 +23,14 @@ _STATUS_WORD = {
     "nothing_left": "nothing",
     "verify_failed": "VERIFY FAILED",
     "failed": "FAILED",
+    "incomplete": "INCOMPLETE",
     "unknown": "UNKNOWN",
     "": "-",
 }
 FOLD = 3
 """So many commits in a row, alike and not ours, are one line."""
 
-_BAD = frozenset({"verify_failed", "failed", "unknown"})
+_BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
 
 
 def render_history(
@@ -134,6 +135,8 @@ def _detail(row: HistoryRow) -> str:
     parts = []
     if row.num_files_added and not row.num_files_removed and row.run_id is None:
         parts.append(f"+{count(row.num_files_added, 'file')}")
+    elif row.step == "undelete":
+        parts.append(f"{count(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
     elif row.num_files_added:
         parts.append(f"{row.num_files_removed:,} -> {count(row.num_files_added, 'file')}")
     elif row.num_files_removed:
