@@ -52,7 +52,7 @@ TUNED = {
     "spark.sql.session.timeZone": "UTC",
 }
 POLICY = "version: 1\ntable: lake/{name}\n"
-RULE = 'version: 1\nmatch: {tables: ["lake/*"]}\npriority: 1\nvacuum: {retention: 7d}\n'
+RULE = 'version: 1\nmatch: {tables: ["lake/*"]}\npriority: 1\nvacuum: {retention: 7d, allowLargeDelete: rewritten}\n'
 
 
 @dataclass(frozen=True, slots=True)

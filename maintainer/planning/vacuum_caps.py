@@ -24,11 +24,11 @@ TIMES_MEDIAN = 3
 def broken_caps(
     policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, files: Sequence[RemovedFile]
 ) -> tuple[Reason, ...]:
-    """Return every cap that deleting the files would break; none where ``vacuum.allowLargeDelete`` is set.
+    """Return every cap that deleting the files would break; none where ``vacuum.allowLargeDelete`` is true.
 
-    Files that a rewrite replaced count for ``limits.maxDeletes`` only: their rows live on in other files, and after
-    the first compaction of a table they are most of its bytes. For the two caps on bytes count files whose rows were
-    deleted or overwritten, and untracked ones.
+    Where it is ``rewritten``, files that a rewrite replaced count for ``limits.maxDeletes`` only: their rows live on in
+    other files, and after the first compaction of a table they are most of its bytes. What a rewrite of ours replaced
+    that is not proven is no candidate in the first place.
     """
     if policy.vacuum is None or policy.vacuum.allow_large_delete:
         return ()
@@ -38,19 +38,30 @@ def broken_caps(
         text = f"would delete {count_of(len(files), 'file')}, limits.maxDeletes is {limit:,}"
         found.append(Reason(ReasonCode.LARGE_DELETE, text, str(policy.origin("limits.maxDeletes"))))
     origin = str(policy.origin("vacuum"))
-    lost_bytes = sum(file.size_bytes for file in files if not file.replaced)
-    all_bytes = facts.size_bytes + sum(file.size_bytes for file in files)
-    if lost_bytes * 2 > all_bytes:
-        text = (
-            f"would delete {format_size(lost_bytes)} that no rewrite replaced, more than half of the "
-            f"{format_size(all_bytes)} that the table holds on storage"
-        )
+    replaced_bytes = sum(file.size_bytes for file in files if file.replaced)
+    all_bytes = sum(file.size_bytes for file in files)
+    counted = all_bytes - replaced_bytes if policy.vacuum.allow_rewritten else all_bytes
+    stored_bytes = facts.size_bytes + all_bytes
+    what = _what(counted, replaced_bytes, rewritten_allowed=policy.vacuum.allow_rewritten)
+    if counted * 2 > stored_bytes:
+        text = f"{what}, more than half of the {format_size(stored_bytes)} that the table holds on storage"
         found.append(Reason(ReasonCode.LARGE_DELETE, text, origin))
     past = record.vacuumed_bytes
-    if len(past) >= MIN_RUNS_COMPARED and lost_bytes > TIMES_MEDIAN * median(past):
+    if len(past) >= MIN_RUNS_COMPARED and counted > TIMES_MEDIAN * median(past):
         text = (
-            f"would delete {format_size(lost_bytes)} that no rewrite replaced, more than {TIMES_MEDIAN} times the "
-            f"median of the last {len(past)} vacuums, {format_size(int(median(past)))}"
+            f"{what}, more than {TIMES_MEDIAN} times the median of the last {len(past)} vacuums, "
+            f"{format_size(int(median(past)))}"
         )
         found.append(Reason(ReasonCode.LARGE_DELETE, text, origin))
     return tuple(found)
+
+
+def _what(counted: int, replaced_bytes: int, *, rewritten_allowed: bool) -> str:
+    """How much would go, and how much of it lives on in other files: that decides which line is the right one."""
+    text = f"would delete {format_size(counted)}"
+    if rewritten_allowed:
+        return f"{text} that no rewrite replaced"
+    if replaced_bytes == 0:
+        return text
+    part = "all" if replaced_bytes == counted else format_size(replaced_bytes)
+    return f"{text} ({part} of it replaced by rewrites, which `allowLargeDelete: rewritten` allows)"

@@ -219,6 +219,7 @@ def _predicate(text: str) -> Predicate:
 
 
 def _vacuum(read: _Reader) -> VacuumPolicy:
+    large = read.required("vacuum.allowLargeDelete", (bool, str))
     return VacuumPolicy(
         retention_seconds=read.required("vacuum.retention", int),
         allow_short_retention=read.required("vacuum.allowShortRetention", bool),
@@ -227,8 +228,9 @@ def _vacuum(read: _Reader) -> VacuumPolicy:
         delete_untracked=read.required("vacuum.deleteUntracked", bool),
         untracked_age_seconds=read.required("vacuum.untrackedAge", int),
         untracked_every_seconds=read.required("vacuum.untrackedEvery", int),
-        allow_large_delete=read.required("vacuum.allowLargeDelete", bool),
+        allow_large_delete=large is True,
         trash_seconds=read.optional("vacuum.trash", int) or 0,
+        allow_rewritten=large == "rewritten",
     )
 
 

@@ -169,7 +169,8 @@ class VacuumPolicy:
 
     With ``delete_untracked`` also files that the log never knew and that did not change for ``untracked_age_seconds``;
     the folder is listed for them at most every ``untracked_every_seconds``. ``trash_seconds`` above 0: files are moved
-    out of the table and deleted so much later.
+    out of the table and deleted so much later. ``allow_large_delete`` lifts all caps on deletion, ``allow_rewritten``
+    those on bytes, and only for files that a rewrite replaced.
     """
 
     retention_seconds: int
@@ -181,6 +182,7 @@ class VacuumPolicy:
     untracked_every_seconds: int = 0
     allow_large_delete: bool = False
     trash_seconds: int = 0
+    allow_rewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)

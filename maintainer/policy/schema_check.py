@@ -208,7 +208,7 @@ class _Walk:
         self._report("P203", message, span, type_help(rule, value, rule.example))
 
     def _not_allowed(self, rule: Rule, value: object, path: Path) -> None:
-        allowed = [str(one) for one in rule.enum or () if one is not None]
+        allowed = [written(one) for one in rule.enum or () if one is not None]
         if path == ("version",):
             help = "write `version: 1`; a newer format needs a newer maintainer"
             self._at_value("P209", f"version {shown(value)} of the format is not known", path, help)

@@ -46,7 +46,7 @@ def _type(schema: dict[str, object]) -> str:
 def _allowed(schema: dict[str, object]) -> str | None:
     enum = schema.get("enum")
     if isinstance(enum, list):
-        return ", ".join(str(value) for value in enum if value is not None)
+        return ", ".join(written(value) for value in enum if value is not None)
     if "const" in schema:
         return str(schema["const"])
     least, most = schema.get("minimum"), schema.get("maximum")

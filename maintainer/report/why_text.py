@@ -183,6 +183,8 @@ def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
             yield "vacuum.untrackedAge", format_duration(policy.vacuum.untracked_age_seconds)
         if policy.vacuum.allow_large_delete:
             yield "vacuum.allowLargeDelete", "true"
+        if policy.vacuum.allow_rewritten:
+            yield "vacuum.allowLargeDelete", "rewritten"
         if policy.vacuum.trash_seconds:
             yield "vacuum.trash", format_duration(policy.vacuum.trash_seconds)
     for consumer in policy.consumers:

@@ -34,7 +34,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write_policy(project: Path, name: str, extra: str = "vacuum: {retention: 7d}\n") -> Path:
+def write_policy(
+    project: Path, name: str, extra: str = "vacuum: {retention: 7d, allowLargeDelete: rewritten}\n"
+) -> Path:
     (project / "policies" / f"{name}.yaml").write_text(f"version: 1\ntable: lake/{name}\n{extra}", encoding="utf-8")
     return project / "lake" / name
 
@@ -123,7 +125,7 @@ def test_a_real_stream_goes_on_after_a_vacuum(
 
 
 def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 7d}\n")
+    table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 7d, allowLargeDelete: rewritten}\n")
     old = compacted(spark, table)
     rows = spark_rows(spark, table)
     aged(spark, table)
@@ -158,7 +160,7 @@ def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.C
 
 
 def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 1s}\n")
+    table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 1s, allowLargeDelete: rewritten}\n")
     compacted(spark, table)
     aged(spark, table)
     assert command(project, capsys, "apply", "-o", "json")[0] == 0

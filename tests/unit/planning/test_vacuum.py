@@ -273,9 +273,9 @@ class TestCaps:
             for number, size in enumerate(sizes)
         )
         alive = [make_file("live", size=live)] if live else []
-        made = make_policy(
-            vacuum=make_vacuum(allow_large_delete=policy.pop("allow", False)), lines=LINES, optimize=None, **policy
-        )
+        allowed = policy.pop("allow", False)
+        vacuum = replace(make_vacuum(allow_large_delete=allowed is True), allow_rewritten=allowed == "rewritten")
+        made = make_policy(vacuum=vacuum, lines=LINES, optimize=None, **policy)
         planned = plan(made, make_facts(files=alive, removed_files=files), TableRecord(vacuumed_bytes=past))
         assert (planned.state == "blocked") == bool(planned.blocked)
         assert all(reason.code is ReasonCode.LARGE_DELETE for reason in planned.blocked)
@@ -284,11 +284,24 @@ class TestCaps:
     def test_half_of_the_bytes_may_go_and_one_more_may_not(self) -> None:
         assert self.blocked(60, 40, live=100) == []
         assert self.blocked(60, 41, live=100) == [
-            "would delete 101 B that no rewrite replaced, more than half of the 201 B that the table holds on storage"
+            "would delete 101 B, more than half of the 201 B that the table holds on storage"
         ]
 
-    def test_what_a_rewrite_replaced_is_no_loss(self) -> None:
-        assert self.blocked(60, 41, live=1, replaced=True) == []
+    def test_what_a_rewrite_replaced_counts_and_the_line_that_allows_it_is_named(self) -> None:
+        assert self.blocked(60, 40, live=100, replaced=True) == []
+        assert self.blocked(60, 41, live=100, replaced=True) == [
+            "would delete 101 B (all of it replaced by rewrites, which `allowLargeDelete: rewritten` allows), "
+            "more than half of the 201 B that the table holds on storage"
+        ]
+
+    def test_a_line_allows_what_rewrites_replaced_and_nothing_else(self) -> None:
+        assert self.blocked(60, 41, live=1, replaced=True, past=(1, 1, 1), allow="rewritten") == []
+        assert self.blocked(60, 41, live=1, past=(1, 1, 1), allow="rewritten") == [
+            "would delete 101 B that no rewrite replaced, more than half of the 102 B that the table holds on storage",
+            "would delete 101 B that no rewrite replaced, more than 3 times the median of the last 3 vacuums, 1 B",
+        ]
+        (text,) = self.blocked(1, 1, 1, live=100, max_deletes=2, replaced=True, allow="rewritten")
+        assert text == "would delete 3 files, limits.maxDeletes is 2"
 
     def test_the_limit_counts_all_files(self) -> None:
         assert self.blocked(1, 1, live=100, max_deletes=2) == []
@@ -298,9 +311,9 @@ class TestCaps:
     def test_three_times_the_median_of_at_least_three_runs(self) -> None:
         assert self.blocked(30, live=100, past=(10, 10, 1000)) == []
         (text,) = self.blocked(31, live=100, past=(10, 10, 1000))
-        assert text == (
-            "would delete 31 B that no rewrite replaced, more than 3 times the median of the last 3 vacuums, 10 B"
-        )
+        assert text == ("would delete 31 B, more than 3 times the median of the last 3 vacuums, 10 B")
+        (text,) = self.blocked(31, live=100, past=(10, 10, 1000), replaced=True)
+        assert "all of it replaced by rewrites" in text
         assert self.blocked(31, live=100, past=(10, 10)) == []
 
     def test_a_line_in_the_policy_allows_all_of_it(self) -> None:

@@ -188,6 +188,7 @@ def test_one_warning(line: str, code: str) -> None:
         "verify: {expectations: [{type: expect_table_row_count_to_equal, value: 3}]}",
         "vacuum: {mode: auto, deleteUntracked: false}",
         "vacuum: {mode: lite, trash: 7d, allowLargeDelete: true}",
+        "vacuum: {allowLargeDelete: rewritten}",
         "vacuum: {mode: full, deleteUntracked: true, untrackedAge: 30d, untrackedEvery: 14d}",
         "vacuum: {}\nconsumers: [{name: a, checkpoint: /x}]\nlimits: {maxDeletes: 5}",
         "autoCompact: {}",

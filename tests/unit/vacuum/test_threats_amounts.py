@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from maintainer.app.make_plan import each_table_once
+from maintainer.app.project import PolicyProblems, Project
 from maintainer.errors import Refused, VerificationFailed
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableRecord, TableRef
+from maintainer.policy.resolved import ResolvedPolicy
 from tests.aged_tables import AgedTable, Vacuuming, now_ms, touch, tree
 from tests.vacuum_cases import (
     Killed,
@@ -97,12 +99,44 @@ class TestA13FarTooMuch:
         assert (ReasonCode.LARGE_DELETE in codes(plan)) == blocked
         vacuum(lake, table, work, *(() if blocked else names[:8]))
 
-    def test_a_compacted_table_is_no_large_deletion(self, lake: Path) -> None:
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_a_compacted_table_needs_the_line_for_rewrites(self, lake: Path, allowed: bool) -> None:
         table = AgedTable(lake / "t")
         names = [f"f{number}.parquet" for number in range(10)]
         table.append(60, *names)
         table.rewrite(20, "all.parquet", *names)
-        vacuum(lake, table, Vacuuming(policies(allow_large_delete=False)), *names)
+        made = policies(allow_large_delete=False)
+        work = Vacuuming(lambda ref: with_rewritten(made(ref), allowed))
+        assert (work.plan(table).state == "blocked") != allowed
+        vacuum(lake, table, work, *(names if allowed else ()))
+
+    @pytest.mark.parametrize(
+        ("text", "all_of_it", "rewritten"), [("true", True, False), ("false", False, False), ("rewritten", False, True)]
+    )
+    def test_the_line_as_it_is_written(self, tmp_path: Path, text: str, all_of_it: bool, rewritten: bool) -> None:
+        (tmp_path / "policies").mkdir()
+        file = tmp_path / "policies" / "t.yml"
+        file.write_text(f"version: 1\ntable: lake/t\nvacuum: {{allowLargeDelete: {text}}}\n")
+        (policy,) = Project.load(tmp_path).policies
+        assert policy.vacuum is not None
+        assert (policy.vacuum.allow_large_delete, policy.vacuum.allow_rewritten) == (all_of_it, rewritten)
+
+    @pytest.mark.parametrize("text", ["rewriten", "1", "yes"])
+    def test_any_other_word_is_refused(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "policies").mkdir()
+        (tmp_path / "policies" / "t.yml").write_text(
+            f"version: 1\ntable: lake/t\nvacuum: {{allowLargeDelete: {text}}}\n"
+        )
+        with pytest.raises(PolicyProblems) as caught:
+            Project.load(tmp_path)
+        (found,) = caught.value.loaded.diagnostics
+        assert found.message.startswith("vacuum.allowLargeDelete must be `true`, `false` or `rewritten`, not ")
+
+
+def with_rewritten(policy: ResolvedPolicy, allowed: bool) -> ResolvedPolicy:
+    """The policy with ``allowLargeDelete: rewritten``, or without."""
+    assert policy.vacuum is not None
+    return replace(policy, vacuum=replace(policy.vacuum, allow_rewritten=allowed))
 
 
 class TestA14WhatWillNotGo:
