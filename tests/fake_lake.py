@@ -63,6 +63,7 @@ class FakeTable:
     columns: dict[str, Any] = field(default_factory=lambda: {"id": "long"})
     exists: bool = True
     written: int = 0
+    stuck: set[str] = field(default_factory=set)
 
     @property
     def live(self) -> dict[str, tuple[int, ...]]:
@@ -322,12 +323,13 @@ class FakeWorker:
             stopped = guard.stop_reason()
             if stopped is not None:
                 break
-            if file.path in table.storage:
+            if file.path in table.storage - table.stuck:
                 table.storage.discard(file.path)
                 gone.append(file)
                 self.lake.reach("deleted", Station(self.lake, table, stamp))
         size = sum(file.size_bytes for file in gone)
-        return VacuumReceipt(len(gone), size, (), facts.version, facts.version, stopped=stopped)
+        remaining = tuple(file.path for file in step.files if file.path in table.storage & table.stuck)
+        return VacuumReceipt(len(gone), size, remaining, facts.version, facts.version, stopped=stopped)
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         return self._table(facts.ref).versions[version]

@@ -143,6 +143,20 @@ def test_a_wrong_proof_commits_nothing_quarantines_the_table_and_halts_the_fleet
     assert table.version == 1
 
 
+def test_files_that_will_not_go_make_the_vacuum_incomplete_and_the_table_failed(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage |= {"old", "older"}
+    table.stuck = {"old"}
+    outcome = bench.run(plan_of(table, vacuum("old", "older")))
+    assert statuses(outcome) == ["vacuum: incomplete"]
+    assert outcome.status is TableStatus.FAILED
+    (step,) = outcome.steps
+    assert step.vacuum is not None
+    assert (step.vacuum.num_files_deleted, step.vacuum.remaining) == (1, ("old",))
+    # It is not over: whoever asks for `every` is not told that this was a vacuum.
+    assert bench.record(plan_of(table, vacuum("old"))).last_vacuum_at_ms is None
+
+
 def test_a_check_that_fails_after_the_commit_stops_the_table_and_its_vacuum(bench: Bench) -> None:
     table = three_files(bench)
     table.storage.add("old")

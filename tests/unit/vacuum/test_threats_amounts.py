@@ -6,6 +6,7 @@ must be there with the same content. The only files that may be new are VACUUM's
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,22 @@ class TestA12Clocks:
         before = tree(lake)
         work.delete(table, step, clock=lambda: now_ms() + seconds * 1000)
         assert_only(lake, before, "t/a.parquet")
+
+    @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"])
+    def test_the_machines_time_zone_and_its_summer_time_do_not_matter(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+    ) -> None:
+        table = AgedTable(lake / "t", created_days_ago=250)
+        table.append(200, "live.parquet", "older.parquet", "younger.parquet")
+        table.delete(180 + 1 / 24, "older.parquet")  # the other half of the year: clocks were turned in between
+        table.delete(180 - 1 / 24, "younger.parquet")
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        try:
+            vacuum(lake, table, Vacuuming(policies(retention_seconds=180 * 86_400)), "older.parquet")
+        finally:
+            monkeypatch.undo()
+            time.tzset()
 
     def test_a_writer_with_a_late_clock_makes_nothing_look_old(self, lake: Path) -> None:
         table = AgedTable(lake / "t")

@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 
 from maintainer.errors import CommitConflict
+from maintainer.journal.intents import Fate
+from maintainer.journal.journal import Journal
+from maintainer.journal.records import record_key, table_records
+from maintainer.model.outcome import CommitReceipt, CommitStamp
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.table import TableRecord
+from maintainer.model.table import Protocol, TableFacts, TableRecord
 from maintainer.policy.resolved import VacuumMode
-from tests.aged_tables import AgedTable, Vacuuming, touch, tree
+from tests.aged_tables import AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
 from tests.vacuum_cases import (
     assert_only,
     codes,
@@ -67,9 +71,14 @@ class TestA16VectorsAndChangeData:
 
 
 class TestA17UnknownFeatures:
-    def test_the_table_is_left_alone(self, lake: Path) -> None:
+    @pytest.mark.parametrize("side", ["writer", "reader"])
+    def test_the_table_is_left_alone(self, lake: Path, side: str) -> None:
         table = old_table(lake / "t", writer_features=("futureThing",))
         work = Vacuuming(policies())
+        if side == "reader":
+            facts = work.reader.facts(table.ref)
+            known = replace(facts, protocol=Protocol(3, 7, ("futureThing",), ("futureThing",)))
+            work.reader.facts = lambda ref: known  # type: ignore[method-assign]
         plan = work.plan(table)
         assert plan.problem is not None
         assert plan.problem.code == "T404"
@@ -206,6 +215,49 @@ class TestA20UnprovenRewrites:
         work = Vacuuming(policies(delete_untracked=untracked), record=record)
         assert work.step(table) is None
         vacuum(lake, table, work)
+
+    def recorded(self, runs_dir: Path, facts: TableFacts, proofs: list[tuple[TableFacts, int, str]]) -> TableRecord:
+        """What the run folders say after a compaction that landed as version 2, and these checks of it."""
+        journal = Journal.open(runs_dir, "20261121T220001Z-0000", now_ms)
+        stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
+        journal.intent(stamp, facts, "compact", read_version=1, num_files=1, size_bytes=1, proof=None)
+        journal.result(stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1))
+        for table, version, result in proofs:
+            journal.verified(table, "t/compact", version, result, None)
+        journal.finished(None)
+        journal.close()
+        return table_records(runs_dir).get(record_key(facts.table_id, facts.location), TableRecord())
+
+    @pytest.mark.parametrize(
+        ("proof", "free"),
+        [
+            ("missing", False),
+            ("failed", False),
+            ("could not be checked", False),
+            ("of an earlier version", False),
+            ("of a later version", False),
+            ("of another table", False),
+            ("of a copy of the folder", False),
+            ("a word that is not ours", False),
+            ("passed", True),
+        ],
+    )
+    def test_only_a_proof_of_just_that_commit_frees_what_it_replaced(self, lake: Path, proof: str, free: bool) -> None:
+        table = old_table(lake / "t")
+        facts = LocalReader().facts(table.ref)
+        proofs = {
+            "missing": [],
+            "failed": [(facts, 2, "fail")],
+            "could not be checked": [(facts, 2, "error")],
+            "of an earlier version": [(facts, 1, "pass")],
+            "of a later version": [(facts, 3, "pass")],
+            "of another table": [(replace(facts, table_id="another"), 2, "pass")],
+            "of a copy of the folder": [(replace(facts, location=facts.location + "-copy"), 2, "pass")],
+            "a word that is not ours": [(facts, 2, "PASS")],
+            "passed": [(facts, 2, "pass")],
+        }[proof]
+        record = self.recorded(lake.parent / "runs", facts, proofs)
+        vacuum(lake, table, Vacuuming(policies(), record=record), *(["a.parquet"] if free else []))
 
     def test_other_files_go(self, lake: Path) -> None:
         table = old_table(lake / "t")

@@ -110,6 +110,16 @@ class TestA03ReadersThatAreBehind:
         consumers = (Consumer("audit", days * DAY_SECONDS),)
         vacuum(lake, self.table(lake), Vacuuming(policies(consumers=consumers)), *gone)
 
+    @pytest.mark.parametrize(("days", "gone"), [(19, ("_change_data/c.parquet",)), (20.1, ()), (21, ())])
+    def test_a_reader_of_the_change_feed(self, lake: Path, days: float, gone: tuple[str, ...]) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "live.parquet")
+        table.file("_change_data/c.parquet", 20)
+        cdc = {"path": "_change_data/c.parquet", "partitionValues": {}, "size": 5, "dataChange": False}
+        table.commit(20, {"cdc": cdc}, operation="UPDATE")
+        consumers = (Consumer("feed", int(days * DAY_SECONDS)),)
+        vacuum(lake, table, Vacuuming(policies(consumers=consumers)), *gone)
+
     def damaged(self, folder: Path, how: str) -> None:
         match how:
             case "missing":
