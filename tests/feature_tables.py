@@ -167,7 +167,7 @@ TABLES: dict[str, FeatureTable] = {
             _create("id INT", "'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '2'"),
             *_twice("INSERT INTO {t} VALUES (1), (2)"),
         ),
-        frozenset({"v2Checkpoint"}),
+        frozenset({"v2Checkpoint"}), second_engine=False,
     ),
     "in-commit timestamps": FeatureTable(
         (_create("id INT", "'delta.enableInCommitTimestamps' = 'true'"), *_twice("INSERT INTO {t} VALUES (1), (2)")),
