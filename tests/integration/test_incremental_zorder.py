@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import deltalake
 import pytest
 
 from maintainer.cli.main import run
+from maintainer.journal.leases import Leases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,3 +98,25 @@ def test_turns_until_nothing_is_left(spark: SparkSession, project: Path, capsys:
     assert command(project, "apply", "-o", "json") == 0, capsys.readouterr()
     configuration = deltalake.DeltaTable(str(path)).metadata().configuration
     assert not [key for key in configuration if key.startswith("use.optimization.")]
+
+
+def test_what_is_being_optimized_is_a_query_and_a_status(
+    spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(spark, project / "lake" / "t", 0, 100)
+    state, run_id = project / ".maintainer", "20261121T220000Z-7f3a"
+    (state / "runs").mkdir(parents=True)
+    leases = Leases(state / "runs", run_id, lambda: time.time_ns() // 1_000_000)
+    lease = leases.acquire("one", "lake/t")
+    query = (
+        f"SELECT table, run_id FROM json.`{state}/leases/*.json` WHERE expires_at_ms > unix_millis(current_timestamp())"
+    )
+    assert [tuple(row) for row in spark.sql(query).collect()] == [("lake/t", run_id)]
+    assert command(project, "status", "--scheduled", "-o", "json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (row["table"], row["running"], row["scheduled"]) == ("lake/t", run_id, False)
+    leases.release(lease)
+    leases.close()
+    assert spark.sql(query).collect() == []
+    assert command(project, "status", "--scheduled", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tables"] == []
