@@ -6,7 +6,6 @@ table becomes a problem in the plan and never stops the others.
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,11 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
+from maintainer.app.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader, VacuumQuestion
 from maintainer.errors import MaintainerError, TableError
+from maintainer.execution.clock import Clock
 from maintainer.journal.records import Remembered, record_key, remembered
 from maintainer.journal.streaks import Streak
 from maintainer.model.exit_codes import BUG_CODE
@@ -55,7 +56,7 @@ OnTable = Callable[[TableLook], None]
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan and what to set aside. ``jobs`` tables are read at once."""
+    """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most."""
 
     policies: tuple[ResolvedPolicy, ...]
     now_ms: int
@@ -63,6 +64,7 @@ class PlanRequest:
     jobs: int = 2
     options: PlanOptions = field(default_factory=PlanOptions)
     on_table: OnTable | None = None
+    table_seconds: float = DEFAULT_TABLE_SECONDS
 
 
 def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
@@ -153,7 +155,7 @@ def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: T
 
 
 class _Tables:
-    """The policies still to be planned, shared by the workers, and the plans made so far."""
+    """The plans made so far, and what each table is planned with."""
 
     def __init__(
         self,
@@ -166,39 +168,14 @@ class _Tables:
         self._known = known
         self._records = records
         self._today = today
-        self._waiting: queue.SimpleQueue[ResolvedPolicy] = queue.SimpleQueue()
-        for policy in request.policies:
-            self._waiting.put(policy)
         self._lock = threading.Lock()
-        self._failures: list[BaseException] = []
         self.plans: list[TablePlan] = []
 
     def plan_all(self, engine: Engine) -> None:
-        jobs = max(1, min(self._request.jobs, len(self._request.policies)))
-        threads = [
-            threading.Thread(target=self._work, args=(engine, f"plan-{number}"), name=f"plan-{number}", daemon=True)
-            for number in range(jobs)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if self._failures:
-            raise self._failures[0]
+        pool = PlanPool(engine, self._plan, self._give_up, Clock(), self._request.table_seconds)
+        pool.run(self._request.policies, self._request.jobs)
 
-    def _work(self, engine: Engine, name: str) -> None:
-        try:
-            with engine.worker(name) as worker:
-                while not self._failures:
-                    try:
-                        policy = self._waiting.get_nowait()
-                    except queue.Empty:
-                        return
-                    self._plan(worker.reader, policy)
-        except BaseException as error:
-            self._failures.append(error)
-
-    def _plan(self, reader: TableReader, policy: ResolvedPolicy) -> None:
+    def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         request = self._request
         facts, record = None, TableRecord()
         try:
@@ -212,6 +189,20 @@ class _Tables:
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.
             plan = problem_plan(policy, _bug(error))
+        if counts():
+            self._keep(policy, plan, facts, record)
+
+    def _give_up(self, policy: ResolvedPolicy, why: str) -> None:
+        error = TableError(
+            f"the table could not be planned: {why}",
+            code="T433",
+            where=policy.table.identifier,
+            help="look at its storage; the other tables are planned, and the next run tries again",
+        )
+        self._keep(policy, problem_plan(policy, error), None, TableRecord())
+
+    def _keep(self, policy: ResolvedPolicy, plan: TablePlan, facts: TableFacts | None, record: TableRecord) -> None:
+        request = self._request
         with self._lock:
             self.plans.append(plan)
             if request.on_table is not None:

@@ -91,9 +91,14 @@ def start_conf(
         conf.setdefault("spark.driver.host", "127.0.0.1")
         conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
         conf.setdefault("spark.local.dir", said.get("spark.local.dir", str(folder / "local")))
-    else:
+    if not is_one_process(master):
         conf["spark.jars"] = _joined(",".join(jar.as_uri() for jar in jars), said.get("spark.jars"))
     return conf
+
+
+def is_one_process(master: str) -> bool:
+    """Whether the driver does all the work; ``local-cluster`` starts executors of their own, as a cluster does."""
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def java_options(folder: Path, quick: bool, *more: str | None) -> str:

@@ -17,6 +17,7 @@ from maintainer.execution.batches import BatchSize, in_batches
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext, number_steps
 from maintainer.execution.interruption import APPLY_AGAIN, StopSwitch, signals_stop
+from maintainer.execution.ledger_append import append_within
 from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
 from maintainer.execution.settle import belongs_to
@@ -26,7 +27,7 @@ from maintainer.journal.durable import FolderUnwritable, unreadable
 from maintainer.journal.intents import Intent, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
-from maintainer.journal.ledger import LedgerSink, flush, rows_of
+from maintainer.journal.ledger import LedgerSink, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
 from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
@@ -46,7 +47,8 @@ class FleetBounds:
     ``batches`` are sizes of the batches in which tables are started (see ``in_batches``); a table that failed keeps the
     next batch from being opened, unless ``max_failures`` allows more.
     After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
-    what has not ended ``hang_grace_seconds`` after that is given up and reported as such.
+    what has not ended ``hang_grace_seconds`` after that is given up and reported as such. At the end the ledger has
+    ``ledger_seconds``, after a stop the grace period.
     """
 
     jobs: int = 1
@@ -58,6 +60,7 @@ class FleetBounds:
     stop_grace_seconds: float = 10.0
     hang_grace_seconds: float = 30.0
     tick_seconds: float = 0.2
+    ledger_seconds: float = 300.0
     retry: RetryBounds = field(default_factory=RetryBounds)
 
     def __post_init__(self) -> None:
@@ -191,7 +194,7 @@ class _Fleet:
         try:
             self._context.journal.table_finished(outcome)
             if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
-                self._results.write()
+                self._results.write_soon()
         except FolderUnwritable as error:
             self._context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
         self._context.emit(TableFinished(self._context.clock.now_ms(), outcome))
@@ -219,8 +222,11 @@ class _Fleet:
 
     def _append_to_ledger(self, outcome: RunOutcome) -> None:
         """Append the run's rows. A ledger that cannot be written fails no run; it is told and tried again next time."""
-        journal = self._context.journal
-        problem = flush(journal.folder, rows_of(self._plan, outcome), self._ledger)
+        context, bounds, journal = self._context, self._bounds, self._context.journal
+        problem = append_within(
+            journal.folder, rows_of(self._plan, outcome), self._ledger, clock=context.clock, switch=context.switch,
+            limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
+        )  # fmt: skip
         if problem is not None:
             self._on_problem(problem)
             journal.note("ledger", code=problem.code, what=problem.what)

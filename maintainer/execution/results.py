@@ -1,4 +1,10 @@
-"""The run's outcome while it grows, and ``results.json``, which is never behind by more than the step that runs."""
+"""The run's outcome while it grows, and ``results.json``.
+
+The file is written anew after each step. For thousands of tables that would take longer than the steps, so each table's
+text is made once, and there each write is followed by a pause: all writes together take at most a twentieth of the
+run. What a kill could lose by that, a second or two of results, is in ``events.jsonl``, where every INTENT and
+RESULT is on the disk before and after its commit.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,14 @@ from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import APPLY_AGAIN
 from maintainer.model.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
-from maintainer.model.results_wire import run_to_json
+from maintainer.model.results_wire import run_from_fragments, table_to_json
 from maintainer.model.table import TableRef
+
+WRITE_AT_MOST_EACH = 19.0
+"""After a write, the pause before the next one as a multiple of what it took."""
+
+FEW_TABLES = 100
+"""Runs of at most so many tables are written after every step, however long it takes."""
 
 
 class Results:
@@ -24,6 +36,10 @@ class Results:
         self._done: dict[TableRef, TableOutcome] = {}
         self._running: dict[TableRef, list[StepOutcome]] = {}
         self._write_lock = threading.Lock()
+        self._untouched: dict[TableRef, TableOutcome] = {}
+        self._texts: dict[TableRef, tuple[TableOutcome, str]] = {}
+        self._behind = False
+        self._next_write = 0.0
 
     def began(self, ref: TableRef) -> None:
         """A worker took the table."""
@@ -31,14 +47,14 @@ class Results:
             self._running[ref] = []
 
     def step(self, ref: TableRef, outcome: StepOutcome) -> None:
-        """A step ended; writes ``results.json``.
+        """A step ended; writes ``results.json``, at once or soon.
 
         Raises:
             FolderUnwritable: E651.
         """
         with self._lock:
             self._running.setdefault(ref, []).append(outcome)
-        self.write()
+        self.write_soon()
 
     def steps_so_far(self, ref: TableRef) -> tuple[StepOutcome, ...]:
         """Steps of a running table that have ended."""
@@ -75,14 +91,48 @@ class Results:
         if ref in self._running:
             problem = Problem("C712", "the run ended while this table was worked on", help=APPLY_AGAIN)
             return TableOutcome(ref, TableStatus.INTERRUPTED, tuple(self._running[ref]), problem, policy_file, owner)
-        problem = Problem("C713", "the run ended before this table was started", help=APPLY_AGAIN)
-        return TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
+        if ref not in self._untouched:
+            problem = Problem("C713", "the run ended before this table was started", help=APPLY_AGAIN)
+            self._untouched[ref] = TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
+        return self._untouched[ref]
 
     def write(self) -> None:
-        """Replace ``results.json``.
+        """Replace ``results.json``, now.
 
         Raises:
             FolderUnwritable: E651.
         """
         with self._write_lock:
-            self._context.journal.folder.write_results(run_to_json(self.outcome(self._context.switch.stop_reason)))
+            self._behind = False
+            started = self._context.clock.monotonic()
+            outcome = self.outcome(self._context.switch.stop_reason)
+            text = run_from_fragments(outcome, (self._text(table) for table in outcome.tables))
+            self._context.journal.folder.write_results(text)
+            ended = self._context.clock.monotonic()
+            pause = 0.0 if len(self._plan.tables) <= FEW_TABLES else (ended - started) * WRITE_AT_MOST_EACH
+            self._next_write = ended + pause
+
+    def write_soon(self) -> None:
+        """Replace ``results.json`` unless that was done just now; then `catch_up` does it.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._behind = True
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Write what `write_soon` put off, if it is time. Called again and again by whoever watches the run.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        if self._behind and self._context.clock.monotonic() >= self._next_write:
+            self.write()
+
+    def _text(self, table: TableOutcome) -> str:
+        """A table's text, kept as long as its outcome is the same object."""
+        known = self._texts.get(table.ref)
+        if known is None or known[0] is not table:
+            known = self._texts[table.ref] = (table, table_to_json(table))
+        return known[1]

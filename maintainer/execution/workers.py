@@ -23,6 +23,7 @@ from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import TableControl
 from maintainer.execution.results import Results
 from maintainer.execution.table_run import num_batches, run_table
+from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
@@ -121,6 +122,7 @@ class Crew:
         while self._busy():
             self._collect(self.bounds.tick_seconds)
             self._open_next_batch()
+            self._catch_up()
             now = self.context.clock.monotonic()
             limit = self.bounds.run_timeout_seconds
             if limit is not None and now - started > limit and self.context.switch.stop_reason is None:
@@ -131,6 +133,12 @@ class Crew:
                 self._watch(member, now, stopped_at)
         self._collect(0.0)
         self._report_broken_workers()
+
+    def _catch_up(self) -> None:
+        try:
+            self.results.catch_up()
+        except FolderUnwritable as error:
+            self.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
 
     def _busy(self) -> bool:
         with self._lock:

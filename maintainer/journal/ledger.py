@@ -271,13 +271,13 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
             problem = _append_pending(waiting, sink) or problem
     except MaintainerError as error:
         cause = error.what + (f" (found: {error.found})" if error.found else "")
-        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or _LATER)
+        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
     except OSError as error:
-        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), _LATER)
+        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
     return problem
 
 
-_LATER = "the rows are kept in the run folder; the next apply appends them"
+LATER = "the rows are kept in the run folder; the next apply appends them"
 
 
 def _waiting(own: RunFolder) -> list[RunFolder]:

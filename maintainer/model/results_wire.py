@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
@@ -26,6 +28,19 @@ def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
     if indent is None:
         return canonical_json(document)
     return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def run_from_fragments(run: RunOutcome, tables: Iterable[str]) -> str:
+    """Write the same text as `run_to_json` from the tables' own texts, each made once by `table_to_json`."""
+    head = {name: value for name, value in run_to_document(replace(run, tables=())).items() if name != "tables"}
+    head["counts"] = {status.value: run.count(status) for status in TableStatus}
+    # The name of the tables is the last in order, so they are added to the rest.
+    return f'{canonical_json(head)[:-1]},"tables":[{",".join(tables)}]}}'
+
+
+def table_to_json(table: TableOutcome) -> str:
+    """One table's outcome as it stands in the text of a run."""
+    return canonical_json(table_to_document(table))
 
 
 def run_from_document(document: object) -> RunOutcome:

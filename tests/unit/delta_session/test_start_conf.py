@@ -145,3 +145,17 @@ def test_secrets_do_not_reach_the_command_line() -> None:
     for key in ("spark.hadoop.fs.s3a.secret.key", "fs.azure.account.key.x", "spark.my.password", "a.access.key"):
         assert launch._SECRET.search(key), key
     assert not launch._SECRET.search("spark.sql.shuffle.partitions")
+
+
+@pytest.mark.parametrize(
+    ("master", "sent"),
+    [
+        ("local", False),
+        ("local[2]", False),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://h:7077", True),
+        ("yarn", True),
+    ],
+)
+def test_executors_of_their_own_are_sent_the_jars(tmp_path: Path, master: str, sent: bool) -> None:
+    assert ("spark.jars" in conf_of(tmp_path, master=master)) is sent

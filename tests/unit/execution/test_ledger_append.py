@@ -1,0 +1,84 @@
+"""The ledger at the end of a run: bounded, cut short by a signal, and never lost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.execution.fleet import FleetBounds, run_fleet
+from maintainer.execution.interruption import StopSwitch
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger import PENDING_FILE, LedgerRow, read_pending
+from maintainer.model.outcome import RunOutcome, TableStatus
+from maintainer.model.plan import Problem
+from tests.builders import NOW_MS
+from tests.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+
+
+class Stuck:
+    """A ledger that does not come back until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.rows: list[LedgerRow] = []
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        self.begun.set()
+        self.go.wait(20)
+        self.rows += rows
+
+
+class Night:
+    def __init__(self, runs_dir: Path) -> None:
+        self.lake, self.switch, self.ledger = FakeLake(), StopSwitch(), Stuck()
+        self.problems: list[Problem] = []
+        self.journal = Journal.open(runs_dir, "20261121T220001Z-0000", lambda: NOW_MS)
+
+    def run(self, **bounds: Any) -> RunOutcome:
+        table = self.lake.table("t", (1,), (2,))
+        quick = {"tick_seconds": 0.01, "stop_grace_seconds": 0.05, **bounds}
+        return run_fleet(
+            plan_all(plan_of(table, compact(table))), self.lake, journal=self.journal, verifier=PlainVerifier(),
+            bounds=FleetBounds(**quick), ledger=self.ledger, switch=self.switch, on_problem=self.problems.append,
+        )  # fmt: skip
+
+    def told(self) -> list[tuple[str, str]]:
+        return [(one.code, one.what) for one in self.problems]
+
+    def waiting(self) -> int:
+        return len(read_pending(self.journal.folder.path / PENDING_FILE))
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Night:
+    return Night(tmp_path / "runs")
+
+
+def test_a_ledger_that_hangs_is_given_up_and_its_rows_stay(night: Night) -> None:
+    outcome = night.run(ledger_seconds=0.2)
+    assert [one.status for one in outcome.tables] == [TableStatus.DONE]
+    assert night.told() == [("E652", "the ledger could not be written: not done within 0.2 s")]
+    assert night.waiting() == 1
+    night.ledger.go.set()
+
+
+def test_a_signal_cuts_it_short(night: Night) -> None:
+    def stop() -> None:
+        assert night.ledger.begun.wait(10)
+        night.switch.stop("SIGINT")
+
+    threading.Thread(target=stop, daemon=True).start()
+    outcome = night.run()
+    assert outcome.tables[0].status is TableStatus.DONE
+    assert night.told() == [("E652", "the ledger could not be written: stopped: SIGINT")]
+    assert night.waiting() == 1
+    night.ledger.go.set()
+
+
+def test_in_time_nothing_is_told(night: Night) -> None:
+    night.ledger.go.set()
+    night.run(ledger_seconds=10)
+    assert (night.told(), night.waiting(), len(night.ledger.rows)) == ([], 0, 1)
