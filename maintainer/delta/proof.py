@@ -1,8 +1,9 @@
 """Proves a batch's new files before anything is visible: the actions, the rows, the statistics.
 
-L1, the actions: only the planned files are added and removed (``proof_actions``). L2, the rows: source files and new
-files are read again from storage and their counts and fingerprints compared (``row_comparison``). L3, the statistics
-that go into the log are held against the rows of each new file (``statistics``). L2 and L3 share one Spark job.
+L1, the actions: only the planned files are added and removed (``proof_actions``). L2, the rows: the new files are read
+again from storage, and their count and fingerprint compared with those of the rows that were read, taken as they went
+to the writer (``observed_rows``) or by reading the sources once more (``row_comparison``). L3, the statistics that go
+into the log are held against the rows of each new file (``statistics``). L2 and L3 share one Spark job.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.actions import to_physical
@@ -120,9 +122,15 @@ def _refuse_actions(job: RewriteJob, found: list[str]) -> None:
 
 
 def _measure(job: RewriteJob) -> Measured:
-    lines = tuple(job.jvm.action(one.to_proof_line()) for one in job.written)
-    sources = FileSet(job.snapshot, tuple(job.sources))
-    return measure(job.jvm, job.log, sources, FileSet(job.snapshot, lines), [one.add for one in job.written])
+    """The rows as they were read for the writer, where they were observed; else, or if they differ, read again."""
+    written = FileSet(job.snapshot, tuple(job.jvm.action(one.to_proof_line()) for one in job.written))
+    adds = [one.add for one in job.written]
+    observed = job.rows_observed
+    if observed is not None and written.adds:
+        found = measure(job.jvm, job.log, None, written, adds)
+        if found.written == observed:
+            return replace(found, read=observed)
+    return measure(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), written, adds)
 
 
 def _compare(job: RewriteJob, proof: Proof) -> None:

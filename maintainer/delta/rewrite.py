@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 from maintainer.delta.curve_writer import along_curve, tags_from_statistics
@@ -19,6 +21,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.layout import lay_out
 from maintainer.delta.live_files import FileKey, live_files
 from maintainer.delta.marks import Marks, marks_of
+from maintainer.delta.observed_rows import observe, reads_once
 from maintainer.delta.partition_values import one_value_of
 from maintainer.delta.regular_files import refuse_what_is_no_file
 from maintainer.delta.same_table import check_as_planned
@@ -26,6 +29,7 @@ from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
+from maintainer.model.outcome import Fingerprint
 from maintainer.model.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.model.zorder import Turn
@@ -70,6 +74,15 @@ class RewriteJob:
     txn: JavaObject = None
     sources: list[JavaObject] = field(default_factory=list)
     marks: tuple[Marks, ...] = ()
+    observed: dict[int, Fingerprint] = field(default_factory=dict)
+    """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
+
+    @property
+    def rows_observed(self) -> Fingerprint | None:
+        """All rows of the batch as they were read; None unless every bin was observed, also those without rows."""
+        if not self.batch.bins or len(self.observed) != len(self.batch.bins):
+            return None
+        return reduce(add, self.observed.values())
 
     @property
     def where(self) -> str:
@@ -189,7 +202,14 @@ class RewriteJob:
             frame = self._along_curve(frame, self.step, self.step.turn, one)
             found = self._written_by(frame, number, adds)
             return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
-        return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
+        if self.facts.property_map.get("delta.enableRowTracking") == "true" or not reads_once(self.step):
+            return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
+        rows = observe(self.jvm, frame)
+        found = self._written_by(lay_out(self.jvm, rows.frame, self.step, one), number, adds)
+        fingerprint = rows.fingerprint(self.jvm)
+        if fingerprint is not None:
+            self.observed[number] = fingerprint
+        return found
 
     def _along_curve(self, frame: DataFrame, step: ZOrderStep, turn: Turn, one: Bin) -> DataFrame:
         # Bins that are no longer live were dropped, so a bin is found by its partition, of which each has one.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.schema_names import fresh_prefix
 from maintainer.delta.statistics import (
     MAX_COLUMNS,
     FileFigures,
@@ -59,14 +60,14 @@ class Measured:
 
 
 def measure(
-    jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet, adds: Sequence[Mapping[str, Any]]
+    jvm: DeltaJvm, log: JavaObject, sources: FileSet | None, written: FileSet, adds: Sequence[Mapping[str, Any]]
 ) -> Measured:
     """Read both sets of files from storage.
 
     Args:
         jvm: The calls; its session must not skip missing or corrupt files.
         log: The table's log.
-        sources: The files that were read, as live at their snapshot.
+        sources: The files that were read, as live at their snapshot; None to read only what was written.
         written: The files that were written, in the order of ``adds``.
         adds: The same files' ``add`` actions: where they are and what their statistics say.
     """
@@ -90,24 +91,30 @@ def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: 
 
 class _Measurement:
     def __init__(
-        self, jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet, adds: Sequence[Mapping[str, Any]]
+        self,
+        jvm: DeltaJvm,
+        log: JavaObject,
+        sources: FileSet | None,
+        written: FileSet,
+        adds: Sequence[Mapping[str, Any]],
     ) -> None:
         self._jvm = jvm
         self._adds = adds
         storage = TableStorage(jvm, log)
         self._uris = [storage.uri(str(one["path"])) for one in adds]
-        self._target: DataFrame | None = None
+        self._source, self._target = (
+            jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") if one is not None and one.adds else None
+            for one in (sources, written)
+        )
         metadata = jvm.metadata(written.snapshot)
-        self._source = jvm.read_files(log, sources.snapshot, jvm.seq(sources.adds), "Verify")
-        if adds:
-            self._target = jvm.read_files(log, written.snapshot, jvm.seq(written.adds), "Verify")
-        schema = json.loads(self._source.schema.json())
+        either = self._source if self._source is not None else self._target
+        schema = json.loads(either.schema.json()) if either is not None else {"fields": []}
         extra: tuple[str, ...] = ()
         if metadata["configuration"].get("delta.enableRowTracking") == "true":
             extra = ("_metadata.row_id", "_metadata.row_commit_version")
         self._hashed: HashedColumns = hashed_columns(schema, extra)
         self._columns = statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"]))
-        self._own = _fresh_prefix([field["name"] for field in schema["fields"]])
+        self._own = fresh_prefix([field["name"] for field in schema["fields"]])
 
     def run(self) -> Measured:
         groups = [self._columns[start : start + MAX_COLUMNS] for start in range(0, len(self._columns), MAX_COLUMNS)]
@@ -137,7 +144,7 @@ class _Measurement:
 
         hashed = [f"{text} AS {name}" for text, name in zip(self._hashed.hashes, hashes, strict=bool(hashes))]
         sides = self._target_side(group, hashes, hashed) if self._target is not None else None
-        if hashes:
+        if hashes and self._source is not None:
             source = self._source.selectExpr(f"{SOURCES} AS file", *hashed, *no_figures(group))
             sides = source if sides is None else source.unionAll(sides)
         assert sides is not None
@@ -198,11 +205,3 @@ def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -
     if row is None:
         return FileFigures(0, (0,) * len(group), 0, 0)
     return read_figures(group, row[0], row[start:])
-
-
-def _fresh_prefix(names: list[str]) -> str:
-    """A prefix for our own columns that no column of the table begins with."""
-    prefix = "__m"
-    while any(name.lower().startswith(prefix) for name in names):
-        prefix += "_"
-    return prefix

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -153,3 +153,12 @@ def _named(
             if inner:
                 kept.append({**field, "type": {**kind, "fields": inner}})
     return kept
+
+
+def fresh_prefix(names: Iterable[str]) -> str:
+    """A prefix for our own columns that no column of the table begins with."""
+    taken = [name.lower() for name in names]
+    prefix = "__m"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix

@@ -106,8 +106,26 @@ class SetPropertiesStep:
     kind: str = field(default="set_properties", init=False)
 
 
+class OneFileABin:
+    """What steps have in common that write each bin as one file."""
+
+    __slots__ = ()
+    batches: tuple[Batch, ...]
+    max_file_size_bytes: int
+
+    @property
+    def num_files_added(self) -> int:
+        """Files the step is expected to write: one a bin."""
+        return sum(len(batch.bins) for batch in self.batches)
+
+    @property
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags that every file written by the step must carry, beside those it keeps."""
+        return ((PACKED_TAG, str(self.max_file_size_bytes)),)
+
+
 @dataclass(frozen=True, slots=True)
-class CompactStep:
+class CompactStep(OneFileABin):
     """Write the files of each bin as one file.
 
     ``auto`` is for the history: the step was decided right after a write, by the writers' hook.
@@ -123,16 +141,6 @@ class CompactStep:
     auto: bool = False
     repartition: bool = False
     kind: str = field(default="compact", init=False)
-
-    @property
-    def num_files_added(self) -> int:
-        """Files the step is expected to write: one a bin."""
-        return sum(len(batch.bins) for batch in self.batches)
-
-    @property
-    def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry."""
-        return ((PACKED_TAG, str(self.max_file_size_bytes)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +263,7 @@ class ClusterStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeStep:
+class PurgeStep(OneFileABin):
     """Write the files of each bin as one file, without soft-deleted rows and dropped columns; also files alone.
 
     A file that is alone in its bin keeps the tags that say in which order it is: it has fewer rows, in the same order.
@@ -266,16 +274,6 @@ class PurgeStep:
     max_threads: int
     reasons: tuple[Reason, ...]
     kind: str = field(default="purge", init=False)
-
-    @property
-    def num_files_added(self) -> int:
-        """Files the step is expected to write: one a bin."""
-        return sum(len(batch.bins) for batch in self.batches)
-
-    @property
-    def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry, beside those it keeps."""
-        return ((PACKED_TAG, str(self.max_file_size_bytes)),)
 
     def kept_tags(self, one: Bin) -> tuple[tuple[str, str], ...]:
         """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several."""

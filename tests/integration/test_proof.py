@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.observed_rows import ObservedRows
 from maintainer.delta.session import SessionLease
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_engine import DeltaEngine
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import TableError, VerificationFailed
+from maintainer.model.outcome import Fingerprint, Proof
 from maintainer.model.table import TableRef
 from tests.delta_tables import bytes_of, compaction, forge_commit, no_intent, stamp
 
@@ -185,3 +188,48 @@ def test_an_exception_of_the_intent_aborts(spark: SparkSession, lease: SessionLe
         with pytest.raises(OSError, match="no space"):
             engine.writer.rewrite(facts, step, batch, stamp(), refuse)
         assert bytes_of(path) == before
+
+
+def _assert_proven(proof: Proof | None) -> None:
+    assert proof is not None
+    assert proof.read == proof.written
+    assert proof.read.rows == 8
+
+
+@pytest.mark.parametrize("said", ["the truth", "too much", "nothing"])
+def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
+    spark: SparkSession, lease: SessionLease, lake: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    observed = ObservedRows.fingerprint
+
+    def tell(rows: ObservedRows, jvm: DeltaJvm) -> Fingerprint | None:
+        found = observed(rows, jvm)
+        assert found is not None
+        assert found.rows == 8
+        # A shuffle task that ran twice is counted twice.
+        return {"the truth": found, "too much": found + found, "nothing": None}[said]
+
+    monkeypatch.setattr(ObservedRows, "fingerprint", tell)
+    sources_away: list[Path] = []
+
+    def hide(storage: TableStorage, written: list[WrittenFile]) -> None:
+        for one in path.glob("*.parquet"):
+            if one.name not in {file.path for file in written}:
+                sources_away.append(one.rename(one.with_suffix(".away")))
+
+    # Without its sources a rewrite can be proven only if they are not read a second time.
+    with DeltaEngine(lease, between_write_and_proof=hide).worker("observed") as engine:
+        facts = engine.reader.facts(TableRef(str(path)))
+        step, batch = compaction(facts)
+        if said == "the truth":
+            _assert_proven(engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof)
+        else:
+            with pytest.raises(TableError, match="T422"):
+                engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    for one in sources_away:
+        one.rename(one.with_suffix(".parquet"))
+    if said != "the truth":
+        with DeltaEngine(lease).worker("observed") as engine:
+            _assert_proven(engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof)

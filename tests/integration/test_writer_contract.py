@@ -44,6 +44,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 KINDS = ("connect", "transaction", "command")
 
+BY_COMMANDS = pytest.mark.parametrize("kind", ["connect", "command"], indirect=True, scope="module")
+"""For what the transaction does in another way, with tests of its own."""
+
 
 @pytest.fixture(params=KINDS, scope="module")
 def kind(request: pytest.FixtureRequest) -> str:
@@ -138,11 +141,8 @@ def test_zorder_of_a_table_with_everything(spark: SparkSession, engine: TableEng
     )
 
 
-def test_both_readers_tell_the_same(
-    kind: str, spark: SparkSession, engine: TableEngine, lease: SessionLease, lake: Path
-) -> None:
-    if kind == "transaction":
-        pytest.skip("it is what the others are compared with")
+@BY_COMMANDS
+def test_both_readers_tell_the_same(spark: SparkSession, engine: TableEngine, lease: SessionLease, lake: Path) -> None:
     plain, mapped = lake / "plain 1%", lake / "mapped"
     build(spark, plain)
     spark.sql(
@@ -325,13 +325,12 @@ def test_a_proof_that_does_not_hold(
         assert {"audit: rows read = rows written", "audit: the proof found nothing wrong"} <= failed
 
 
+@BY_COMMANDS
 def test_a_proof_that_cannot_be_made(
     kind: str, spark: SparkSession, lease: SessionLease, connect_url: str, lake: Path
 ) -> None:
     path = lake / "t"
     spark.range(30).repartition(3).write.format("delta").save(str(path))
-    if kind == "transaction":
-        pytest.skip("nothing is committed then; see test_proof.py")
 
     def spoil(file: Path) -> None:
         file.write_bytes(b"no longer a file of columns")
@@ -345,14 +344,11 @@ def test_a_proof_that_cannot_be_made(
         assert engine.reader.find_commit(facts, stamp(), after_version=0) == 1
 
 
-def test_settings_are_put_back_and_deletion_is_refused(
-    kind: str, spark: SparkSession, engine: TableEngine, lake: Path
-) -> None:
+@BY_COMMANDS
+def test_settings_are_put_back_and_deletion_is_refused(spark: SparkSession, engine: TableEngine, lake: Path) -> None:
     path = lake / "t"
     build(spark, path)
     facts = _facts(engine, path)
-    if kind == "transaction":
-        pytest.skip("it sets one setting; see test_properties.py")
     assert isinstance(engine, CommandTableEngine)
     session = engine.session.spark
     keys = [

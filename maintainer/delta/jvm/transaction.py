@@ -73,6 +73,24 @@ class TransactionCalls(Gateway):
         written = txn.writeFiles(self._dataset(frame), self._none, True, self.seq())
         return [str(written.apply(i).json()) for i in range(written.size())]
 
+    def observe(self, frame: DataFrame, aggregates: Iterable[str]) -> tuple[DataFrame, JavaObject]:
+        """The same frame with whole-number aggregates that Spark makes while its rows pass by; see ``observed``."""
+        observation = self._jvm.org.apache.spark.sql.Observation()
+        first, *others = [self._jvm.org.apache.spark.sql.functions.expr(one) for one in aggregates]
+        return self._frame(self._dataset(frame).observe(observation, first, self.seq(others))), observation
+
+    def observed(self, observation: JavaObject, waits: int) -> tuple[int, ...] | None:
+        """What was observed, in order, after the frame has been written; None if it does not come.
+
+        Spark's listeners tell it, so it may come a moment later: each of the ``waits`` takes up to 100 ms.
+        """
+        for _ in range(waits):
+            found = observation.getRowOrEmpty()
+            if found.isDefined():
+                row = found.get()
+                return tuple(int(row.getLong(at)) for at in range(row.size()))
+        return None
+
     def action(self, line: str) -> JavaObject:
         """Parse one action from its JSON: Delta's own serialization instead of private constructors."""
         return self._delta.actions.Action.fromJson(line)
