@@ -23,6 +23,10 @@ def page() -> str:
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
         lines += [f"## {name}", "", "```text", _plain(command.get_help(inner)), "```", ""]
+        if isinstance(command, click.Group):
+            for below, its in command.commands.items():
+                deeper = click.Context(its, info_name=below, parent=inner, max_content_width=100, terminal_width=100)
+                lines += [f"### {name} {below}", "", "```text", _plain(its.get_help(deeper)), "```", ""]
     return "\n".join(lines[:-1]) + "\n"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.engine import CommitProver, Engine, HistoryReader, TableReader
 from maintainer.errors import NotSupportedYet
-from maintainer.journal.ledger import LedgerSink
+from maintainer.journal.ledger_rebuild import LedgerStore
 
 if TYPE_CHECKING:
     from maintainer.delta.session import SessionOptions
@@ -53,7 +53,7 @@ class OpenedEngine:
     """A running engine, and what else its session is good for."""
 
     engine: Engine
-    ledger_at: Callable[[str], LedgerSink | None]
+    ledger_at: Callable[[str], LedgerStore | None]
     """Opens the ledger at a path or URI: a Delta table, made when it is first written to. None over Spark Connect:
     the path would be one of the server's."""
     proving: Callable[[], AbstractContextManager[ProvingWorker]]

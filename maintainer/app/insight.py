@@ -203,6 +203,8 @@ def status_row(
         unindexed_ratio=layout.unindexed_ratio if layout else None,
         scheduled=any(hasattr(step, "batches") for step in plan.steps),
         running=running,
+        policy_file=plan.policy_file,
+        owner=plan.owner,
     )
 
 

@@ -35,6 +35,7 @@ from maintainer.planning.zorder import history_wanted
 from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
 from maintainer.policy.identity import same_locations
+from maintainer.policy.ledger_policy import LEDGER_POLICY
 from maintainer.policy.resolved import ResolvedPolicy
 
 
@@ -185,6 +186,8 @@ class _Tables:
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
         except MaintainerError as error:
+            if error.code == "T401" and policy.file == LEDGER_POLICY:
+                return  # no run has made the ledger yet
             plan = problem_plan(policy, error)
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.

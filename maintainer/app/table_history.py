@@ -9,8 +9,11 @@ from pathlib import Path
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.insight import PastRun, past_runs
 from maintainer.model.commits import CommitsRead, TableCommit
-from maintainer.model.insight import LOST, HistoryRow
+from maintainer.model.insight import BY_HOOK, LOST, HistoryRow
 from maintainer.model.table import TableRef
+
+AUTO_COMPACT_KIND = "auto_compact"
+"""What the hook in a writer calls its step; it has no run folder."""
 
 
 def table_commits(
@@ -99,6 +102,12 @@ def _row(commit: TableCommit, table: str) -> HistoryRow:
         bytes_removed=commit.bytes_removed,
         bytes_added=commit.bytes_added,
         duration_seconds=commit.duration_seconds,
-        reason=LOST if stamp else commit.detail or None,
+        reason=_about(commit),
         by=None if stamp else commit.by,
     )
+
+
+def _about(commit: TableCommit) -> str | None:
+    if commit.stamp is None:
+        return commit.detail or None
+    return BY_HOOK if commit.stamp.kind == AUTO_COMPACT_KIND else LOST

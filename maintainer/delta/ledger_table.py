@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_write_error, describe, is_conflict
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
 from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_rebuild import LedgerContents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,9 @@ ATTEMPTS = 4
 """Tries of one append: two runs that make the table at the same moment conflict once."""
 
 MAX_ROWS_READ = 100_000
+
+MAX_KEYS_READ = 2_000_000
+"""Steps that a rebuild compares: 2,000 tables every night for two years."""
 
 _COLUMNS = (
     ("run_id", "string"),
@@ -62,6 +67,7 @@ _COLUMNS = (
     ("files_read_after", "double"),
     ("overlap_depth_before", "double"),
     ("overlap_depth_after", "double"),
+    ("source", "string"),
 )
 LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 """Columns of the ledger, as Spark's DDL. Columns are only ever added."""
@@ -70,12 +76,12 @@ LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 AT_CREATION = {"delta.dataSkippingNumIndexedCols": "0"}
 """Properties that the ledger gets when it is made.
 
-Statistics of 29 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
+Statistics of 39 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
 """
 
 
 class LedgerTable:
-    """Implements ``LedgerSink`` on a Spark session.
+    """Implements ``LedgerStore`` on a Spark session.
 
     Args:
         spark: A session with our settings (``worker_session``), used on the calling thread.
@@ -96,7 +102,7 @@ class LedgerTable:
             return
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self._append(run_id, rows)
+                self._write(rows, f"maintainer-ledger-{run_id}", 1)
                 return
             except Exception as error:  # every kind of engine error, sorted out below
                 if attempt < ATTEMPTS and is_conflict(describe(error)):
@@ -124,16 +130,58 @@ class LedgerTable:
             raise self._error(error) from error
         return tuple(_row_of(one.asDict()) for one in found)
 
+    def contents(self) -> LedgerContents:
+        """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
+        try:
+            if not self._exists():
+                return LedgerContents(-1, frozenset())
+            version = self._version()
+            frame = self._spark.read.format("delta").option("versionAsOf", version).load(self._location)
+            found = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
+        except Exception as error:  # see append
+            raise self._error(error) from error
+        if len(found) > MAX_KEYS_READ:
+            raise EnvironmentUnfit(
+                "the ledger is too large to be compared row by row",
+                code="E652",
+                where=self._location,
+                found=f"more than {MAX_KEYS_READ:,} rows",
+                allowed=f"{MAX_KEYS_READ:,}",
+                help="it is not lost: nothing needs to be rebuilt",
+            )
+        return LedgerContents(version, frozenset((str(one[0]), str(one[1])) for one in found))
+
+    def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
+        """Append rows that a look at a version missed; see ``LedgerStore.append_missing``.
+
+        The version is the idempotency token's number: of two that rebuild it after the same look, one appends.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._write(rows, "maintainer-ledger-rebuild", after_version + 1)
+                return
+            except Exception as error:  # see append
+                if is_conflict(describe(error)):
+                    if attempt == ATTEMPTS or self.contents().version > after_version:
+                        return  # somebody was first; whoever asked looks again
+                    continue
+                raise self._error(error) from error
+
+    def _version(self) -> int:
+        from delta.tables import DeltaTable
+
+        (newest,) = DeltaTable.forPath(self._spark, self._location).history(1).select("version").collect()
+        return int(newest[0])
+
     def _exists(self) -> bool:
         from delta.tables import DeltaTable
 
         return bool(DeltaTable.isDeltaTable(self._spark, self._location))
 
-    def _append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+    def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
         frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
         writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
-        token = writer.option("txnAppId", f"maintainer-ledger-{run_id}").option("txnVersion", "1")
-        token.save(self._location)
+        writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
 
     def _error(self, error: Exception) -> MaintainerError:
         known = as_write_error(error, self._location, "using the ledger")
@@ -144,7 +192,8 @@ class LedgerTable:
             code="E652",
             where=self._location,
             found=known.found,
-            help="check `state:` in maintainer.yml; the run folders hold the same rows",
+            help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
+            "`maintainer ledger rebuild` makes it again",
         )
 
 

@@ -45,7 +45,9 @@ class LedgerRow:
     Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
     how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
     ``error`` (could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of incremental Z-order
-    (``planning.layout`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere.
+    (``planning.layout`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere. ``source`` is None for a
+    row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and its ``predicted_*`` are
+    None where only the table's history knew of it.
     """
 
     run_id: str
@@ -62,10 +64,10 @@ class LedgerRow:
     num_files_added: int
     bytes_removed: int
     bytes_added: int
-    predicted_files_removed: int
-    predicted_files_added: int
-    predicted_bytes_removed: int
-    predicted_bytes_added: int
+    predicted_files_removed: int | None
+    predicted_files_added: int | None
+    predicted_bytes_removed: int | None
+    predicted_bytes_added: int | None
     started_at_ms: int
     duration_seconds: float
     proof_level: str
@@ -86,6 +88,7 @@ class LedgerRow:
     files_read_after: float | None = None
     overlap_depth_before: float | None = None
     overlap_depth_after: float | None = None
+    source: str | None = None
 
     def to_json(self) -> str:
         """The row as one line of JSON."""

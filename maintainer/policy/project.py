@@ -17,6 +17,7 @@ from maintainer.policy.document import Document
 from maintainer.policy.effective_checks import check_effective
 from maintainer.policy.identity import identity, plain_name, table_ref
 from maintainer.policy.layers import Layer, Level, document_layer
+from maintainer.policy.ledger_policy import ledger_ref, ledger_resolution, may_be_there
 from maintainer.policy.meaning import check_meaning
 from maintainer.policy.project_settings import ProjectSettings, project_settings, with_environment
 from maintainer.policy.resolve import Resolution, resolve
@@ -82,18 +83,27 @@ class LoadedProject:
 
     @cached_property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """Every table file resolved, in the order of their identifiers."""
+        """Every table file resolved, and the ledger, in the order of their identifiers."""
         return tuple(sorted(self.each_resolution(), key=lambda resolution: resolution.policy.table))
 
     def each_resolution(self) -> Iterator[Resolution]:
-        """Yield every table file resolved, in the order of files; nothing is kept."""
+        """Yield every table file resolved, in the order of files, and the ledger; nothing is kept."""
         for table in self.tables:
             resolution = self._resolve(table)
             if resolution is not None:
                 yield resolution
+        if self.ledger is not None:
+            yield ledger_resolution(self.ledger, self.root, self.project.timezone)
+
+    @cached_property
+    def ledger(self) -> TableRef | None:
+        """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
+        ref = ledger_ref(self.project.state, self.root)
+        named = any(table.key == identity(ref) for table in self.tables)
+        return None if named or not may_be_there(ref) else ref
 
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
-        """Return the effective policy of every table that a file names, sorted by table.
+        """Return the effective policy of every table that a file names, and of the ledger, sorted by table.
 
         A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first.
         """
@@ -119,6 +129,8 @@ class LoadedProject:
                     raise AssertionError(f"{identifier} does not resolve and there is no error")
                 return resolution
         self.require_valid()  # its file may be one of those with errors
+        if self.ledger is not None and identity(self.ledger) == identity(ref):
+            return ledger_resolution(self.ledger, self.root, self.project.timezone)
         rules = self.match_rules_for(ref)
         if not rules:
             raise self._unmanaged(identifier)

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from datetime import tzinfo
 
 from maintainer.model.commits import MAINTENANCE
-from maintainer.model.insight import LOST, HistoryRow
+from maintainer.model.insight import BY_HOOK, LOST, HistoryRow
 from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -100,11 +100,11 @@ def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
 
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     """How to go on from the newest of our rows: its run, its report, its policy as it was."""
-    ours = next((row for row in rows if row.run_id is not None and row.reason != LOST), None)
+    ours = next((row for row in rows if row.run_id is not None and row.reason not in (LOST, BY_HOOK)), None)
     if ours is None or not one_table:
         return
     yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
-    if ours.git_commit and ours.policy_file:
+    if ours.git_commit and ours.policy_file and "/" in ours.policy_file:
         commit = ours.git_commit.partition("+")[0][:12]
         yield f"its policy as it was: git show {printable(commit)}:./{printable(ours.policy_file)}"
 
@@ -151,8 +151,8 @@ def _detail(row: HistoryRow) -> str:
         parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
         if row.reason:
             parts.append(printable(row.reason))
-    elif row.reason == LOST:
-        parts.append(LOST)
+    elif row.reason in (LOST, BY_HOOK):
+        parts.append(row.reason)
     if row.git_commit:
         parts.append(f"@ {printable(row.git_commit[:12])}")
     return ", ".join(parts)
