@@ -23,6 +23,7 @@ from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.results_wire import run_from_json
 from maintainer.model.steps import SetPropertiesStep, Step
+from maintainer.model.table import DataFile, TableFacts
 from maintainer.model.wire import from_json
 from maintainer.planning.zorder_inputs import layout_of
 from maintainer.units import format_size
@@ -178,15 +179,15 @@ def status_row(
     proven = next((row for row in past if row.proof is not None), None)
     optimized = next((row for row in past if row.step in REWRITES), None)
     switch = auto_compact_of(look, auto_compact_in_session)
-    small = None
-    if facts is not None:
-        bound = look.policy.optimize.min_file_size_bytes
-        small = sum(file.size_bytes < bound for file in facts.files)
+    bound = look.policy.optimize.min_file_size_bytes
+    small = [] if facts is None else [file for file in facts.files if file.size_bytes < bound]
     layout = None if facts is None else layout_of(look.policy, facts)
     return StatusRow(
         table=str(plan.ref),
-        state=_state(plan, last),
-        small_files=small,
+        state=_state(plan, last, small),
+        small_files=None if facts is None else len(small),
+        small_bytes=None if facts is None else sum(file.size_bytes for file in small),
+        deleted_rows_ratio=None if facts is None else _deleted_rows_ratio(facts),
         num_files=None if facts is None else len(facts.files),
         size_bytes=None if facts is None else facts.size_bytes,
         version=None if facts is None else facts.version,
@@ -208,7 +209,25 @@ def status_row(
     )
 
 
-def _state(plan: TablePlan, last: HistoryRow | None) -> str:
+def _deleted_rows_ratio(facts: TableFacts) -> float | None:
+    """The share of rows that deletion vectors hide; None where the log does not count the rows of each file."""
+    if any(file.physical_records is None for file in facts.files):
+        return None
+    rows = sum(file.physical_records or 0 for file in facts.files)
+    return sum(file.deleted_records for file in facts.files) / rows if rows else 0.0
+
+
+def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
+    """Whether small files would be compacted, were they not in a partition that is still being written."""
+    for left in plan.left_alone:
+        if left.reason.code in (ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
+            there = [one for one in small if left.partition_values in (None, one.partition_values)]
+            if len(there) > 1 and left.num_files > 1:
+                return True
+    return False
+
+
+def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) -> str:
     if plan.problem is not None:
         return "unsupported" if plan.problem.code in UNSUPPORTED_CODES else "problem"
     codes = {reason.code for reason in plan.blocked}
@@ -221,7 +240,7 @@ def _state(plan: TablePlan, last: HistoryRow | None) -> str:
     if last is not None and last.status in ("failed", "verify_failed", "unknown", "incomplete"):
         return "failed"
     if not plan.steps:
-        return "ok"
+        return "hot" if _is_hot(plan, small) else "ok"
     return "drift" if all(isinstance(step, SetPropertiesStep) for step in plan.steps) else "due"
 
 
@@ -238,7 +257,17 @@ def _next(plan: TablePlan, last: HistoryRow | None) -> str:
     return waits or "nothing to do"
 
 
-_WAITING = frozenset({ReasonCode.SUSPENDED, ReasonCode.OUTSIDE_WINDOW, ReasonCode.NOT_DUE, ReasonCode.NOT_WORTH_IT})
+_WAITING = frozenset(
+    {
+        ReasonCode.SUSPENDED,
+        ReasonCode.OUTSIDE_WINDOW,
+        ReasonCode.NOT_DUE,
+        ReasonCode.NOT_WORTH_IT,
+        ReasonCode.OVER_BUDGET,
+        ReasonCode.HOT_PARTITION,
+    }
+)
+"""Why something is not done now and will be later: what ``next`` says of a table without a step."""
 
 
 def _step_in_brief(step: Step) -> str:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Callable
+
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.insight import history_rows, running_tables, status_row
-from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
-from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
+from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.status_look import StatusLook, look_at_all
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import selection_options
-from maintainer.model.auto_compact import SESSION_ENABLED
-from maintainer.model.insight import HistoryRow, StatusRow
+from maintainer.errors import ExitCode
+from maintainer.execution.interruption import StopSwitch, signals_stop
+from maintainer.report.layout import printable, when
+from maintainer.report.screen import ENTER, LEAVE, frame
 from maintainer.report.status_prometheus import status_prometheus
 from maintainer.report.status_text import render_status, status_json
 from maintainer.report.style import Style
+from maintainer.units import UnitError, parse_duration
 
-MAX_PAST_STEPS = 10_000
+MAX_LOOKS = 1_000_000
+MAX_INTERVAL_SECONDS = 86_400
 
 
 @click.command("status")
@@ -31,6 +38,11 @@ MAX_PAST_STEPS = 10_000
     is_flag=True,
     help="Only tables that a run is working on, or whose files the next apply would rewrite.",
 )
+@click.option("--watch", "watch_", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option(
+    "--interval", default="10s", show_default=True, metavar="DURATION", help="With --watch: between two looks."
+)
+@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after so many.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(
@@ -43,37 +55,89 @@ def command(
     conf: tuple[str, ...],
     output: str,
     scheduled: bool,
+    watch_: bool,
+    interval: str,
+    looks: int | None,
     jobs: int,
-) -> None:
-    """Show the state of each table at one look. Nothing is changed."""
+) -> int:
+    """Show the state of each table at one look. Nothing is changed.
+
+    Delta tables that lie beside those of the project, and that no policy names, are listed as unmanaged.
+    """
+    if watch_ and output != "text":
+        raise click.UsageError("--watch shows text: for a program, run `status -o json` as often as it needs")
+    if looks is not None and not watch_:
+        raise click.UsageError("--looks goes with --watch")
+    pause = _seconds(interval)
     project = open_project(context)
     chosen = SelectionOptions(select_, exclude, since, allow_empty)
     policies = choose(project.loaded.resolved(), project.loaded, chosen, command="status", look=Look.COMES)
-    past: dict[str, list[HistoryRow]] = {}
-    steps, unread = history_rows(project.runs_dir, limit=MAX_PAST_STEPS)
-    for step in steps:
-        past.setdefault(step.table, []).append(step)
-    rows: list[StatusRow] = []
+    switch = StopSwitch()
 
-    at_ms = now_ms()
-    running = running_tables(project.runs_dir, at_ms)
+    def text_of(found: StatusLook) -> str:
+        return render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
+
     with open_engine(parse_engine_options(master, conf)) as opened:
-        in_session = opened.session_setting(SESSION_ENABLED)
 
-        def look_at(look: TableLook) -> None:
-            table = look.policy.table.identifier
-            rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
+        def look() -> StatusLook:
+            return look_at_all(project, opened, policies, chosen, at_ms=now_ms(), jobs=jobs, scheduled=scheduled)
 
-        plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
-    wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
-    rows = sorted((row for row in rows if row.table in wanted), key=lambda row: row.table)
-    if scheduled:
-        rows = [row for row in rows if row.scheduled or row.running]
+        if watch_:
+            with signals_stop(switch):
+                found = _watch(look, text_of, switch, pause, looks)
+        else:
+            found = look()
     if output == "json":
-        click.echo(status_json(rows, at_ms), nl=False)
+        click.echo(status_json(found.rows, found.at_ms), nl=False)
     elif output == "prometheus":
-        click.echo(status_prometheus(rows, at_ms), nl=False)
-    else:
-        click.echo(render_status(rows, at_ms, Style(context.color), tz=local_zone()), nl=False)
-    for line in unread:
-        click.echo(f"warning: a run could not be read: {line}", err=True)
+        click.echo(status_prometheus(found.rows, found.at_ms), nl=False)
+    elif not watch_:
+        click.echo(text_of(found), nl=False)
+    for line in found.unread:
+        click.echo(f"warning: a run could not be read: {printable(line)}", err=True)
+    if switch.stop_reason is None:
+        return ExitCode.OK
+    return ExitCode.TERMINATED if switch.stop_reason == "SIGTERM" else ExitCode.INTERRUPTED
+
+
+def _watch(
+    look: Callable[[], StatusLook],
+    text_of: Callable[[StatusLook], str],
+    switch: StopSwitch,
+    pause_seconds: float,
+    most_looks: int | None,
+) -> StatusLook:
+    """Look until stopped, or so often. On a terminal each look is drawn over the one before; the last one stays."""
+    on_terminal = sys.stdout.isatty()
+    number = 0
+    if on_terminal:
+        click.echo(ENTER, nl=False, color=True)
+    try:
+        while True:
+            number += 1
+            found = look()
+            text = f"status at {when(found.at_ms, local_zone())}, every {pause_seconds:g}s\n{text_of(found)}"
+            if on_terminal:
+                size = shutil.get_terminal_size()
+                click.echo(frame(text, size.columns, size.lines), nl=False, color=True)
+            else:
+                click.echo(("" if number == 1 else "\n") + text, nl=False)
+            sys.stdout.flush()
+            if number == (most_looks or MAX_LOOKS) or switch.wait(pause_seconds):
+                break
+    finally:
+        if on_terminal:
+            click.echo(LEAVE, nl=False, color=True)
+    if on_terminal:
+        click.echo(text, nl=False)
+    return found
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except UnitError as error:
+        raise click.BadParameter(str(error), param_hint="--interval") from error
+    if not 1 <= seconds <= MAX_INTERVAL_SECONDS:
+        raise click.BadParameter("from 1s to 1d", param_hint="--interval")
+    return float(seconds)

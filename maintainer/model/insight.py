@@ -49,7 +49,8 @@ class StatusRow:
 
     ``state`` is one of ``ok``, ``due``, ``drift``, ``failed``, ``hot``, ``unsupported``, ``quarantined``,
     ``suspended``, ``blocked``, ``problem``, ``unmanaged``. Figures are None where the table could not be read or
-    nobody counted. ``small_files`` are those under the policy's ``minFileSize``. Times are milliseconds since 1970
+    nobody counted. ``small_files`` are those under the policy's ``minFileSize``, with ``small_bytes`` in them.
+    ``deleted_rows_ratio`` (0 to 1) is the share of rows that deletion vectors hide. Times are milliseconds since 1970
     UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None; ``next`` is a sentence or a command.
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
@@ -79,3 +80,5 @@ class StatusRow:
     running: str | None = None
     policy_file: str | None = None
     owner: str | None = None
+    small_bytes: int | None = None
+    deleted_rows_ratio: float | None = None

@@ -151,7 +151,9 @@ def weigh(
     size_bytes = sum(file.size_bytes for file in counted)
     unmet: list[tuple[str, str]] = []
     if when.min_small_files is not None and len(counted) < when.min_small_files:
-        text = f"{len(counted):,} {one_of if len(counted) == 1 else many_of}, less than {when.min_small_files:,}"
+        found, least = len(counted), when.min_small_files
+        more = "1 more is needed" if least - found == 1 else f"{least - found:,} more are needed"
+        text = f"{found:,} {one_of if found == 1 else many_of}, less than {least:,} ({more})"
         unmet.append((text, "optimize.when.minSmallFiles"))
     if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
         text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"

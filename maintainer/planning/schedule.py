@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime, timezone
 
 from maintainer.model.reasons import Reason, ReasonCode
@@ -22,14 +23,21 @@ def is_due(every_seconds: int, last_at_ms: int | None, now_ms: int) -> bool:
     """
     if last_at_ms is None or every_seconds <= 0:
         return True
-    slack_seconds = min(every_seconds / 24, MAX_SLACK_SECONDS)
-    return now_ms - last_at_ms >= (every_seconds - slack_seconds) * 1000
+    return now_ms >= due_at_ms(every_seconds, last_at_ms)
+
+
+def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
+    """Return when a step that ran at ``last_at_ms`` may run again, the slack taken off."""
+    return last_at_ms + (every_seconds - min(every_seconds / 24, MAX_SLACK_SECONDS)) * 1000
 
 
 def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, last_at_ms: int, now_ms: int) -> Reason:
-    """Say that a step is not due: ``compaction ran 5h ago, every 1d``."""
+    """Say that a step is not due, and when it will be: ``compaction ran 5h ago, at most every 1d: due in 18h``."""
     ago = format_duration(max(0, (now_ms - last_at_ms) // 1000))
-    text = f"{what} ran {ago} ago, at most every {format_duration(every_seconds)}"
+    wait_seconds = max(60, math.ceil((due_at_ms(every_seconds, last_at_ms) - now_ms) / 60_000) * 60)
+    text = (
+        f"{what} ran {ago} ago, at most every {format_duration(every_seconds)}: due in {format_duration(wait_seconds)}"
+    )
     return Reason(ReasonCode.NOT_DUE, text, str(policy.origin(key)))
 
 

@@ -29,6 +29,16 @@ STATES = (
 _GAUGES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
     ("maintainer_table_files", "Live data files.", lambda row: row.num_files),
     ("maintainer_table_small_files", "Live data files under the policy's minFileSize.", lambda row: row.small_files),
+    (
+        "maintainer_table_small_bytes",
+        "Bytes in data files under the policy's minFileSize.",
+        lambda row: row.small_bytes,
+    ),
+    (
+        "maintainer_table_deleted_rows_ratio",
+        "Share of rows that deletion vectors hide, 0 to 1.",
+        lambda row: row.deleted_rows_ratio,
+    ),
     ("maintainer_table_bytes", "Bytes of live data files.", lambda row: row.size_bytes),
     ("maintainer_table_version", "Newest version of the table.", lambda row: row.version),
     (

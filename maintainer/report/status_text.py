@@ -27,7 +27,19 @@ _ROLE = {
     "hot": Role.WARN,
     "unsupported": Role.WARN,
 }
-_HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "LAST OPTIMIZE", "LAST VACUUM", "PROOF", "AUTO", "NEXT")
+_HEADING = (
+    "TABLE",
+    "STATE",
+    "SMALL",
+    "FILES",
+    "SIZE",
+    "DELETED",
+    "LAST OPTIMIZE",
+    "LAST VACUUM",
+    "PROOF",
+    "AUTO",
+    "NEXT",
+)
 _TIMES = ("last_optimize_at_ms", "last_vacuum_at_ms", "last_proof_at_ms")
 
 
@@ -43,7 +55,7 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
     if not rows:
         return "No table is selected.\n"
     cells = [_HEADING, *(_cells(row, now_ms, tz, style) for row in rows)]
-    lines = columns(cells, right=frozenset({2, 3, 4}))
+    lines = columns(cells, right=frozenset({2, 3, 4, 5}))
     lines[0] = style.paint(lines[0], Role.BOLD)
     return "\n".join([*lines, _totals(rows)]) + "\n"
 
@@ -56,9 +68,10 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
     return (
         printable(row.table),
         style.paint(state, role) if role else state,
-        _number(row.small_files),
+        _small(row),
         _number(row.num_files),
         "-" if row.size_bytes is None else format_size(row.size_bytes),
+        "-" if row.deleted_rows_ratio is None else _share(row.deleted_rows_ratio),
         optimize,
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
@@ -93,6 +106,18 @@ def _auto_compact(row: StatusRow) -> str:
             return f"{word} (table)"
         case source:
             return f"{word} ({printable(source)})"
+
+
+def _small(row: StatusRow) -> str:
+    """Small files, and their share of the table's bytes: ``12 (3%)``."""
+    if row.small_files and row.small_bytes is not None and row.size_bytes:
+        return f"{row.small_files:,} ({_share(row.small_bytes / row.size_bytes)})"
+    return _number(row.small_files)
+
+
+def _share(ratio: float) -> str:
+    """A share in whole per cent; what is there and rounds to nothing is ``<1%``."""
+    return "<1%" if 0 < ratio < 0.005 else f"{ratio:.0%}"
 
 
 def _number(number: int | None) -> str:

@@ -300,9 +300,12 @@ class TestWorth:
     @pytest.mark.parametrize(
         ("when", "text"),
         [
-            (WorthPolicy(4, None), "not worth it yet: 3 small files, less than 4"),
+            (WorthPolicy(4, None), "not worth it yet: 3 small files, less than 4 (1 more is needed)"),
             (WorthPolicy(None, 81), "not worth it yet: 80 B in them, less than 81 B"),
-            (WorthPolicy(4, 81), "not worth it yet: 3 small files, less than 4 and 80 B in them, less than 81 B"),
+            (
+                WorthPolicy(4, 81),
+                "not worth it yet: 3 small files, less than 4 (1 more is needed) and 80 B in them, less than 81 B",
+            ),
             (WorthPolicy(3, 80), None),
         ],
     )
@@ -332,7 +335,7 @@ class TestEvery:
         planned = plan(policy, make_facts(files=make_files(10, 20)), record)
         assert bins_of(planned) == ([["f0", "f1"]] if due else [])
         if not due:
-            reason = Reason(ReasonCode.NOT_DUE, "compaction ran 22h ago, at most every 1d", "orders.yml:8")
+            reason = Reason(ReasonCode.NOT_DUE, "compaction ran 22h ago, at most every 1d: due in 1h", "orders.yml:8")
             assert planned.left_alone == (LeftAlone(reason, 2, 30),)
 
     def test_it_can_be_set_aside(self) -> None:

@@ -130,7 +130,7 @@ def test_a_partition_that_is_as_asked_by_chance_is_left_alone(
 def test_worth_counts_the_files_that_are_not_as_asked() -> None:
     facts = make_facts(files=make_files(10, 20, 30))
     planned = plan(facts, FOUR, when=WorthPolicy(min_small_files=4))
-    text = "not worth it yet: 3 files not as asked, less than 4"
+    text = "not worth it yet: 3 files not as asked, less than 4 (1 more is needed)"
     assert planned.left_alone == (LeftAlone(Reason(ReasonCode.NOT_WORTH_IT, text, "orders.yml:9"), 3, 60),)
     assert plan(facts, FOUR, when=WorthPolicy(min_small_files=3)).steps
 

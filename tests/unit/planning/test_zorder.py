@@ -93,7 +93,7 @@ def test_when_counts_the_files_that_are_not_in_order(least: int, worth: bool) ->
     assert bool(planned.steps) is worth
     if not worth:
         assert [left.reason.text for left in planned.left_alone] == [
-            "not worth it yet: 2 files not in order, less than 3"
+            "not worth it yet: 2 files not in order, less than 3 (1 more is needed)"
         ]
 
 

@@ -168,16 +168,16 @@ def test_history_as_csv_and_json_carry_every_field() -> None:
 
 
 def test_status_as_text() -> None:
-    assert render_status(STATUS, TEN_PM).splitlines() == [
-        "TABLE         STATE      SMALL  FILES    SIZE  LAST OPTIMIZE           LAST VACUUM  PROOF  AUTO           "
-        "NEXT",
-        "sales.orders  ok            12  8,577   3 GiB  today 21:00             6d ago       pass   on (table)     "
-        "tomorrow 22:00",
-        "sales.items   failed        96    812  88 GiB  yesterday 22:00 failed  never        -      off (session)  "
-        "maintainer apply",
-        "sales.日本    unmanaged      -      -       -  never                   never        -      -              -",
+    rows = [replace(STATUS[0], small_bytes=GIB, deleted_rows_ratio=0.001), *STATUS[1:]]
+    assert [re.sub(" {2,}", "  ", line) for line in render_status(rows, TEN_PM).splitlines()] == [
+        "TABLE  STATE  SMALL  FILES  SIZE  DELETED  LAST OPTIMIZE  LAST VACUUM  PROOF  AUTO  NEXT",
+        "sales.orders  ok  12 (33%)  8,577  3 GiB  <1%  today 21:00  6d ago  pass  on (table)  tomorrow 22:00",
+        "sales.items  failed  96  812  88 GiB  -  yesterday 22:00 failed  never  -  off (session)  maintainer apply",
+        "sales.日本  unmanaged  -  -  -  -  never  never  -  -  -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
     ]
+    heading, first = render_status(rows, TEN_PM).splitlines()[:2]
+    assert heading.index("NEXT") == first.index("tomorrow")
 
 
 @pytest.mark.parametrize(

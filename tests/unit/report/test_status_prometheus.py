@@ -35,7 +35,7 @@ def test_every_line_is_of_the_format_whatever_a_table_is_called() -> None:
     text = status_prometheus(ROWS, 1)
     assert text.endswith("\n")
     kinds = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")]
-    assert len(kinds) == len(set(kinds)) == 10
+    assert len(kinds) == len(set(kinds)) == 12
     for line in text.splitlines():
         assert line.startswith("# ") or SAMPLE.fullmatch(line), line
     assert 'table="evil\\"\\n\\\\} 1"' in text
