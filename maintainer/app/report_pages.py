@@ -29,7 +29,7 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
         ProjectError: E624 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    from maintainer.report.html.fleet_view import past_points
+    from maintainer.report.html.curves import past_of
     from maintainer.report.html.page import render_run_page
     from maintainer.report.html.views import run_view
 
@@ -46,7 +46,7 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
             earlier.append((run.plan, run.outcome))
     if chosen is None:
         raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
-    past = past_points([*reversed(earlier), (chosen.plan, chosen.outcome)])
+    past = past_of([*reversed(earlier), (chosen.plan, chosen.outcome)])
     view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder))
     return chosen.folder, render_run_page(view)
 

@@ -2,7 +2,8 @@
 
 Knows exactly what our models are made of: dataclasses (unions of them are told apart by ``kind``), enums,
 tuples, optional values and plain scalars. Whatever else turns up is an error when the codec is built, so a
-new field cannot be written in a way that cannot be read.
+new field cannot be written in a way that cannot be read. A field with a default may be missing: run folders of
+earlier versions stay readable when a model grows.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def decode(cls: type[T], document: object) -> T:
     """Turn JSON values back into a model value.
 
     Raises:
-        DecodeError: A key is missing, unknown or of the wrong type, or the model refuses the values.
+        DecodeError: A key without a default is missing, a key is unknown or of the wrong type, or the model refuses
+            the values.
     """
     hint: Any = cls
     value: T = _decoder(hint)(document, "")
@@ -188,15 +190,23 @@ def _dataclass_decoder(cls: type) -> _Decoder:
         )
         for field in dataclasses.fields(cls)
     }
+    # What an earlier version did not know yet, and wrote documents without: its default says the same.
+    optional = {
+        key_of(cls, field.name)
+        for field in dataclasses.fields(cls)
+        if field.init and not (field.default is field.default_factory is dataclasses.MISSING)
+    }
 
     def decode_dataclass(value: Any, path: str) -> Any:  # noqa: ANN401
         if not isinstance(value, dict):
             raise DecodeError(path, f"expected an object, found {type(value).__name__}")
-        if value.keys() != fields.keys():
-            wrong = sorted(str(key) for key in value.keys() ^ fields.keys())
+        wrong = sorted(str(key) for key in (value.keys() ^ fields.keys()) - (optional - value.keys()))
+        if wrong:
             raise DecodeError(path, f"missing or unknown: {', '.join(wrong)}")
         made = {}
         for key, (name, inner, init) in fields.items():
+            if key not in value:
+                continue
             decoded = inner(value[key], f"{path}.{key}" if path else key)
             if init:
                 made[name] = decoded

@@ -182,6 +182,7 @@ def assemble(
 
 def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
     """Record what the plan was made from; ``staleness.recheck`` compares it with the table as it is then."""
+    small = [one.size_bytes for one in facts.files if one.size_bytes < policy.optimize.min_file_size_bytes]
     return Observed(
         location=facts.location,
         table_id=facts.table_id,
@@ -194,6 +195,8 @@ def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
         managed_properties=managed_properties(policy, facts),
         file_sizes=file_sizes(one.size_bytes for one in facts.files),
         listed=facts.storage is not None and facts.storage.listing is not None,
+        small_files=len(small),
+        small_bytes=sum(small),
     )
 
 

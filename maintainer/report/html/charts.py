@@ -6,7 +6,7 @@ are classes that the page's style sheet gives; a chart sets none itself, and so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -14,6 +14,9 @@ from markupsafe import Markup, escape
 from maintainer.model.file_sizes import FileSizes
 from maintainer.report.layout import count
 from maintainer.units import format_size
+
+Spelled = Callable[[float], str]
+"""How a figure is written."""
 
 MAX_BARS = 14
 """Buckets of powers of two are joined in pairs until so many bars are enough."""
@@ -87,11 +90,11 @@ def line_chart(points: Sequence[tuple[float, float]], name: str, described: str,
     highest = max(figure for _, figure in points) or 1.0
     span = (last - first) or 1.0
     places = [((at - first) / span * (width - 6) + 3, 29 - figure / highest * 26) for at, figure in points]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in places)
     x, y = places[-1]
     shapes = [
         Markup('<polyline class="line" points="{}"/>').format(line),
-        Markup('<circle class="dot" cx="{}" cy="{}" r="2.5"/>').format(f"{x:.1f}", f"{y:.1f}"),
+        Markup('<circle class="dot" cx="{}" cy="{}" r="2.5"/>').format(f"{x:.0f}", f"{y:.0f}"),
     ]
     return _svg(width, 32, name, described, shapes)
 

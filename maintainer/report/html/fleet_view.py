@@ -9,7 +9,8 @@ from datetime import tzinfo
 from maintainer.journal.ledger import proof_of
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan
-from maintainer.report.html.views import BAD, PastPoint, Prediction, mood_of, predictions
+from maintainer.report.html.curves import PastPoint, TablePast, past_of
+from maintainer.report.html.views import BAD, Prediction, mood_of, predictions
 from maintainer.report.layout import count, printable, when
 from maintainer.report.outcome_text import TABLE_STATUS_TEXT
 from maintainer.units import format_size
@@ -44,7 +45,7 @@ class FleetTable:
     bytes_rewritten: int
     growth_bytes: int
     runs_failed: int
-    past: tuple[PastPoint, ...]
+    past: TablePast
 
     @property
     def amplification(self) -> float | None:
@@ -64,17 +65,6 @@ class FleetView:
     unread: tuple[str, ...]
 
 
-def past_points(runs: Sequence[tuple[Plan, RunOutcome]]) -> dict[str, list[PastPoint]]:
-    """Each table as every run met it, oldest first; runs are oldest first."""
-    found: dict[str, list[PastPoint]] = {}
-    for plan, _ in runs:
-        for table in plan.tables:
-            if table.observed is not None:
-                point = PastPoint(plan.created_at_ms, table.observed.num_files, table.observed.size_bytes)
-                found.setdefault(table.ref.identifier, []).append(point)
-    return found
-
-
 def fleet_view(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, *, unread: Sequence[str] = ()) -> FleetView:
     """Gather what the report of a fleet shows.
 
@@ -83,12 +73,12 @@ def fleet_view(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, *, unread: S
         tz: For times.
         unread: Runs that could not be read, in words.
     """
-    points = past_points(runs)
+    pasts = past_of(runs)
     seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
     for _, outcome in runs:
         for table in outcome.tables:
             seen.setdefault(table.ref.identifier, []).append((outcome, table))
-    tables = [_table(name, met, points.get(name, []), tz) for name, met in seen.items()]
+    tables = [_table(name, met, pasts.get(name, TablePast()), tz) for name, met in seen.items()]
     rank = {"bad": 0, "warn": 1, "good": 2, "calm": 3}
     tables.sort(key=lambda one: (rank[one.mood], -one.bytes_rewritten, one.name))
     first, last = runs[0][1].started_at_ms, runs[-1][1].started_at_ms
@@ -125,9 +115,8 @@ def _night(outcome: RunOutcome, tz: tzinfo) -> NightView:
     return NightView(printable(outcome.run_id), label, size, outcome.duration_seconds, failed)
 
 
-def _table(
-    name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], points: Sequence[PastPoint], tz: tzinfo
-) -> FleetTable:
+def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: TablePast, tz: tzinfo) -> FleetTable:
+    points = past.points
     last = met[-1][1]
     changed = next((run for run, table in reversed(met) if table.status is TableStatus.DONE), None)
     proofs = [result for _, table in met for result in _proofs(table)]
@@ -144,7 +133,7 @@ def _table(
         bytes_rewritten=sum(one.bytes_removed for _, table in met for step in table.steps for one in step.commits),
         growth_bytes=_arrived(met, points),
         runs_failed=sum(table.status in BAD for _, table in met),
-        past=tuple(points),
+        past=past,
     )
 
 

@@ -15,8 +15,9 @@ import jinja2
 
 from maintainer import __version__
 from maintainer.report.html import charts
+from maintainer.report.html.curves import fleet_curves
 from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
-from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, PastPoint, RunView
+from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, RunView
 from maintainer.units import format_size
 
 _TEMPLATES = "templates"
@@ -32,7 +33,7 @@ def render_fleet_page(view: FleetView) -> str:
     nights = [(one.label, float(one.bytes_rewritten), "bad" if one.failed else "before") for one in view.nights]
     tallest = format_size(max((one.bytes_rewritten for one in view.nights), default=0))
     chart = charts.bar_chart(nights, "bytes rewritten by run", unit_text=tallest)
-    curves = {one.name: _files_curve(one.name, one.past) for one in view.tables[:MAX_FLEET_CURVES]}
+    curves = fleet_curves({one.name: one.past for one in view.tables[:MAX_FLEET_CURVES]})
     return _render("fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, title="Fleet")
 
 
@@ -59,19 +60,12 @@ def _environment() -> jinja2.Environment:
     environment.filters["size"] = format_size
     environment.filters["number"] = _number
     environment.globals["size_chart"] = charts.size_chart
-    environment.globals["files_curve"] = _files_curve
     environment.globals["amplification"] = _amplification
     return environment
 
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
-
-
-def _files_curve(name: str, past: tuple[PastPoint, ...]) -> object:
-    points = [(float(one.at_ms), float(one.num_files)) for one in past]
-    described = ", ".join(f"{one.num_files:,}" for one in past[-12:])
-    return charts.line_chart(points, f"files of {name} over {len(past)} runs", f"files, oldest first: {described}")
 
 
 def _amplification(table: FleetTable) -> str:

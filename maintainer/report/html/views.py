@@ -6,7 +6,7 @@ Nothing here is HTML. Texts are as people read them; the templates escape them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from maintainer.journal.ledger import Predicted, predicted, proof_of
@@ -15,6 +15,7 @@ from maintainer.model.file_sizes import FileSizes, combined
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.steps import Step
+from maintainer.report.html.curves import Curve, TablePast, table_curves
 from maintainer.report.layout import count, printable, when
 from maintainer.report.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, assertion_text, figures, message
 from maintainer.report.run_text import Finding, findings
@@ -23,6 +24,9 @@ from maintainer.units import format_duration, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""
+
+MAX_TABLES_WITH_CURVES = 50
+"""Of those, so many with every curve; the others have that of their files."""
 
 MAX_CHECKS_SHOWN = 40
 """Checks of one step listed by name when they did not pass."""
@@ -40,15 +44,6 @@ WARN = frozenset(
         TableStatus.INTERRUPTED,
     },
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PastPoint:
-    """A table as one run met it: for the curves of files and bytes over time."""
-
-    at_ms: int
-    num_files: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +81,7 @@ class TableView:
     sizes_after: FileSizes = ()
     steps: tuple[StepView, ...] = ()
     left_alone: tuple[tuple[str, str, str], ...] = ()
-    past: tuple[PastPoint, ...] = ()
+    curves: tuple[Curve, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +110,25 @@ class RunView:
     predictions: tuple[Prediction, ...]
 
 
-def run_view(
-    plan: Plan, outcome: RunOutcome, past: Mapping[str, Sequence[PastPoint]], tz: tzinfo, *, run_folder: str
-) -> RunView:
+def run_view(plan: Plan, outcome: RunOutcome, past: Mapping[str, TablePast], tz: tzinfo, *, run_folder: str) -> RunView:
     """Gather what the report of a run shows.
 
     Args:
         plan: As it was applied.
         outcome: What came of it.
-        past: Earlier looks at each table, by identifier, oldest first.
+        past: What earlier runs knew of each table, by identifier.
         tz: For times.
         run_folder: Where everything else about the run lies.
     """
     plans = {table.ref: table for table in plan.tables}
     tables = [
-        _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, ()), tz)
+        _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TablePast()), tz)
         for number, table in enumerate(outcome.tables)
     ]
     rank = {"bad": 0, "warn": 1, "good": 2, "calm": 3}
     tables.sort(key=lambda one: (rank[one.mood], -one.bytes_rewritten, one.name))
     code = exit_code(outcome)
+    whole = [one for one in tables if one.steps or one.mood != "calm"][:MAX_TABLES_WITH_DETAILS]
     return RunView(
         run_id=outcome.run_id,
         facts=_facts(plan, outcome, tz, run_folder),
@@ -143,7 +137,10 @@ def run_view(
         mood="bad" if any(table.status in BAD for table in outcome.tables) else "warn" if code else "good",
         findings=tuple(findings(outcome)),
         tables=tuple(tables),
-        whole=tuple(one for one in tables if one.steps or one.mood != "calm")[:MAX_TABLES_WITH_DETAILS],
+        whole=(
+            *whole[:MAX_TABLES_WITH_CURVES],
+            *(replace(one, curves=one.curves[:1]) for one in whole[MAX_TABLES_WITH_CURVES:]),
+        ),
         predictions=predictions([(plan, outcome)]),
     )
 
@@ -225,23 +222,23 @@ def mood_of(status: TableStatus) -> str:
     return "good" if status is TableStatus.DONE else "calm"
 
 
-def _table(
-    number: int, plan: TablePlan | None, table: TableOutcome, past: Sequence[PastPoint], tz: tzinfo
-) -> TableView:
+def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TablePast, tz: tzinfo) -> TableView:
     observed = plan.observed if plan else None
     commits = [one for step in table.steps for one in step.commits]
     before = observed.file_sizes if observed else ()
     files_before = observed.num_files if observed else None
     change = sum(one.num_files_added - one.num_files_removed for one in commits)
+    files_after = None if files_before is None else files_before + change
+    name = printable(table.ref.identifier)
     return TableView(
         anchor=f"t{number}",
-        name=printable(table.ref.identifier),
+        name=name,
         owner=printable(table.owner or ""),
         policy_file=printable(table.policy_file),
         status=TABLE_STATUS_TEXT[table.status],
         mood=mood_of(table.status),
         num_files_before=files_before,
-        num_files_after=None if files_before is None else files_before + change,
+        num_files_after=files_after,
         bytes_rewritten=sum(one.bytes_removed for one in commits),
         proof=_proof_word(table),
         what=_what(plan, table),
@@ -249,7 +246,7 @@ def _table(
         sizes_after=combined(before, [one.sizes_removed for one in commits], [one.sizes_added for one in commits]),
         steps=tuple(_step(plan, step, tz) for step in table.steps),
         left_alone=_left_alone(plan),
-        past=tuple(past),
+        curves=table_curves(past, num_files_after=files_after),
     )
 
 

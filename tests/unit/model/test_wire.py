@@ -228,6 +228,19 @@ def test_decoding_is_strict_and_says_where(value: Any, problem: str) -> None:
     assert str(error.value) == problem
 
 
+def test_what_an_earlier_version_did_not_write_is_read_as_its_default() -> None:
+    document = encode(whole_plan())
+    observed = [table["observed"] for table in document["tables"] if table["observed"]]
+    for one in observed:
+        for name in ("small_files", "small_bytes", "listed"):
+            del one[name]
+    tables = decode(Plan, document).tables
+    assert {(one.observed.small_files, one.observed.listed) for one in tables if one.observed} == {(None, False)}
+    del observed[0]["version"]
+    with pytest.raises(DecodeError, match="missing or unknown: version"):
+        decode(Plan, document)
+
+
 def test_results_that_cannot_be_read_are_an_error_that_says_so() -> None:
     for text in ("", "[]", '{"format_version": 9}', "[" * 100_000):
         with pytest.raises(DecodeError):

@@ -13,13 +13,16 @@ from itertools import pairwise
 import pytest
 
 from maintainer.model.file_sizes import file_sizes
-from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.steps import CompactStep, ZOrderStep
 from maintainer.model.table import TableRef
+from maintainer.model.zorder import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.report.html.charts import bar_chart, line_chart, size_bars, size_chart
-from maintainer.report.html.fleet_view import fleet_view, past_points
+from maintainer.report.html.curves import LayoutPoint, PastPoint, TablePast, past_of, table_curves
+from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_fleet_page, render_run_page
-from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, PastPoint, run_view
+from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, run_view
 from maintainer.report.layout import printable
 from tests.unit.report import samples
 
@@ -64,7 +67,7 @@ def outline(page: str) -> Outline:
     return parser
 
 
-def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, list[PastPoint]] | None = None) -> str:
+def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, TablePast] | None = None) -> str:
     return render_run_page(run_view(plan or samples.full_plan(), outcome, past or {}, UTC, run_folder="runs/x"))
 
 
@@ -125,7 +128,8 @@ def test_a_name_is_only_text(name: str) -> None:
     first = replace(good.tables[0], ref=TableRef(name), owner=name, policy_file=name, steps=steps)
     plan = samples.plan(samples.orders(), samples.quiet("sales.regions"))
     tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
-    past = {name: [PastPoint(1, 5, 5), PastPoint(2, 9, 9)]}
+    layout = (LayoutPoint(1, 9.5, 3.0, 0.5), LayoutPoint(2, 2.5, 1.0, 0.0))
+    past = {name: TablePast((PastPoint(1, 5, 5, 2, 4), PastPoint(2, 9, 9, 1, 3)), layout)}
     outcome = replace(good, tables=(first, *good.tables[1:]))
     nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
     good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
@@ -140,15 +144,18 @@ def test_a_name_is_only_text(name: str) -> None:
 def test_a_thousand_tables_stay_under_a_megabyte() -> None:
     good, plan = samples.good_run(), samples.plan(samples.orders(), samples.quiet("sales.regions"))
     sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
-    observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes)
+    observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes, small_files=90, small_bytes=2**38)
     tables: list[TableOutcome] = []
     plans: list[TablePlan] = []
-    past: dict[str, list[PastPoint]] = {}
+    past: dict[str, TablePast] = {}
     for number in range(1000):
         ref = TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}")
         tables.append(replace(good.tables[0], ref=ref))
         plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
-        past[ref.identifier] = [PastPoint(night, 900 + night, 2**30) for night in range(30)]
+        past[ref.identifier] = TablePast(
+            tuple(PastPoint(night, 900 + night, 2**30, 300 + night, 2**28 + night) for night in range(30)),
+            tuple(LayoutPoint(night, 90.5 + night % 3, 4.5, 0.25) for night in range(30)),
+        )
     outcome, whole = replace(good, tables=tuple(tables)), replace(plan, tables=tuple(plans))
     page = run_page(outcome, whole, past)
     assert len(page.encode()) < 1_000_000
@@ -172,8 +179,39 @@ def test_fleet_counts_write_amplification_by_what_others_added() -> None:
     (row,) = view.tables
     # 1,000 bytes became 1,100, although our rewrite made 300 of 400: others added 200, and 400 were rewritten.
     assert (row.growth_bytes, row.bytes_rewritten, row.amplification) == (200, 400, 2.0)
-    assert [point.num_files for point in row.past] == [10, 9]
-    assert past_points([first])[row.name] == [PastPoint(9, 10, 1000)]
+    assert [point.num_files for point in row.past.points] == [10, 9]
+    assert past_of([first])[row.name] == TablePast((PastPoint(9, 10, 1000),))
+
+
+def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
+    past = TablePast(
+        (PastPoint(1, 40, 1000, 40, 1000), PastPoint(2, 12, 1000, 3, 100)),
+        (LayoutPoint(1, 9.5, 3.0, 1.0), LayoutPoint(2, 2.25, 1.0, 0.0)),
+    )
+    curves = table_curves(past, num_files_after=10)
+    assert [curve.caption for curve in curves] == [
+        "files: 40 to 10",
+        "bytes: 1000 B to 1000 B",
+        "bytes in small files: 100% to 10%",
+        "files that a query reads: 9.5 to 2.2",
+        "files over one point: 3.0 to 1.0",
+        "bytes not on the curve: 100% to 0%",
+    ]
+    assert "oldest first: 40, 12, 10" in curves[0].chart
+    assert table_curves(TablePast((PastPoint(1, 40, 1000),))) == ()
+
+
+def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> None:
+    before, after = LayoutFigures(9.5, 900, 3.0, 1.0), LayoutFigures(2.5, 250, 1.0, 0.0)
+    turn = Turn(Strategy.UNINDEXED, "1:x", 100, (1,), before=before, after=LayoutFigures(2.0, 200, 1.0, 0.0))
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    batch = next(step for step in plan.tables[0].steps if isinstance(step, CompactStep)).batches[0]
+    zorder = ZOrderStep((batch,), ("id",), 2**20, 1, (), turn=turn)
+    table = replace(plan.tables[0], steps=(zorder,))
+    done = StepOutcome("t", "zorder", StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)
+    found = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
+    assert found.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))
 
 
 def test_bars_share_an_axis_and_lose_no_file() -> None:
@@ -197,4 +235,4 @@ def test_charts_say_in_words_what_they_draw() -> None:
         == ""
     )
     line = str(line_chart([(0, 0), (5, 10)], "n", "d"))
-    assert 'points="3.0,29.0 157.0,3.0"' in line
+    assert 'points="3,29 157,3"' in line
