@@ -32,6 +32,8 @@ def command(context: CliContext, table: str, master: str | None, conf: tuple[str
         in_session = opened.session_setting(SESSION_ENABLED)
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone())
     auto_compact = auto_compact_of(looks[0], in_session)
-    text = render_why(plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact)
+    text = render_why(
+        plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact, at_ms=plan.created_at_ms
+    )
     click.echo(text, nl=False)
     return plan_exit_code(plan)

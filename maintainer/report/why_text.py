@@ -25,6 +25,8 @@ from maintainer.report.layout import columns, count, printable
 from maintainer.report.plan_lines import PlanOptions, fact_lines, left_alone_lines, problem_lines, step_lines
 from maintainer.report.steps import describe, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.report.what_changes import lines as change_lines
+from maintainer.report.what_changes import what_would_change
 from maintainer.units import format_duration, format_size
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -37,6 +39,7 @@ def render_why(
     style: Style = PLAIN,
     *,
     auto_compact: AutoCompactSwitch | str | None = None,
+    at_ms: int = 0,
 ) -> str:
     """Return the decisions about one table as text, ending in a newline.
 
@@ -46,6 +49,7 @@ def render_why(
         options: ``verbose`` names each partition that is left alone; ``tz`` and ``width`` as for a plan.
         style: Colour or none.
         auto_compact: Whether the table's writers compact by themselves, or why nobody can say; None leaves it out.
+        at_ms: When it was planned, milliseconds since 1970 UTC.
     """
     options = options or PlanOptions()
     lines = [_heading(table, style)]
@@ -66,6 +70,10 @@ def render_why(
         lines += left_alone_lines(table.left_alone, options, style)
         if not table.left_alone:
             lines.append("      = nothing")
+    if policy is not None and not table.problem:
+        changes = what_would_change(table, policy, at_ms)
+        if changes:
+            lines += ["", style.paint("What would change this", Role.BOLD), *change_lines(changes)]
     if any(isinstance(step, RewriteStep) for step in table.steps):
         lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
     if auto_compact is not None:
