@@ -195,6 +195,7 @@ def _tiles(outcome: RunOutcome) -> tuple[tuple[str, str, str], ...]:
     proofs = [one for one in commits if one.proof is not None]
     held = sum(one.proof.holds for one in proofs if one.proof is not None)
     passed = sum(one.outcome == "pass" for one in checks)
+    wrong = sum(one.outcome == "fail" for one in checks)
     failed = sum(table.status in BAD for table in outcome.tables)
     vacuums = [step.vacuum for step in steps if step.vacuum]
     removed, added = sum(one.num_files_removed for one in commits), sum(one.num_files_added for one in commits)
@@ -205,8 +206,14 @@ def _tiles(outcome: RunOutcome) -> tuple[tuple[str, str, str], ...]:
         (f"{removed:,} \u2192 {added:,}", "files rewritten", "calm"),
         (format_size(sum(one.bytes_removed for one in commits)), "read and written again", "calm"),
         (f"{held:,} of {len(proofs):,}", "rewrites proven before commit", "good" if held == len(proofs) else "bad"),
-        (f"{passed:,} of {len(checks):,}", "checks passed", "good" if passed == len(checks) else "bad"),
+        (
+            f"{passed:,} of {len(checks):,}",
+            "checks passed",
+            "bad" if wrong else "good" if passed == len(checks) else "warn",
+        ),
     ]
+    if passed + wrong < len(checks):
+        tiles.append((f"{len(checks) - passed - wrong:,}", "checks that could not be made", "warn"))
     if vacuums:
         size = format_size(sum(one.bytes_deleted for one in vacuums))
         tiles.append((size, f"deleted in {count(sum(one.num_files_deleted for one in vacuums), 'file')}", "calm"))
