@@ -24,7 +24,8 @@ _LAYER = built_in_layer(
         "tags": ["maintainer-ledger"],
         "optimize.maxFileSize": "128MiB",
         "optimize.when.minSmallFiles": 20,
-        "vacuum.retention": "30d",
+        # What Delta keeps by default: a longer one would have to be set on the table first.
+        "vacuum.retention": "7d",
         "vacuum.every": "7d",
     }
 )

@@ -38,7 +38,7 @@ def test_the_ledger_has_a_policy_of_its_own_that_nothing_else_reaches(tmp_path: 
     assert (policy.optimize.max_file_size_bytes, policy.optimize.when.min_small_files) == (128 << 20, 20)
     assert policy.optimize.zorder is None
     assert policy.vacuum is not None
-    assert (policy.vacuum.retention_seconds, policy.vacuum.every_seconds) == (30 * 86_400, 7 * 86_400)
+    assert (policy.vacuum.retention_seconds, policy.vacuum.every_seconds) == (7 * 86_400, 7 * 86_400)
     assert (policy.file, str(policy.origin("optimize.maxFileSize"))) == ("built-in", "built-in")
     assert policy.verify.content.value == "fingerprint"
 
