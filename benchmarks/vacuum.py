@@ -1,13 +1,16 @@
 """What a vacuum costs beside Delta's own VACUUM, on copies of the same tables, in one session.
 
-* ``default``: Delta's VACUUM in a session with Delta's and Spark's own defaults;
-* ``tuned``: the same with the three settings that make small tables cheap, and UTC;
-* ``maintainer``: read, plan, delete, as `maintainer apply` does it for one table (without its verification).
+* ``maintainer``: read, plan, delete, as `maintainer apply` does it for one table (without its verification);
+* ``tuned``: Delta's VACUUM with the three settings that make small tables cheap, and UTC;
+* ``default``: the same in a session with Delta's and Spark's own defaults.
 
 Two tables, made by writing their log: a small one (51 files, of which 40 are expired) and one of 10,000 expired files
-in 500 partitions. And the decision that there is nothing to do, with the number of Spark jobs it took.
+in 500 partitions. And the decision that there is nothing to do, with the number of Spark jobs it took: on the small
+table, and on the large one after all of its 10,000 removed files have gone. Every part is a run of its own and takes
+two to five minutes; `--out` replaces its section of the file and leaves the others.
 
-    python benchmarks/vacuum.py --out benchmarks/results/vacuum.md
+    python benchmarks/vacuum.py --part small --out benchmarks/results/vacuum.md
+    python benchmarks/vacuum.py --part big --out benchmarks/results/vacuum.md
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import statistics
 import sys
@@ -113,111 +117,135 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
     return timed(work)
 
 
-def decision(spark: SparkSession, worker: DeltaTableEngine, path: Path) -> tuple[float, int]:
-    """Milliseconds and Spark jobs of learning that nothing is to be deleted, facts in hand."""
+def decision(spark: SparkSession, worker: DeltaTableEngine, path: Path, title: str) -> str:
+    """What learning that nothing is to be deleted costs, facts in hand, as a sentence."""
     facts = worker.reader.facts(TableRef(str(path)))
     tracker = spark.sparkContext.statusTracker()
-    times, before = [], len(tracker.getJobIdsForGroup("benchmark"))
+    walls, processor, before = [], [], len(tracker.getJobIdsForGroup("benchmark"))
     for _ in range(20):
         moment = now_ms()
-
-        def work(moment: int = moment) -> None:
-            worker.reader.vacuum_history(facts, (), removed_before_ms=moment - 30 * DAY_MS)
-            worker.reader.vacuum_look(facts, VacuumQuestion(moment - 30 * DAY_MS, moment))
-
-        times.append(timed(work) * 1000)
-    return statistics.median(times), len(tracker.getJobIdsForGroup("benchmark")) - before
-
-
-def arm(copies: Path, source: Path, name: str, repeats: int, run: Callable[[Path], float]) -> tuple[float, bool]:
-    """Median seconds of an arm over copies of a table, and whether each took exactly the expired files."""
-    found, good = [], True
-    live = sum(1 for _ in source.rglob("new-*.parquet"))
-    for number in range(repeats):
-        path = copies / f"{name}-{number}"
-        shutil.copytree(source, path)  # copy2 keeps the times
-        found.append(run(path))
-        good = good and expired_files(path) == 0 and sum(1 for _ in path.rglob("new-*.parquet")) == live
-        shutil.rmtree(path)
-    sys.stderr.write(f"{source.name}, {name}: {', '.join(f'{one:.2f}' for one in found)} s\n")
-    return statistics.median(found), good
+        wall, busy = time.monotonic(), time.process_time()
+        history = worker.reader.vacuum_history(facts, (), removed_before_ms=moment - 7 * DAY_MS)
+        found = worker.reader.vacuum_look(replace(facts, history=history), VacuumQuestion(moment - 7 * DAY_MS, moment))
+        walls.append((time.monotonic() - wall) * 1000)
+        processor.append((time.process_time() - busy) * 1000)
+        assert found.removed_files == ()
+    jobs = len(tracker.getJobIdsForGroup("benchmark")) - before
+    said = (
+        f"Deciding that there is nothing to do, {title}: median {statistics.median(walls):.1f} ms, best "
+        f"{min(walls):.1f} ms, of which Python worked {statistics.median(processor):.1f} ms; {jobs} Spark jobs."
+    )
+    sys.stderr.write(said + "\n")
+    return said
 
 
 def main() -> None:
-    """Run all arms and print Markdown."""
+    """Run the arms of one part and print Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=["small", "big"], required=True)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--big", type=int, default=10_000, help="expired files of the large table")
     parser.add_argument("--skip-default", action="store_true")
     args = parser.parse_args()
-    lines: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        small = make_table(folder / "small", 11, 40, 1)
-        big = make_table(folder / "big", 500, args.big, 500)
         options = SessionOptions(
             master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=folder / "spark.log", app_name="vacuum"
         )
+        warm = make_table(folder / "warm", 11, 40, 1)
         with open_session(options) as lease, DeltaEngine(lease).worker("benchmark") as worker:
             spark = lease.spark
-            by_delta(spark, shutil.copytree(small.path, folder / "warm-1"), TUNED)
-            by_maintainer(worker, shutil.copytree(small.path, folder / "warm-2"))
-            lines += rows_of(folder, spark, worker, small, big, args)
-    text = "\n".join([*heading(), *lines]) + "\n"
+            for number in range(3):
+                by_delta(spark, shutil.copytree(warm.path, folder / f"warm-d{number}"), TUNED)
+                by_maintainer(worker, shutil.copytree(warm.path, folder / f"warm-m{number}"))
+            run = small_part if args.part == "small" else big_part
+            lines = run(folder, spark, worker, args)
+    section = "\n".join([*heading(args.part), *lines]) + "\n"
     if args.out:
-        args.out.write_text(text)
-    sys.stdout.write(text)
+        args.out.write_text(with_section(args.out.read_text() if args.out.exists() else "", args.part, section))
+    sys.stdout.write(section)
 
 
-def rows_of(
-    folder: Path,
-    spark: SparkSession,
-    worker: DeltaTableEngine,
-    small: AgedTable,
-    big: AgedTable,
-    args: argparse.Namespace,
-) -> list[str]:
-    """The table of results; the arm that takes longest comes last."""
-    milliseconds, jobs = decision(spark, worker, small.path)
-    said = f"Deciding that there is nothing to do: {milliseconds:.1f} ms (median of 20), {jobs} Spark jobs."
-    sys.stderr.write(said + "\n")
+def with_section(text: str, part: str, section: str) -> str:
+    """The file's text with one part's section replaced, or put at its end."""
+    sections = re.split(r"(?m)^(?=## )", text or "# Vacuum\n\n")
+    kept = [one for one in sections if not one.startswith(heading(part)[0])]
+    return "\n".join(one.rstrip("\n") + "\n" for one in (kept[0], *sorted([*kept[1:], section], reverse=True)))
 
-    def ours(path: Path) -> float:
-        return by_maintainer(worker, path)
 
-    def tuned(path: Path) -> float:
-        return by_delta(spark, path, TUNED)
-
-    def default(path: Path) -> float:
-        return by_delta(spark, path, DEFAULTS)
-
-    few, many = "51 files, 40 expired", f"{args.big:,} expired in 500 partitions"
-    arms: list[tuple[str, AgedTable, str, int, Callable[[Path], float]]] = [
-        (few, small, "maintainer", args.repeats, ours),
-        (few, small, "VACUUM, tuned", args.repeats, tuned),
-        (many, big, "maintainer", 1, ours),
-        (many, big, "VACUUM, tuned", 1, tuned),
+def small_part(folder: Path, spark: SparkSession, worker: DeltaTableEngine, args: argparse.Namespace) -> list[str]:
+    """The small table by all three; what takes longest comes last."""
+    small = make_table(folder / "small", 11, 40, 1)
+    young = make_table(folder / "young", 11, 40, 1)
+    for path in young.path.glob("old-*.parquet"):
+        path.unlink()
+    said = decision(spark, worker, young.path, "40 removals whose files have gone")
+    arms: list[Arm] = [
+        ("maintainer", args.repeats, lambda path: by_maintainer(worker, path)),
+        ("VACUUM, tuned", args.repeats, lambda path: by_delta(spark, path, TUNED)),
     ]
     if not args.skip_default:
-        arms.append((few, small, "VACUUM, default", 1, default))
-    lines = ["| table | arm | seconds (median) | beside maintainer | just the expired files |", "|---|---|---|---|---|"]
-    base: dict[str, float] = {}
-    for title, table, name, repeats, run in arms:
-        seconds, good = arm(folder, table.path, name.replace(" ", "-"), repeats, run)
-        ratio = seconds / base.setdefault(title, seconds)
-        lines.append(f"| {title} | {name} | {seconds:.2f} | {ratio:.1f} times | {'yes' if good else 'NO'} |")
+        arms.append(("VACUUM, default", 1, lambda path: by_delta(spark, path, DEFAULTS)))
+    return [*compared(folder, small, arms), "", said]
+
+
+def big_part(folder: Path, spark: SparkSession, worker: DeltaTableEngine, args: argparse.Namespace) -> list[str]:
+    """The large table by ours and by Delta's tuned VACUUM, in turns."""
+    big = make_table(folder / "big", 500, args.big, 500)
+    arms: list[Arm] = [
+        ("maintainer", args.repeats, lambda path: by_maintainer(worker, path)),
+        ("VACUUM, tuned", args.repeats, lambda path: by_delta(spark, path, TUNED)),
+    ]
+    lines = compared(folder, big, arms)
+    for path in big.path.rglob("old-*.parquet"):
+        path.unlink()
+    said = decision(spark, worker, big.path, f"{args.big:,} removals in 500 partitions whose files have gone")
     return [*lines, "", said]
 
 
-def heading() -> list[str]:
-    """Machine, date and versions."""
+Arm = tuple[str, int, Callable[[Path], float]]
+"""Its name, how often, and what it does to a copy of the table."""
+
+
+def compared(folder: Path, table: AgedTable, arms: list[Arm]) -> list[str]:
+    """Run the arms in turns, each on copies of its own."""
+    live = sum(1 for _ in table.path.rglob("new-*.parquet"))
+    times: dict[str, list[float]] = {name: [] for name, _, _ in arms}
+    good = dict.fromkeys(times, True)
+    for number in range(max(repeats for _, repeats, _ in arms)):
+        for name, repeats, run in arms:
+            if number >= repeats:
+                continue
+            path = Path(shutil.copytree(table.path, folder / f"{name.replace(' ', '-')}-{number}"))  # keeps the times
+            times[name].append(run(path))
+            good[name] &= expired_files(path) == 0 and sum(1 for _ in path.rglob("new-*.parquet")) == live
+            sys.stderr.write(f"{table.path.name}, {name}: {times[name][-1]:.2f} s (load {os.getloadavg()[0]:.1f})\n")
+            shutil.rmtree(path)
+    base = statistics.median(times[arms[0][0]])
+    lines = ["| arm | seconds (median) | all | beside maintainer | just the expired files |", "|---|---|---|---|---|"]
+    for name, found in times.items():
+        listed = ", ".join(f"{one:.2f}" for one in found)
+        middle = statistics.median(found)
+        lines.append(
+            f"| {name} | {middle:.2f} | {listed} | {middle / base:.1f} times | {'yes' if good[name] else 'NO'} |"
+        )
+    return lines
+
+
+TITLES = {"small": "51 files, 40 of them expired", "big": "10,500 files in 500 partitions, 10,000 of them expired"}
+
+
+def heading(part: str) -> list[str]:
+    """Title, machine, date and versions."""
     versions = ", ".join(f"{one} {metadata.version(one)}" for one in ("pyspark", "delta-spark"))
     return [
-        "# Vacuum",
+        f"## {TITLES[part]}",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {platform.machine()}, {os.cpu_count()} cores, local disk, "
-        f"Python {platform.python_version()}, {versions}. Made by `python benchmarks/vacuum.py`, beside other work.",
+        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {platform.machine()}, {os.cpu_count()} cores (shared), "
+        f"local disk, Python {platform.python_version()}, {versions}. Made by "
+        f"`python benchmarks/vacuum.py --part {part}`; "
+        f"load of the machine at its end: {os.getloadavg()[1]:.1f}.",
         "",
     ]
 

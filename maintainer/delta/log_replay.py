@@ -7,12 +7,14 @@ commit, readers of the version before it need the file.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from maintainer.delta.storage import LogEntry, TableStorage
 from maintainer.model.table import TableFacts
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")
 """Operations that add files that are older than their commit."""
@@ -81,54 +83,61 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         said_ms = commit_time_ms(entry, actions)
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
         found.times.append((entry.version, committed_at_ms))
-        new = [one["add"] for one in actions if "add" in one and storage.uri(one["add"]["path"]) not in found.known]
+        adds = [(one["add"], storage.uri(one["add"]["path"])) for one in actions if "add" in one]
+        new = [body for body, uri in adds if uri not in found.known]
         took_ms = write_time_ms(_info(actions), new, said_ms)
         if found.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
             found.longest_write_ms, found.longest_write_version = took_ms, entry.version
         late = entry.version > facts.version
+        for body, uri in adds:
+            _know(found, storage, body, uri, late=late)
         for action in actions:
-            _take(found, storage, action, entry.version, committed_at_ms, late=late)
+            if "remove" in action:
+                _take_remove(found, storage, action["remove"], entry.version, committed_at_ms, late=late)
+            elif "cdc" in action:
+                _take_change_data(found, storage, action["cdc"], entry.version, committed_at_ms)
     return found
 
 
-def _take(
-    found: LogReplay, storage: TableStorage, action: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
+def _know(found: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
+    """Remember a data file and its deletion vector's file; returns the latter."""
+    vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
+    for one in (uri, vector) if vector is not None else (uri,):
+        found.known.add(one)
+        if late:
+            found.late.add(one)
+    return vector
+
+
+def _take_change_data(
+    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
 ) -> None:
-    if "add" in action:
-        uris = uris_of(storage, action)
-        found.known |= uris
-        if late:
-            found.late |= uris
-    elif "cdc" in action:
-        body = action["cdc"]
-        uri = storage.uri(body["path"])
-        found.known.add(uri)
-        if not is_absolute(body["path"]):
-            size = int(body.get("size") or 0)
-            # The feed of a version is deleted, when its time has come, and never added back.
-            found.removals[uri] = Removal(body["path"], size, committed_at_ms, "change_data", version, True)
-    elif "remove" in action:
-        body = action["remove"]
-        uris = uris_of(storage, action)
-        found.known |= uris
-        if late:
-            found.late |= uris
-        removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
-        replaced = body.get("dataChange") is False
-        if not is_absolute(body["path"]):
-            uri = storage.uri(body["path"])
-            size = int(body.get("size") or 0)
-            found.removals[uri] = Removal(body["path"], size, removed_at_ms, "data", version, replaced)
-        vector = storage.deletion_vector_uri(action)
-        if vector is not None and storage.is_below_root(vector):
-            size = int(body["deletionVector"].get("sizeInBytes") or 0)
-            path = vector[len(storage.root_uri) + 1 :]
-            found.removals[vector] = Removal(path, size, removed_at_ms, "deletion_vector", version, replaced)
+    uri = storage.uri(body["path"])
+    found.known.add(uri)
+    if not is_absolute(body["path"]):
+        size = int(body.get("size") or 0)
+        # The feed of a version is deleted, when its time has come, and never added back.
+        found.removals[uri] = Removal(body["path"], size, committed_at_ms, "change_data", version, True)
+
+
+def _take_remove(
+    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
+) -> None:
+    path, uri = body["path"], storage.uri(body["path"])
+    vector = _know(found, storage, body, uri, late=late)
+    removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
+    replaced = body.get("dataChange") is False
+    if not is_absolute(path):
+        found.removals[uri] = Removal(path, int(body.get("size") or 0), removed_at_ms, "data", version, replaced)
+    if vector is not None and storage.is_below_root(vector):
+        size = int(body["deletionVector"].get("sizeInBytes") or 0)
+        below = vector[len(storage.root_uri) + 1 :]
+        found.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
 
 
 def is_absolute(path: str) -> bool:
     """Whether a path in the log names a file of another table (a clone's source), wherever that lies."""
-    return path.startswith("/") or bool(urlsplit(path).scheme)
+    return path[:1] == "/" or (":" in path and _SCHEME.match(path) is not None)
 
 
 def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:

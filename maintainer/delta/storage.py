@@ -20,10 +20,12 @@ _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _BRIEF_ADD = re.compile(
-    r'^\{"add":\{"path":("(?:[^"\\]|\\.)*"),"partitionValues":.*?,"modificationTime":(\d+),"dataChange":'
-    r"(?:(?!deletionVector).)*$"
+    r'\{"add":\{"path":"([^"\\]*)","partitionValues":.*?,"modificationTime":(\d+),"dataChange":[^\n]*\}\}$'
 )
-"""An add as Delta writes it, without a deletion vector: most of a log, and read without its statistics."""
+_BRIEF_REMOVE = re.compile(
+    r'\{"remove":\{"path":"([^"\\]*)","deletionTimestamp":(\d+),"dataChange":(true|false)[,}].*?"size":(\d+)(?=[,}]).*\}\}$'
+)
+"""An add and a remove as Delta writes them, without a deletion vector: most of a log, and read without the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,22 @@ class TableStorage:
                 yield json.loads(line)
 
     def brief_actions(self, entry: LogEntry) -> Iterator[dict[str, Any]]:
-        """The commit's actions as dicts; of adds at least path, modification time and deletion vector."""
+        """The commit's actions as dicts.
+
+        Of adds at least path, modification time and deletion vector; of removes at least path, time, size, deletion
+        vector and whether they change data.
+        """
         for line in self._text(entry).split("\n"):
-            match = _BRIEF_ADD.match(line)
-            if match:
-                yield {"add": {"path": json.loads(match[1]), "modificationTime": int(match[2])}}
-            elif line.strip():
+            if '"deletionVector"' not in line:
+                if match := _BRIEF_ADD.match(line):
+                    yield {"add": {"path": match[1], "modificationTime": int(match[2])}}
+                    continue
+                if match := _BRIEF_REMOVE.match(line):
+                    size, changes = int(match[4]), match[3] == "true"
+                    body = {"path": match[1], "deletionTimestamp": int(match[2]), "dataChange": changes, "size": size}
+                    yield {"remove": body}
+                    continue
+            if line.strip():
                 yield json.loads(line)
 
     def commit_bytes(self, entry: LogEntry) -> bytes:
