@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.file_store import LocalFiles, local_path
+from maintainer.delta.removed_files import LIST_FROM
 from maintainer.delta.storage import TableStorage
 from maintainer.model.table import TableFacts
 
@@ -120,6 +121,8 @@ def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
 
 
 def _in_folder(folder: str, wanted: set[str]) -> Iterable[str]:
+    if len(wanted) < LIST_FROM:
+        return [name for name in wanted if os.path.lexists(os.path.join(folder, name))]
     try:
         return wanted.intersection(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):

@@ -111,6 +111,18 @@ class TestRemovedPaths:
         )
         assert list(removed_paths(LocalTable(lake), commit)) == ["here/d:e", "p=x:y/f"]
 
+    @pytest.mark.parametrize("left", [0, 9])
+    def test_one_of_many_in_a_folder_is_found(self, lake: Path, left: int) -> None:
+        table = AgedTable(lake / "t")
+        names = [f"p=ä 1/f{number}.parquet" for number in range(10)]
+        table.append(60, "live.parquet", *names)
+        table.delete(30, *names)
+        for name in names:
+            (table.path / name).unlink()
+        assert answer(table)
+        table.file(names[left], 60)
+        assert not answer(table)
+
     def test_young_commits_are_not_read(self, lake: Path) -> None:
         table = AgedTable(lake / "t")
         table.append(60, "x.parquet")
