@@ -6,7 +6,7 @@ once is only deleted where somebody has said that it is meant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from maintainer.model.reasons import Reason, ReasonCode
@@ -35,33 +35,38 @@ def broken_caps(
     found: list[Reason] = []
     limit = policy.limits.max_deletes
     if limit is not None and len(files) > limit:
-        text = f"would delete {count_of(len(files), 'file')}, limits.maxDeletes is {limit:,}"
+        text = f"would delete {count_of(len(files), 'file')}, limits.maxDeletes is {limit:,}; {_allows('true')}"
         found.append(Reason(ReasonCode.LARGE_DELETE, text, str(policy.origin("limits.maxDeletes"))))
-    origin = str(policy.origin("vacuum"))
-    replaced_bytes = sum(file.size_bytes for file in files if file.replaced)
     all_bytes = sum(file.size_bytes for file in files)
-    counted = all_bytes - replaced_bytes if policy.vacuum.allow_rewritten else all_bytes
-    stored_bytes = facts.size_bytes + all_bytes
-    what = _what(counted, replaced_bytes, rewritten_allowed=policy.vacuum.allow_rewritten)
-    if counted * 2 > stored_bytes:
-        text = f"{what}, more than half of the {format_size(stored_bytes)} that the table holds on storage"
-        found.append(Reason(ReasonCode.LARGE_DELETE, text, origin))
-    past = record.vacuumed_bytes
-    if len(past) >= MIN_RUNS_COMPARED and counted > TIMES_MEDIAN * median(past):
-        text = (
-            f"{what}, more than {TIMES_MEDIAN} times the median of the last {len(past)} vacuums, "
-            f"{format_size(int(median(past)))}"
-        )
-        found.append(Reason(ReasonCode.LARGE_DELETE, text, origin))
+    lost_bytes = sum(file.size_bytes for file in files if not file.replaced)
+    counted = lost_bytes if policy.vacuum.allow_rewritten else all_bytes
+    origin = str(policy.origin("vacuum"))
+    for cap_bytes, words in _caps_on_bytes(facts.size_bytes + all_bytes, record.vacuumed_bytes):
+        if counted > cap_bytes:
+            line = "rewritten" if lost_bytes <= cap_bytes else "true"
+            what = f"would delete {_amount(counted, all_bytes - lost_bytes, policy.vacuum.allow_rewritten)}"
+            found.append(Reason(ReasonCode.LARGE_DELETE, f"{what}, {words}; {_allows(line)}", origin))
     return tuple(found)
 
 
-def _what(counted: int, replaced_bytes: int, *, rewritten_allowed: bool) -> str:
-    """How much would go, and how much of it lives on in other files: that decides which line is the right one."""
-    text = f"would delete {format_size(counted)}"
+def _caps_on_bytes(stored_bytes: int, past: Sequence[int]) -> Iterator[tuple[float, str]]:
+    """What may go at most, in bytes, and the words for more than that."""
+    yield stored_bytes / 2, f"more than half of the {format_size(stored_bytes)} that the table holds on storage"
+    if len(past) >= MIN_RUNS_COMPARED:
+        middle = median(past)
+        text = f"more than {TIMES_MEDIAN} times the median of the last {len(past)} vacuums, {format_size(int(middle))}"
+        yield TIMES_MEDIAN * middle, text
+
+
+def _amount(counted: int, replaced_bytes: int, rewritten_allowed: bool) -> str:
+    """How much would go, and how much of it lives on in other files: that tells a mistake from a compaction."""
     if rewritten_allowed:
-        return f"{text} that no rewrite replaced"
+        return f"{format_size(counted)} that no rewrite replaced"
     if replaced_bytes == 0:
-        return text
+        return format_size(counted)
     part = "all" if replaced_bytes == counted else format_size(replaced_bytes)
-    return f"{text} ({part} of it replaced by rewrites, which `allowLargeDelete: rewritten` allows)"
+    return f"{format_size(counted)} ({part} of it replaced by rewrites)"
+
+
+def _allows(value: str) -> str:
+    return f"`vacuum.allowLargeDelete: {value}` allows it"

@@ -113,7 +113,8 @@ def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
     if any(kind != "data" for kind, _, _ in kinds):
         facts.append(", ".join(f"{_KINDS.get(kind, kind)} {num:,} ({format_size(size)})" for kind, num, size in kinds))
     if tz is not None and step.oldest_ms is not None and step.youngest_ms is not None:
-        facts.append(f"removed from {when(step.oldest_ms, tz)} to {when(step.youngest_ms, tz)}")
+        first, last = when(step.oldest_ms, tz), when(step.youngest_ms, tz)
+        facts.append(f"removed {first}" if first == last else f"removed from {first} to {last}")
     if step.emptied:
         num, size = sum(one.num_files for one in step.emptied), sum(one.size_bytes for one in step.emptied)
         facts.append(f"from the trash {count(num, 'file')}, {format_size(size)}")
