@@ -36,7 +36,6 @@ pytestmark = pytest.mark.spark
 
 QUICK = frozenset(
     {
-        "generated columns",
         "names with dots, spaces and back-ticks",
         "partitions by every type",
     }

@@ -136,7 +136,12 @@ def predicted_commits(step: CompactStep | ZOrderStep) -> list[Commit]:
 
 @pytest.mark.parametrize(
     ("seed", "min_size", "batch_size"),
-    [(11, MAX_BYTES * 3 // 4, 150_000), (22, MAX_BYTES, 1 << 40), (33, MAX_BYTES, 100_000), (44, 8_000, 1)],
+    [
+        pytest.param(11, MAX_BYTES * 3 // 4, 150_000, marks=pytest.mark.long),
+        (22, MAX_BYTES, 1 << 40),
+        pytest.param(33, MAX_BYTES, 100_000, marks=pytest.mark.long),
+        (44, 8_000, 1),
+    ],
 )
 def test_compaction_plans_exactly_what_optimize_does(
     lease: SessionLease, engine: DeltaTableEngine, lake: Path, seed: int, min_size: int, batch_size: int

@@ -175,6 +175,7 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
     assert deltalake.DeltaTable(str(table)).version() == version
 
 
+@pytest.mark.long
 def test_deltas_own_lite_vacuum_works_after_ours(
     spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
