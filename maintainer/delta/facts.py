@@ -36,6 +36,7 @@ class DeltaTableReader:
         self._jvm = jvm
         self.references = references or References()
         self._replayed: tuple[str, LogReplay] | None = None
+        self._last_storage: tuple[str, TableStorage] | None = None
         self._kernel = KernelReader(jvm)
         self._spark = SparkReader(jvm)
 
@@ -160,7 +161,11 @@ class DeltaTableReader:
             raise as_table_error(error, ref.identifier) from error
 
     def _storage(self, facts: TableFacts) -> TableStorage:
-        return TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+        """The table's storage; the last one is kept, because planning asks several times for the same table's."""
+        if self._last_storage is None or self._last_storage[0] != facts.location:
+            found = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            self._last_storage = (facts.location, found)
+        return self._last_storage[1]
 
     def _root_of_name(self, ref: TableRef) -> JavaObject:
         found = self._jvm.catalog_location(ref.identifier)

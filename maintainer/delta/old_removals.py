@@ -21,8 +21,7 @@ from maintainer.delta.removed_files import LIST_FROM
 from maintainer.delta.storage import TableStorage
 from maintainer.model.table import TableFacts
 
-_REMOVE = b'\n{"remove":{"path":"'
-_CDC = b'\n{"cdc":{"path":"'
+_PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
 _VECTOR = re.compile(rb'"storageType":"([a-z])","pathOrInlineDv":"([^"\\]*)"')
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -54,61 +53,48 @@ def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: in
 
 def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
     """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
-    try:
-        text = b"\n" + commit
-        found = [*_quickly(text, _REMOVE), *_quickly(text, _CDC)]
-    except ValueError:
-        found = []
-    # Whatever the quick way did not see (spaces, escapes, another order of fields) is read the slow way.
-    if len(found) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
-        found = list(_slowly(commit))
+    text = b"\n" + commit
+    quick = _PATH.findall(text)
+    # Whatever the quick way does not see (spaces, escapes, another order of fields, vectors) is read the slow way.
+    if b'"deletionVector"' not in commit and len(quick) == commit.count(b'"remove"') + commit.count(b'"cdc"'):
+        yield from _plain(path.decode() for path in quick)
+        return
     start = len(storage.root_uri) + 1
-    for path, vector in found:
-        if path[:1] != "/" and (":" not in path or not _SCHEME.match(path)):
-            yield unquote(path) if "%" in path else path
+    for path, vector in _each_removal(commit):
+        yield from _plain([path])
         if vector is not None and vector[0] != "i":
             uri = storage.vector_uri(*vector)
             if storage.is_below_root(uri):
                 yield unquote(uri[start:])
 
 
-def _quickly(commit: bytes, start: bytes) -> Iterator[tuple[str, Vector | None]]:
-    """Path and deletion vector of each action that is written as Delta writes it.
-
-    Raises:
-        ValueError: A deletion vector is not.
-    """
-    vectors = b'"deletionVector"' in commit
-    for rest in commit.split(start)[1:]:
-        path = rest[: rest.index(b'"')]
-        if b"\\" not in path:
-            yield path.decode(), _vector_of(rest) if vectors else None
+def _plain(paths: Iterable[str]) -> Iterator[str]:
+    """Those of the log's paths that are below the table's root, as they are on disk."""
+    for path in paths:
+        if path[:1] != "/" and (":" not in path or not _SCHEME.match(path)):
+            yield unquote(path) if "%" in path else path
 
 
-def _vector_of(rest: bytes) -> Vector | None:
-    """The deletion vector in the rest of a line.
-
-    Raises:
-        ValueError: It is not written as Delta writes it.
-    """
-    line = rest.partition(b"\n")[0]
-    if b'"deletionVector"' not in line:
-        return None
-    match = _VECTOR.search(line)
-    if match is None:
-        raise ValueError(line[:200])
-    return match[1].decode(), match[2].decode()
-
-
-def _slowly(commit: bytes) -> Iterator[tuple[str, Vector | None]]:
+def _each_removal(commit: bytes) -> Iterator[tuple[str, Vector | None]]:
+    """Path and deletion vector of each removal; what is written as Delta writes it is not parsed as a whole."""
     for line in commit.split(b"\n"):
         if b'"remove"' not in line and b'"cdc"' not in line:
             continue
-        action: dict[str, Any] = json.loads(line)
-        for kind in ("remove", "cdc"):
-            if kind in action:
-                vector = action[kind].get("deletionVector")
-                yield action[kind]["path"], (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
+        path = _PATH.match(b"\n" + line)
+        vector = _VECTOR.search(line) if b'"deletionVector"' in line else None
+        whole = line.count(b'"remove"') + line.count(b'"cdc"') == 1
+        if path is not None and whole and (vector is not None or b'"deletionVector"' not in line):
+            yield path[1].decode(), None if vector is None else (vector[1].decode(), vector[2].decode())
+        else:
+            yield from _parsed(line)
+
+
+def _parsed(line: bytes) -> Iterator[tuple[str, Vector | None]]:
+    action: dict[str, Any] = json.loads(line)
+    for kind in ("remove", "cdc"):
+        if kind in action:
+            vector = action[kind].get("deletionVector")
+            yield action[kind]["path"], (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
 
 
 def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
