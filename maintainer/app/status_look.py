@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.app.insight import history_rows, running_tables, status_row
+from maintainer.app.insight import history_rows
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project
 from maintainer.app.selection import SelectionOptions, narrowed
+from maintainer.app.status_row import running_tables, status_row
 from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.model.table import TableRef

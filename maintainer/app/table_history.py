@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.engine_access import EngineOptions, open_engine
-from maintainer.app.insight import PastRun, past_runs
+from maintainer.app.insight import PastRun, history_row, past_runs
+from maintainer.app.project import Project
+from maintainer.errors import NotSupportedYet
 from maintainer.model.commits import CommitsRead, TableCommit
 from maintainer.model.insight import BY_HOOK, LOST, HistoryRow
 from maintainer.model.table import TableRef
+
+MAX_LEDGER_ROWS = 100_000
+"""Rows of the ledger that are looked through, the newest."""
 
 AUTO_COMPACT_KIND = "auto_compact"
 """What the hook in a writer calls its step; it has no run folder."""
@@ -35,6 +41,40 @@ def table_commits(
         return read_commits(log, location, limit=limit, since_ms=since_ms)
     with open_engine(options) as opened, opened.history() as reader:
         return reader.commits(ref, limit=limit, since_ms=since_ms)
+
+
+def ledger_rows(
+    project: Project, *, table: str | None, since_ms: int | None, failed: bool, limit: int, options: EngineOptions
+) -> list[HistoryRow]:
+    """Return the steps of all runs that append to the project's ledger, of whichever machine, newest first.
+
+    Args:
+        project: Whose ledger.
+        table: Only this table's, by its identifier.
+        since_ms: Only steps that started then or later.
+        failed: Only steps that did not succeed.
+        limit: At most so many.
+        options: Which session reads it.
+
+    Raises:
+        MaintainerError: The ledger cannot be read.
+        NotSupportedYet: E620, over Spark Connect.
+    """
+    with open_engine(options) as opened:
+        store = opened.ledger_at(project.ledger_location)
+        if store is None:
+            raise NotSupportedYet(
+                "over Spark Connect the ledger is not read: its path would be one of the server's",
+                help="leave --ledger out: the run folders hold the runs of this machine",
+            )
+        rows = store.rows(table=table, limit=MAX_LEDGER_ROWS)
+    kept = (
+        row
+        for row in rows
+        if (since_ms is None or row.started_at_ms >= since_ms)
+        and not (failed and row.status in ("succeeded", "nothing_left"))
+    )
+    return [history_row(row) for row in itertools.islice(kept, limit)]
 
 
 def _known_location(ref: TableRef, runs_dir: Path) -> str | None:

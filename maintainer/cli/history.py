@@ -6,7 +6,7 @@ import click
 
 from maintainer.app.insight import history_rows
 from maintainer.app.project import Project
-from maintainer.app.table_history import beside_ours, table_commits
+from maintainer.app.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project
@@ -27,6 +27,7 @@ MAX_ROWS = 100_000
 @click.option("--since", metavar="DURATION", help="Only the last days or hours, such as 7d.")
 @click.option("--failed", is_flag=True, help="Only steps that did not succeed.")
 @click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
+@click.option("--ledger", is_flag=True, help="Read the ledger, which knows the runs of every machine, with Spark.")
 @click.option(
     "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most so many steps."
 )
@@ -39,6 +40,7 @@ def command(
     since: str | None,
     failed: bool,
     ours: bool,
+    ledger: bool,
     limit: int,
     master: str | None,
     conf: tuple[str, ...],
@@ -52,13 +54,14 @@ def command(
     ref = project.loaded.resolve_table(table).table if table else None
     earliest = _since_ms(since)
     with_others = ref is not None and not (ours or failed)
-    rows, unread = history_rows(
-        project.runs_dir,
-        table=ref.identifier if ref else None,
-        since_ms=earliest,
-        failed=failed,
-        limit=MAX_ROWS if with_others else limit,
-    )
+    name = ref.identifier if ref else None
+    rows_wanted = MAX_ROWS if with_others else limit
+    unread: list[str] = []
+    if ledger:
+        engine = parse_engine_options(master, conf)
+        rows = ledger_rows(project, table=name, since_ms=earliest, failed=failed, limit=rows_wanted, options=engine)
+    else:
+        rows, unread = history_rows(project.runs_dir, table=name, since_ms=earliest, failed=failed, limit=rows_wanted)
     if ref is not None and with_others:
         options = (master, conf)
         rows = _with_others(project, ref, rows, since_ms=earliest, limit=limit, options=options)[:limit]

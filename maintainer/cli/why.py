@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.insight import auto_compact_of
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.status_row import auto_compact_of
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.project import local_zone, now_ms, open_project

@@ -48,6 +48,14 @@ class LedgerStore(LedgerSink, Protocol):
         """
         ...
 
+    def rows(self, *, table: str | None = None, limit: int = ...) -> tuple[LedgerRow, ...]:
+        """Return rows, the newest step first; none where there is no ledger yet.
+
+        Raises:
+            MaintainerError: It is there and cannot be read.
+        """
+        ...
+
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
         """Append rows that a look at ``after_version`` missed; nothing where somebody rebuilt it since.
 

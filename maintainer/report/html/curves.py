@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from maintainer.model.outcome import RunOutcome
+from maintainer.model.outcome import RunOutcome, TableOutcome
 from maintainer.model.plan import Plan
 from maintainer.model.steps import ZOrderStep
 from maintainer.model.zorder import LayoutFigures
@@ -23,7 +23,10 @@ MAX_POINTS = 20
 
 @dataclass(frozen=True, slots=True)
 class PastPoint:
-    """A table as one run met it. ``small_bytes`` are in files under the policy's ``minFileSize``, None if unknown."""
+    """A table as one run met it, or left it.
+
+    ``small_bytes`` are in files under the policy's ``minFileSize``; None where nobody counted.
+    """
 
     at_ms: int
     num_files: int
@@ -74,35 +77,40 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> dict[str, TablePast]:
             if before is not None:
                 layout.setdefault(table.ref.identifier, []).append(_layout(plan.created_at_ms, before))
         for ended in outcome.tables:
+            name, at_ms = ended.ref.identifier, outcome.started_at_ms + round(outcome.duration_seconds * 1000)
+            if any(step.commits for step in ended.steps) and name in points:
+                points[name].append(_left_by(ended, points[name][-1], at_ms))
             after = next((turn.after for step in ended.steps for turn in reversed(step.turns) if turn.after), None)
             if after is not None:
-                at_ms = outcome.started_at_ms + round(outcome.duration_seconds * 1000)
-                layout.setdefault(ended.ref.identifier, []).append(_layout(at_ms, after))
+                layout.setdefault(name, []).append(_layout(at_ms, after))
     return {name: TablePast(tuple(points.get(name, ())), tuple(layout.get(name, ()))) for name in {*points, *layout}}
+
+
+def _left_by(table: TableOutcome, met: PastPoint, at_ms: int) -> PastPoint:
+    """The table as a run left it, by its own commits; how much of that is small is seen by the next run."""
+    commits = [one for step in table.steps for one in step.commits]
+    return PastPoint(
+        max(at_ms, met.at_ms + 1),
+        met.num_files + sum(one.num_files_added - one.num_files_removed for one in commits),
+        met.size_bytes + sum(one.bytes_added - one.bytes_removed for one in commits),
+    )
 
 
 def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
     return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
 
 
-def files_curve(past: TablePast, *, now: int | None = None) -> Curve | None:
-    """Draw the files of a table, with what the last run left as the last point; None with fewer than two points."""
+def files_curve(past: TablePast) -> Curve | None:
+    """Draw the files of a table over time; None with fewer than two points."""
     figures = [(one.at_ms, float(one.num_files)) for one in past.points]
-    if figures and now is not None:
-        figures.append((figures[-1][0] + 1, float(now)))
     return _curve(figures, "files", lambda value: f"{value:,.0f}")
 
 
-def table_curves(past: TablePast, *, num_files_after: int | None = None) -> tuple[Curve, ...]:
-    """Return all curves of a table that have two points or more, those of its layout last.
-
-    Args:
-        past: What is known of it.
-        num_files_after: Files that the last run left; None where nobody counted.
-    """
+def table_curves(past: TablePast) -> tuple[Curve, ...]:
+    """Return all curves of a table that have two points or more, those of its layout last."""
     known = [one for one in past.points if one.small_bytes is not None]
     drawn = (
-        files_curve(past, now=num_files_after),
+        files_curve(past),
         _curve([(one.at_ms, float(one.size_bytes)) for one in past.points], "bytes", _bytes),
         _curve([(one.at_ms, _share(one)) for one in known], "bytes in small files", _percent),
         _curve([(one.at_ms, one.files_read) for one in past.layout], "files that a query reads", _decimal),

@@ -58,7 +58,7 @@ class StepView:
     did: str
     note: str
     proof: tuple[str, ...]
-    failed_checks: tuple[str, ...]
+    failed_checks: tuple[tuple[str, str], ...]
     seconds: str
 
 
@@ -253,7 +253,7 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
         sizes_after=combined(before, [one.sizes_removed for one in commits], [one.sizes_added for one in commits]),
         steps=tuple(_step(plan, step, tz) for step in table.steps),
         left_alone=_left_alone(plan),
-        curves=table_curves(past, num_files_after=files_after),
+        curves=table_curves(past),
     )
 
 
@@ -283,7 +283,11 @@ def _step(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView:
     text = describe(planned, tz) if planned else None
     word, _ = STATUS_WORD[step.status]
     good = step.status.value in ("succeeded", "nothing_left")
-    wrong = [assertion_text(one) for one in step.assertions if one.outcome != "pass"]
+    wrong = [
+        (assertion_text(one), "bad" if one.outcome == "fail" else "warn")
+        for one in step.assertions
+        if one.outcome != "pass"
+    ]
     return StepView(
         word=step_word(step.kind),
         status=word,

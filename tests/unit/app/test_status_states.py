@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.insight import status_row
 from maintainer.app.make_plan import TableLook
 from maintainer.app.project import Project
 from maintainer.app.status_look import MAX_ENTRIES, unmanaged_tables
+from maintainer.app.status_row import status_row
 from maintainer.errors import TableError
 from maintainer.model.insight import HistoryRow, StatusRow
 from maintainer.model.table import DataFile, TableFacts, TableRecord
