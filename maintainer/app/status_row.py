@@ -12,7 +12,7 @@ from maintainer.journal.records import REWRITES
 from maintainer.model.auto_compact import AutoCompactSwitch, try_switch_of
 from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.insight import HistoryRow, StatusRow
-from maintainer.model.plan import TablePlan
+from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import SetPropertiesStep, Step
 from maintainer.model.table import DataFile, TableFacts
@@ -73,7 +73,7 @@ def status_row(
         last_vacuum_at_ms=record.last_vacuum_at_ms,
         last_proof=proven.proof if proven else None,
         last_proof_at_ms=proven.at_ms if proven else None,
-        next=_next(plan, last),
+        next=_next(plan, last, bound),
         auto_compact=switch.enabled if isinstance(switch, AutoCompactSwitch) else None,
         auto_compact_source=switch.source.value if isinstance(switch, AutoCompactSwitch) else switch,
         files_read=layout.files_read if layout else None,
@@ -114,24 +114,36 @@ def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) 
         return "blocked"
     if any(left.reason.code is ReasonCode.SUSPENDED for left in plan.left_alone):
         return "suspended"
-    if last is not None and last.status in ("failed", "verify_failed", "unknown", "incomplete"):
+    if last is not None and last.status in _NEEDS_A_LOOK:
         return "failed"
     if not plan.steps:
         return "hot" if _is_hot(plan, small) else "ok"
     return "drift" if all(isinstance(step, SetPropertiesStep) for step in plan.steps) else "due"
 
 
-def _next(plan: TablePlan, last: HistoryRow | None) -> str:
+def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
     if plan.problem is not None:
         return plan.problem.what
     if plan.blocked:
         return plan.blocked[0].text
     if plan.steps:
         return ", ".join(_step_in_brief(step) for step in plan.steps)
-    if last is not None and last.status not in ("succeeded", "nothing_left"):
+    if last is not None and last.status in _NEEDS_A_LOOK:
         return f"last {last.step} {last.status.replace('_', ' ')}: maintainer history"
     waits = next((left.reason.text for left in plan.left_alone if left.reason.code in _WAITING), None)
-    return waits or "nothing to do"
+    if waits is not None:
+        return waits
+    stays = next((left.reason.text for left in plan.left_alone if _keeps_small(left, small_below_bytes)), None)
+    return f"nothing to do: {stays}" if stays else "nothing to do"
+
+
+def _keeps_small(left: LeftAlone, small_below_bytes: int) -> bool:
+    """Whether this is why small files stay as they are."""
+    return left.num_files > 0 and left.size_bytes < left.num_files * small_below_bytes
+
+
+_NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})
+"""Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
 
 
 _WAITING = frozenset(

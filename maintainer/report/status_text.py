@@ -63,7 +63,7 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
 def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, ...]:
     optimize = age(row.last_optimize_at_ms, now_ms, tz)
     if row.last_optimize_status not in (None, "succeeded"):
-        optimize += f" {printable(row.last_optimize_status or '')}"
+        optimize += f" ({printable(row.last_optimize_status or '')})"
     state, role = printable(row.state), _ROLE.get(row.state)
     return (
         printable(row.table),

@@ -127,11 +127,6 @@ def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     return f"taken when there are {' and '.join(parts)} to rewrite, or optimize.when asks for less"
 
 
-def _nothing_expired(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    kept = format_duration(policy.vacuum.retention_seconds) if policy.vacuum else "the retention"
-    return f"deletes when a file was removed longer ago than {kept}, or than what the sentence above says decides"
-
-
 def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     limits = policy.limits
     parts = [f"limits.maxBytes is {format_size(limits.max_bytes)}"] if limits.max_bytes is not None else []
@@ -147,7 +142,9 @@ _CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.NEWEST_PARTITION: _fixed("taken when a newer partition comes, or skipNewestPartitions is lowered"),
     ReasonCode.NOT_DUE: _fixed("taken when it is due, or now with --ignore-every"),
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
-    ReasonCode.NOTHING_EXPIRED: _nothing_expired,
+    ReasonCode.NOTHING_EXPIRED: _fixed(
+        "deletes once a file that the log removed is older than the sentence above says"
+    ),
     ReasonCode.UNPROVEN_REWRITE: _fixed("deleted after the rewrite is proven: the next apply tries first, or `verify`"),
     ReasonCode.SAME_ZORDER: _fixed("taken when files are added or rewritten, or other columns are asked for"),
     ReasonCode.WAITS_FOR_TURN: _fixed("taken by a later turn of the same apply"),

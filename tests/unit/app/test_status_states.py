@@ -100,6 +100,20 @@ def test_what_is_next_for_a_table_that_waits() -> None:
     assert (row.state, row.next) == ("ok", "compaction ran 5h ago, at most every 1d: due in 18h")
 
 
+def test_a_table_with_nothing_to_do_says_why_small_files_stay() -> None:
+    row = row_of(make_policy(), make_facts(files=make_files(10, 95)))
+    assert (row.state, row.next) == (
+        "ok", "nothing to do: 1 small file without another that fits beside it within 100 B"
+    )  # fmt: skip
+    assert row_of(make_policy(), make_facts(files=make_files(90, 95))).next == "nothing to do"
+    stopped = HistoryRow(NOW_MS, "sales.orders", "compact", "interrupted", "r")
+    assert row_of(make_policy(), make_facts(files=make_files(90)), stopped).next == "nothing to do"
+    failed = HistoryRow(NOW_MS, "sales.orders", "compact", "failed", "r")
+    assert row_of(make_policy(), make_facts(files=make_files(90)), failed).next == (
+        "last compact failed: maintainer history"
+    )
+
+
 def test_tables_beside_ours_that_no_policy_names_are_found(tmp_path: Path) -> None:
     for name in ("lake/a", "lake/b", "lake/by_rule", "lake/c/inner", "other/d", ".maintainer/ledger"):
         (tmp_path / name / "_delta_log").mkdir(parents=True)

@@ -172,7 +172,7 @@ def test_status_as_text() -> None:
     assert [re.sub(" {2,}", "  ", line) for line in render_status(rows, TEN_PM).splitlines()] == [
         "TABLE  STATE  SMALL  FILES  SIZE  DELETED  LAST OPTIMIZE  LAST VACUUM  PROOF  AUTO  NEXT",
         "sales.orders  ok  12 (33%)  8,577  3 GiB  <1%  today 21:00  6d ago  pass  on (table)  tomorrow 22:00",
-        "sales.items  failed  96  812  88 GiB  -  yesterday 22:00 failed  never  -  off (session)  maintainer apply",
+        "sales.items  failed  96  812  88 GiB  -  yesterday 22:00 (failed)  never  -  off (session)  maintainer apply",
         "sales.日本  unmanaged  -  -  -  -  never  never  -  -  -",
         "3 tables: 1 ok, 1 failed, 1 unmanaged",
     ]
