@@ -1,0 +1,56 @@
+"""Every ready query of docs/ledger.md runs, and answers what it says; here in an engine that is not Spark."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.delta.ledger_table import _COLUMNS
+from maintainer.journal.ledger import LedgerRow
+from tests.ledger_queries import EXPECTED, LEDGER_ROWS, PAGE, answers, query
+
+ARROW = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+
+
+def value_of(row: LedgerRow, name: str) -> Any:
+    if name == "started_at":
+        return datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+    return getattr(row, name)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> deltalake.QueryBuilder:
+    """The ledger with all its columns, and a table's history."""
+    folder: Path = tmp_path_factory.mktemp("lake")
+    columns = {name: pa.array([value_of(row, name) for row in LEDGER_ROWS], ARROW[kind]) for name, kind in _COLUMNS}
+    deltalake.write_deltalake(folder / "ledger", pa.table(columns))
+    metrics = [[("numOutputBytes", "40")], [("numAddedBytes", "9")], []]
+    history = {
+        "operation": pa.array(["WRITE", "OPTIMIZE", "SET"]),
+        "operationMetrics": pa.array(metrics, pa.map_(pa.string(), pa.string())),
+    }
+    deltalake.write_deltalake(folder / "history", pa.table(history))
+    builder = deltalake.QueryBuilder()
+    for name in ("ledger", "history"):
+        builder = builder.register(name, deltalake.DeltaTable(folder / name))
+    return builder
+
+
+@pytest.mark.parametrize("about", EXPECTED)
+def test_a_ready_query_answers_what_it_says(lake: deltalake.QueryBuilder, about: str) -> None:
+    assert answers(pa.table(lake.execute(query(about)).read_all()).to_pylist()) == EXPECTED[about]
+
+
+def test_no_ready_query_is_left_out() -> None:
+    assert len(re.findall("```sql", PAGE)) == len(EXPECTED)
