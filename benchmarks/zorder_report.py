@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,13 +33,20 @@ class Night:
     size_bytes: int
 
 
+WHOLE, EVERY = ("full", "liquid"), 3
+"""Ways that write the whole table whenever they run, and every how many nights they do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """A way beside the full Z-order over the nights that both have; the first table's own are left out."""
+    """A way beside the full Z-order, up to the last night that both have; the first table's own are left out.
 
-    nights: tuple[int, ...]
-    written: tuple[float, ...]
-    read: tuple[float, ...]
+    ``written`` has a figure for each night, ``read`` and ``files_read`` for those after which both were looked at.
+    ``seconds`` and ``turns`` are of a run.
+    """
+
+    written: tuple[tuple[int, float], ...]
+    read: tuple[tuple[int, float], ...]
     files_read: tuple[float, ...]
     files: float
     seconds: float
@@ -55,25 +62,38 @@ def nights_of(path: Path) -> list[Night]:
 
 def ratios(way: Sequence[Night], full: Sequence[Night]) -> Ratios | None:
     """Compare a way with the full Z-order; None where there is no night of both."""
-    pairs = list(zip(way, full, strict=False))[1:]
-    if not pairs:
+    ours, theirs = {one.night: one for one in way}, {one.night: one for one in full}
+    both = sorted(night for night in ours.keys() & theirs.keys() if night)
+    if not both:
         return None
-    ours = list(itertools.accumulate(one.bytes_written for one, _ in pairs))
-    theirs = list(itertools.accumulate(one.bytes_written for _, one in pairs))
+    last = both[-1]
+    written = (_written(ours, last), _written(theirs, last))
     return Ratios(
-        nights=tuple(one.night for one, _ in pairs),
-        written=tuple(a / b for a, b in zip(ours, theirs, strict=True)),
-        read=tuple(a.bytes_read / b.bytes_read for a, b in pairs),
-        files_read=tuple(a.files_read / b.files_read for a, b in pairs),
-        files=pairs[-1][0].num_files / pairs[-1][1].num_files,
-        seconds=sum(a.seconds for a, _ in pairs) / sum(b.seconds for _, b in pairs),
-        turns=fmean(a.turns for a, _ in pairs),
+        written=tuple((night + 1, a / b) for night, (a, b) in enumerate(zip(*written, strict=True))),
+        read=tuple((night, ours[night].bytes_read / theirs[night].bytes_read) for night in both),
+        files_read=tuple(ours[night].files_read / theirs[night].files_read for night in both),
+        files=ours[last].num_files / theirs[last].num_files,
+        seconds=_mean(ours, last, "seconds") / _mean(theirs, last, "seconds"),
+        turns=_mean(ours, last, "turns"),
     )
+
+
+def _written(nights: Mapping[int, Night], last: int) -> list[int]:
+    """Bytes written up to each night from the first on; a night without a run as the one before it that has one."""
+    found, latest = [], nights[0].bytes_written
+    for night in range(1, last + 1):
+        latest = nights[night].bytes_written if night in nights else latest
+        found.append(latest)
+    return list(itertools.accumulate(found))
+
+
+def _mean(nights: Mapping[int, Night], last: int, what: str) -> float:
+    return fmean(float(getattr(one, what)) for night, one in nights.items() if 0 < night <= last)
 
 
 HEAD = (
     "| way | nights | written | read, average | read, worst night | files read | files at the end | seconds | "
-    "commits a night |\n|---|---|---|---|---|---|---|---|---|"
+    "commits |\n|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -85,7 +105,7 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
         "",
         f"{datetime.now(tz=timezone.utc).date()}. {machine()}. {versions()}. TPC-H lineitem in random order, "
         f"{end['rows']:,} rows in all, 1 % of the first table a night. Figures are ratios to a full Z-order of the "
-        "same nights, by `OPTIMIZE ... ZORDER BY` in the same session.",
+        "same nights, by `OPTIMIZE ... ZORDER BY` in the same session; seconds and commits are of a run.",
     ]
     for number in sorted({number for number, _ in courses}):
         found = {way: nights_of(work / f"{way}-{number}.jsonl") for size, way in courses if size == number}
@@ -94,7 +114,8 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
         lines += ["", f"## {', '.join(columns[:number])}", "", HEAD]
         for way, one in shown.items():
             lines.append(
-                f"| {way} | {one.nights[-1]} | {one.written[-1]:.3f} | {fmean(one.read):.2f} | {max(one.read):.2f} | "
+                f"| {way} | {one.read[-1][0]} | {one.written[-1][1]:.3f} | {fmean(v for _, v in one.read):.2f} | "
+                f"{max(v for _, v in one.read):.2f} | "
                 f"{fmean(one.files_read):.2f} | {one.files:.2f} | {one.seconds:.2f} | {one.turns:.1f} |"
             )
         if plots is not None and shown:
@@ -105,9 +126,9 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
 def draw(folder: Path, number: int, shown: dict[str, Ratios]) -> None:
     """Write the two charts of one number of columns."""
     folder.mkdir(parents=True, exist_ok=True)
-    nights = max(one.nights[-1] for one in shown.values())
-    read = {way: list(zip(one.nights, one.read, strict=True)) for way, one in shown.items()}
-    written = {way: list(zip(one.nights, one.written, strict=True)) for way, one in shown.items()}
+    nights = max(one.read[-1][0] for one in shown.values())
+    read = {way: one.read for way, one in shown.items()}
+    written = {way: one.written for way, one in shown.items()}
     title = f"bytes that queries read, by those after a full Z-order ({number} columns)"
     text = line_plot(title, read, nights=nights, top=4.0, target=1.2)
     (folder / f"zorder-nights-read-{number}.svg").write_text(text, encoding="utf-8")
