@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import tzinfo
 from pathlib import Path
+from urllib.parse import quote
 
 from maintainer.app.insight import PastRun, past_runs
 from maintainer.errors import ProjectError
@@ -51,7 +53,7 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
     return chosen.folder, render_run_page(view)
 
 
-def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int) -> str:
+def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int, beside: Path | None = None) -> str:
     """Draw all runs since a time.
 
     Args:
@@ -59,6 +61,7 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int) -> 
         tz: For times.
         since_ms: Runs that started before are left out.
         most_runs: At most so many, the newest.
+        beside: The folder that the page will lie in, for links to the reports of single runs; None leaves them out.
 
     Raises:
         ProjectError: E624 there is no run.
@@ -69,6 +72,7 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int) -> 
 
     runs: list[tuple[Plan, RunOutcome]] = []
     unread: list[str] = []
+    links: dict[str, str] = {}
     for run in past_runs(runs_dir):
         if isinstance(run, tuple):
             unread.append(f"{run[0].name}: {run[1]}")
@@ -76,9 +80,12 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int) -> 
             break
         else:
             runs.append((run.plan, run.outcome))
+            report = run.folder / "report.html"
+            if beside is not None and report.is_file():
+                links[run.outcome.run_id] = quote(Path(os.path.relpath(report, beside)).as_posix())
     if not runs:
         raise _no_run(None, runs_dir, "there is no run in this time")
-    return render_fleet_page(fleet_view(list(reversed(runs)), tz, unread=unread))
+    return render_fleet_page(fleet_view(list(reversed(runs)), tz, unread=unread, links=links))
 
 
 def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:

@@ -32,8 +32,10 @@ def command(context: CliContext, run: str | None, fleet: bool, since: str, out: 
         if run is not None:
             raise click.UsageError("--fleet is about all runs: leave out RUN")
         earliest = now_ms() - 1000 * _seconds(since)
-        page = fleet_page(project.runs_dir, local_zone(), since_ms=earliest, most_runs=MAX_FLEET_RUNS)
         path = out or project.runs_dir.parent / "fleet.html"
+        page = fleet_page(
+            project.runs_dir, local_zone(), since_ms=earliest, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute()
+        )
     else:
         folder, page = run_page(project.runs_dir, Path(run).name if run else None, local_zone())
         path = out or folder / "report.html"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -21,13 +21,17 @@ MAX_FLEET_CURVES = 300
 
 @dataclass(frozen=True, slots=True)
 class NightView:
-    """One run as a column of the charts."""
+    """One run: a column of the chart, and a line of the list. ``link`` is where its own report lies, None for none."""
 
     run_id: str
     label: str
     bytes_rewritten: int
     seconds: float
     failed: int
+    when: str = ""
+    changed: int = 0
+    git_commit: str = ""
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,20 @@ class FleetView:
     unread: tuple[str, ...]
 
 
-def fleet_view(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, *, unread: Sequence[str] = ()) -> FleetView:
+def fleet_view(
+    runs: Sequence[tuple[Plan, RunOutcome]],
+    tz: tzinfo,
+    *,
+    unread: Sequence[str] = (),
+    links: Mapping[str, str] | None = None,
+) -> FleetView:
     """Gather what the report of a fleet shows.
 
     Args:
         runs: Plans and outcomes, oldest first; at least one.
         tz: For times.
         unread: Runs that could not be read, in words.
+        links: Where the report of a run lies, by the run; relative to the page.
     """
     pasts = past_of(runs)
     seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
@@ -93,7 +104,7 @@ def fleet_view(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, *, unread: S
             (format_size(rewritten), "rewritten", "calm"),
             (f"{proofs.count('pass'):,} of {len(proofs):,}", "steps with a proof that held", _proof_mood(proofs)),
         ),
-        nights=tuple(_night(outcome, tz) for _, outcome in runs),
+        nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(tables),
         predictions=predictions(runs),
         unread=tuple(printable(one) for one in unread),
@@ -108,11 +119,21 @@ def _proofs(table: TableOutcome) -> list[str]:
     return [result for _, result in map(proof_of, table.steps) if result != "none"]
 
 
-def _night(outcome: RunOutcome, tz: tzinfo) -> NightView:
+def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
     size = sum(one.bytes_removed for table in outcome.tables for step in table.steps for one in step.commits)
     failed = sum(table.status in BAD for table in outcome.tables)
     label = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
-    return NightView(printable(outcome.run_id), label, size, outcome.duration_seconds, failed)
+    return NightView(
+        run_id=printable(outcome.run_id),
+        label=label,
+        bytes_rewritten=size,
+        seconds=outcome.duration_seconds,
+        failed=failed,
+        when=when(outcome.started_at_ms, tz),
+        changed=outcome.count(TableStatus.DONE),
+        git_commit=printable(plan.git_commit or ""),
+        link=link,
+    )
 
 
 def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: TablePast, tz: tzinfo) -> FleetTable:

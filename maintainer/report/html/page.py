@@ -22,6 +22,9 @@ from maintainer.units import format_size
 
 _TEMPLATES = "templates"
 
+MAX_RUNS_LISTED = 50
+"""Runs that the fleet's page lists, the newest; all are columns of its chart."""
+
 
 def render_run_page(view: RunView) -> str:
     """Return the report of one run as a whole HTML document."""
@@ -34,7 +37,9 @@ def render_fleet_page(view: FleetView) -> str:
     tallest = format_size(max((one.bytes_rewritten for one in view.nights), default=0))
     chart = charts.bar_chart(nights, "bytes rewritten by run", unit_text=tallest)
     curves = fleet_curves({one.name: one.past for one in view.tables[:MAX_FLEET_CURVES]})
-    return _render("fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, title="Fleet")
+    return _render(
+        "fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, most_runs=MAX_RUNS_LISTED, title="Fleet"
+    )
 
 
 def _render(name: str, **values: object) -> str:

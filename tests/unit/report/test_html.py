@@ -78,7 +78,8 @@ def check_is_safe(page: str) -> Outline:
     names = {name for name, _ in found.attributes}
     assert not {name for name in names if name.startswith("on")} | ({"style", "src", "srcset"} & names)
     targets = [value or "" for name, value in found.attributes if name == "href"]
-    assert all(target.startswith("#") for target in targets)
+    # Places on the page itself, and reports of single runs beside it: nothing with a scheme or a host.
+    assert all(re.fullmatch(r"#.*|(?!/)[\w.%/~-]+/report\.html", target) for target in targets)
     policy = next(value for name, value in found.attributes if name == "content" and value and "default-src" in value)
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
     assert style is not None
@@ -213,6 +214,18 @@ def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> 
     outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)
     found = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
     assert found.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))
+
+
+def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() -> None:
+    plan = replace(samples.plan(samples.orders()), git_commit="3f2c1a9<b>")
+    outcome = samples.good_run()
+    page = render_fleet_page(fleet_view([(plan, outcome)], UTC, links={outcome.run_id: "runs/a%20b/report.html"}))
+    found = check_is_safe(page)
+    assert ("href", "runs/a%20b/report.html") in found.attributes
+    assert "3f2c1a9<b>" in "".join(found.text)
+    without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
+    assert not any(name == "href" for name, _ in without.attributes)
+    assert outcome.run_id in "".join(without.text)
 
 
 def test_bars_share_an_axis_and_lose_no_file() -> None:
