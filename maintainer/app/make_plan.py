@@ -92,8 +92,12 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
 
 
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
-    """All tables of the project and those of the policies given: whoever's log may refer to files of another."""
-    return tuple(sorted({policy.table for policy in (*project.policies, *policies)}))
+    """All tables of the project and those of the policies given: whoever's log may refer to files of another.
+
+    The ledger is left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
+    """
+    named = (*project.policies, *policies)
+    return tuple(sorted({policy.table for policy in named if policy.file != LEDGER_POLICY}))
 
 
 def read_for_planning(

@@ -112,7 +112,7 @@ def test_a_real_stream_goes_on_after_a_vacuum(
     spark.sql(f"OPTIMIZE delta.`{table}`")
     aged(spark, table)
     code, out = command(project, capsys, "plan", "-o", "json")
-    assert (code, json.loads(out)["tables"][0]["steps"]) == (0, [])
+    assert (code, [table["steps"] for table in json.loads(out)["tables"]]) == (0, [[]])
     stream()
     assert sorted(row.id for row in spark.read.format("delta").load(str(sink)).collect()) == list(range(20))
     # The stream has read everything: now the files may go, and it still goes on.

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from maintainer.app.make_plan import PlanRequest, make_plan
+from maintainer.app.make_plan import PlanRequest, known_tables, make_plan
 from maintainer.app.project import Project
 from maintainer.errors import TableError
 from maintainer.model.table import TableFacts, TableRef
@@ -67,3 +67,9 @@ def test_one_that_cannot_be_read_is(tmp_path: Path) -> None:
 
 def test_another_table_that_is_not_there_is_never_passed_over(tmp_path: Path) -> None:
     assert planned(tmp_path, Lake(ledger="T401", lake_t="T401")) == {"lake/t": "T401"}
+
+
+def test_the_ledger_holds_up_no_deletion_of_another_table(tmp_path: Path) -> None:
+    files = {"maintainer.yml": f"state: {LEDGER}\n", "policies/t.yml": "table: lake/t\n"}
+    project = Project.load(write_project(tmp_path, files))
+    assert [ref.identifier for ref in known_tables(project, project.policies)] == ["lake/t"]
