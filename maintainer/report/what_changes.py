@@ -53,8 +53,7 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
     """Say what would keep a step from being taken."""
     match step:
         case SetPropertiesStep():
-            names = ", ".join(name for name, _ in step.after)
-            return f"not done once the table has the value, or the policy no longer names {names}"
+            return _of_properties(step)
         case CompactStep():
             return _of_compaction(step, policy)
         case ZOrderStep():
@@ -71,6 +70,20 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
             return _of_vacuum(step, at_ms)
         case _:
             assert_never(step)
+
+
+def _of_properties(step: SetPropertiesStep) -> str:
+    codes = dict.fromkeys(reason.code for reason in step.reasons)
+    parts = ["the table has the value", *(_UNASKED[code] for code in codes if code in _UNASKED)]
+    return f"not done once {', or '.join(parts)}"
+
+
+_UNASKED = {
+    ReasonCode.PROPERTY_DRIFT: "the policy no longer names it",
+    ReasonCode.RETENTION_TOO_SHORT_ON_TABLE: "vacuum.retention is no longer than what the table keeps",
+    ReasonCode.NEW_REVISION: "optimize.zorder is not asked for",
+}
+"""What would keep a property from being set, by why it is."""
 
 
 def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
@@ -90,7 +103,8 @@ def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
 def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
     if not step.files:
         return ""
-    oldest = format_duration(max(0, (at_ms - min(file.removed_at_ms for file in step.files)) // 1000))
+    seconds = max(0, (at_ms - min(file.removed_at_ms for file in step.files)) // 1000)
+    oldest = format_duration(seconds - seconds % 3600 if seconds > 86_400 else seconds)
     kept = format_duration(step.retention_seconds)
     return f"nothing is deleted with a retention longer than {oldest} (the oldest removal; it is {kept} now)"
 
@@ -109,7 +123,7 @@ def _fixed(text: str) -> _Sentence:
 
 def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     least = format_size(policy.optimize.min_file_size_bytes)
-    return f"taken when two or more files under {least} (optimize.minFileSize) lie beside each other, or it is raised"
+    return f"taken when two or more files under {least} (optimize.minFileSize) lie beside each other, or that is raised"
 
 
 def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:

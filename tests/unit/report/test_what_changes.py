@@ -81,5 +81,17 @@ def test_files_of_the_right_size_are_taken_when_smaller_ones_come() -> None:
     found = answers(make_policy(), make_facts(files=make_files(80, 90)))
     assert found == {
         "at_target": "taken when two or more files under 75 B (optimize.minFileSize) lie beside each other, "
-        "or it is raised"
+        "or that is raised"
     }
+
+
+def test_a_property_that_vacuum_needs_is_told_from_one_that_the_policy_names() -> None:
+    facts = make_facts(files=make_files(90))
+    named = make_policy(properties=(("delta.checkpointInterval", "20"),))
+    assert answers(named, facts)["properties"] == (
+        "not done once the table has the value, or the policy no longer names it"
+    )
+    needed = make_policy(vacuum=make_vacuum(retention_seconds=30 * 86_400))
+    assert answers(needed, replace(facts, removed_files=()))["properties"] == (
+        "not done once the table has the value, or vacuum.retention is no longer than what the table keeps"
+    )
