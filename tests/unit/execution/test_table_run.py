@@ -360,6 +360,22 @@ def test_a_settled_commit_that_turns_out_wrong_quarantines_the_table(bench: Benc
     assert bench.record(plan_of(table)).quarantined is not None
 
 
+def test_an_engine_that_is_gone_is_no_bug_of_ours(bench: Bench) -> None:
+    table = three_files(bench)
+
+    class Py4JNetworkError(Exception):
+        """Named as py4j's, which is not imported here."""
+
+    def gone(at: Station) -> None:
+        raise Py4JNetworkError("Error while sending or receiving")
+
+    bench.lake.at("write", gone)
+    outcome = bench.run(plan_of(table, compact(table)))
+    assert outcome.status is TableStatus.FAILED
+    assert outcome.steps[0].error is not None
+    assert (outcome.steps[0].error.code, outcome.steps[0].error.what) == ("E612", "the Spark JVM has gone")
+
+
 def test_an_error_nobody_foresaw_is_a_bug_of_this_table_with_its_traceback_in_the_folder(bench: Bench) -> None:
     table = three_files(bench)
 
