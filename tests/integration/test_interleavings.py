@@ -200,7 +200,9 @@ def test_a_rewrite_beside(name: str, at: Point, kind: str, make_case: Callable[.
         assert case.rows() == case.writer.rows(BEFORE)
         return
     receipt = held.value()
-    assert (receipt.num_files_removed, receipt.num_files_added) == (2, 1)
+    # An UPDATE before it left a file with a deletion vector and one with the new row, where it could.
+    num_removed = 3 if case.writer.table == "mapped" else 2
+    assert (receipt.num_files_removed, receipt.num_files_added) == (num_removed, 1)
     assert receipt.attempts == (2 if expected is A else 1)
     assert case.rows() == case.writer.rows(BEFORE)
     assert case.untracked() == set()

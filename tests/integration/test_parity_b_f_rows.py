@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.rewrite import RewriteJob
@@ -16,7 +17,7 @@ from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine
 from maintainer.model.optimize_metrics import DeletionVectorStats
 from tests.app_runs import Applied, applied, commit_actions, commit_info, newest_version, planned
-from tests.delta_tables import spark_rows
+from tests.delta_tables import age, spark_rows
 from tests.parity_lake import live_files
 
 if TYPE_CHECKING:
@@ -101,6 +102,49 @@ def test_b4_b5_only_partitions_inside_where_and_only_files_with_deleted_rows(
     metrics = apply_to(lease, tmp_path, path, f'{PURGE}, where: "part IN (0, 2)"}}\n').step.metrics
     assert metrics is not None
     assert (metrics.num_files_removed, metrics.num_files_added, vectors(path)) == (2, 2, 2)
+
+
+def columns_in(path: Path) -> list[int]:
+    """How many columns each live file stores."""
+    return [len(pq.ParquetFile(path / one["path"]).schema_arrow.names) for one in live_files(path)]
+
+
+def test_b6_b7_a_dropped_column_is_purged_and_a_renamed_one_stays(
+    spark: SparkSession, lease: SessionLease, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    frame = spark.range(0, 50, 1, 5).selectExpr("id", "id + 1 AS a", "id + 2 AS b")
+    frame.write.format("delta").option("delta.columnMapping.mode", "name").save(str(path))
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN a TO c")
+    purge = f"table: {path}\noptimize: {{minFileSize: 1, maxFileSize: 1GiB, purge: {{droppedColumns: true}}}}\n"
+    _, plan = planned(DeltaEngine(lease), tmp_path, purge)
+    assert plan.tables[0].state == "up_to_date", "B7: the name in the files stays as it is"
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN b")
+    assert columns_in(path) == [3] * 5
+    metrics = applied(DeltaEngine(lease), tmp_path, purge).step.metrics
+    assert metrics is not None
+    assert (metrics.num_files_removed, metrics.num_files_added, columns_in(path)) == (5, 1, [2])
+    rows = spark.read.format("delta").load(str(path)).orderBy("id").collect()
+    assert [(row.id, row.c) for row in rows] == [(one, one + 1) for one in range(50)]
+
+
+def test_b8_what_a_purge_leaves_a_vacuum_takes(spark: SparkSession, lease: SessionLease, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table(spark, path, 50, 5)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 2 = 0 AND id < 40")
+    assert vectors(path) == 4
+    purge = "optimize: {minFileSize: 1, maxFileSize: 2, purge: {}}\n"
+    assert apply_to(lease, tmp_path, path, purge).step.metrics is not None
+    assert (vectors(path), len(live_files(path)), len(list(path.glob("*.parquet")))) == (0, 5, 9)
+    assert len(list(path.glob("deletion_vector_*.bin"))) == 1
+    # As long ago as a vacuum asks for: by the log's own times, and by those of the files.
+    age(path, 30)
+    vacuum = "vacuum: {retention: 7d, mode: full, allowLargeDelete: true}\n"
+    found = apply_to(lease, tmp_path, path, purge + vacuum)
+    assert [step.status.value for step in found.table.steps] == ["succeeded"]
+    assert len(list(path.glob("*.parquet"))) == 5
+    assert list(path.glob("deletion_vector_*.bin")) == []
+    assert spark.read.format("delta").load(str(path)).count() == 30
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
