@@ -206,6 +206,5 @@ TABLES = {
     "mapped": {
         "delta.deletedFileRetentionDuration": "interval 0 hours",
         "delta.columnMapping.mode": "name",
-        "delta.enableDeletionVectors": "true",
     },
 }
