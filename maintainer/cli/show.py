@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from maintainer.cli.context import CliContext
 from maintainer.cli.project import local_zone
-from maintainer.errors import ProjectError
+from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan
 from maintainer.model.results_wire import run_from_json, run_to_json
 from maintainer.model.wire import from_json, to_json
+from maintainer.policy.project import load_project
 from maintainer.report.metrics_text import render_steps
 from maintainer.report.plan_markdown import render_plan_markdown
 from maintainer.report.plan_text import PlanOptions, render_plan
@@ -66,7 +69,8 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
 
 def _find(context: CliContext, file: Path) -> Path:
     """The file that is meant: itself, the results in a run folder, or those of a run of this project."""
-    for candidate in (file, context.project_root / ".maintainer" / "runs" / file):
+    for folder in _folders(context):
+        candidate = folder / file
         if candidate.is_dir():
             return candidate / "results.json"
         if candidate.is_file():
@@ -77,6 +81,14 @@ def _find(context: CliContext, file: Path) -> Path:
         where=str(file),
         help=_WHAT_CAN_BE_SHOWN,
     )
+
+
+def _folders(context: CliContext) -> Iterator[Path]:
+    """Where a file or run may be: here, where runs are by default, and where maintainer.yml says that they are."""
+    yield Path()
+    yield context.project_root / ".maintainer" / "runs"
+    with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one
+        yield Path(load_project(context.project_root, context.env, keep_resolutions=False).project.run_dir)
 
 
 def _read(path: Path) -> str:
