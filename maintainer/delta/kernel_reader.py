@@ -1,16 +1,19 @@
-"""Reads a table's newest version through Delta Kernel: from the log's own files, without a Spark job.
+"""Reads a table's newest version from the log's own files, without a Spark job: through Delta Kernel.
 
 A Spark query for each table is what planning a fleet would spend its night on. Kernel is the Delta project's own
-implementation of the protocol, of the same release, with Spark's credentials; a test compares its answers with
-those of Spark's reader for every kind of table that we know.
+implementation of the protocol, of the same release, with Spark's credentials. A log that is commits only is replayed
+here (``json_log``). A test compares all answers with those of Spark's reader for every kind of table that we know.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from maintainer.delta.facts_cache import FactsCache, KnownVersion
+from maintainer.delta.json_log import read_newest
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_state import TableState
@@ -57,10 +60,33 @@ class KernelReader:
             known = self._cache.get(folder.location)
             if known is not None and _is_newest(storage, known):
                 return known.facts if known.facts.ref == ref else replace(known.facts, ref=ref)
-            return self._read(ref, folder, storage)
+            return self._read_commits(ref, folder, storage) or self._read(ref, folder, storage)
         except Exception as error:
             _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
             return None
+
+    def _read_commits(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
+        """The facts from the commit files alone, where they tell everything and nothing is out of the ordinary."""
+        self._cache.forget(folder.location)
+        try:
+            found = read_newest(storage)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _LOG.info("the commits of %s cannot be replayed, so Kernel is asked: %s", ref.identifier, error)
+            return None
+        if found is None or not _is_known(found.state.protocol):
+            return None
+        state = TableState(
+            location=folder.location,
+            version=found.state.version,
+            committed_at_ms=found.committed_at_ms,
+            metadata=found.state.metadata,
+            protocol=found.state.protocol,
+            clustering=None,
+            indexed_schema=self._jvm.indexed_schema(found.state.metadata),
+        )
+        facts = state.facts(ref, found.state.adds.values())
+        self._cache.keep(folder.location, KnownVersion(facts, found.commit))
+        return facts
 
     def _read(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
         self._cache.forget(folder.location)
@@ -69,13 +95,10 @@ class KernelReader:
         # Looked at before the files are read: a table that is created anew meanwhile does not match later.
         commit = storage.status(storage.commit_uri(version))
         metadata, protocol = self._jvm.kernel_state(snapshot)
-        if not READER_FEATURES.issuperset(protocol.get("readerFeatures") or ()):
+        if not _is_known(protocol):
             return None
         # Checkpoints without them have statistics in columns, which only Spark's reader puts together again.
         if str(metadata["configuration"].get(STATS_AS_JSON, "true")).lower() != "true":
-            return None
-        # Kernel leaves out who clustered a file.
-        if "clustering" in (protocol.get("writerFeatures") or ()):
             return None
         state = TableState(
             location=folder.location,
@@ -90,6 +113,16 @@ class KernelReader:
         if commit is not None:
             self._cache.keep(folder.location, KnownVersion(facts, commit))
         return facts
+
+
+def _is_known(protocol: Mapping[str, Any]) -> bool:
+    """Whether a table can be read here: no feature that readers may see differently, and no clustering.
+
+    Kernel leaves out who clustered a file.
+    """
+    if "clustering" in (protocol.get("writerFeatures") or ()):
+        return False
+    return READER_FEATURES.issuperset(protocol.get("readerFeatures") or ())
 
 
 def _is_newest(storage: TableStorage, known: KnownVersion) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta import kernel_reader
+from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.kernel_reader import KernelReader
 from maintainer.delta.live_files import live_files
 from maintainer.delta.session import SessionLease
@@ -41,7 +42,9 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
     by_spark = SparkReader(jvm).facts(ref, root)
     by_kernel = KernelReader(jvm).facts(ref, root)
+    by_kernel_alone = alone_by_kernel(jvm, ref, root)
     assert kernel is None or (by_kernel is not None) == kernel
+    assert by_kernel == by_kernel_alone
     if by_kernel is not None:
         assert by_kernel == by_spark
         log = jvm.log_of_root(root)
@@ -53,6 +56,13 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
             found = json.loads(handle.json())["add"]
             assert found == {**found, **{key: value for key, value in wanted[name].items() if value is not None}}
     return by_spark
+
+
+def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFacts | None:
+    """Facts by Kernel, also where the commits alone would tell everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_reader, "read_newest", lambda storage: None)
+        return KernelReader(jvm).facts(ref, root)
 
 
 def values_sql(values: tuple[str | None, ...]) -> str:

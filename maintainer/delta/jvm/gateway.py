@@ -51,6 +51,10 @@ class Gateway:
         self._none: JavaObject = self._jvm.scala.Option.empty()
         self._hadoop_of_session: tuple[JavaObject, JavaObject] | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
+        # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
+        self._path: JavaObject = self._jvm.org.apache.hadoop.fs.Path
+        self._uri: JavaObject = self._jvm.java.net.URI
+        self._classic_session: JavaObject = self._jvm.org.apache.spark.sql.classic.SparkSession
 
     def seq(self, items: Iterable[object] = ()) -> JavaObject:
         """Make a Scala ``Seq``."""
@@ -83,7 +87,7 @@ class Gateway:
 
     def activate(self) -> None:
         """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings."""
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
+        self._classic_session.setActiveSession(self._session)
 
     @contextmanager
     def setting(self, key: str, value: str) -> Iterator[None]:
@@ -113,21 +117,24 @@ class Gateway:
 
     def path(self, uri: str) -> JavaObject:
         """A Hadoop path from a percent-encoded URI (as ``TableFacts.location`` is)."""
-        return self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))
+        return self._path(self._uri(uri))
 
     def hadoop_path(self, text: str) -> JavaObject:
         """A Hadoop path from text in which nothing is percent-encoded."""
-        return self._jvm.org.apache.hadoop.fs.Path(text)
+        return self._path(text)
 
     def across(self, text: JavaObject) -> str:
         """A Java character sequence as a Python string, by its bytes.
 
         As a string py4j would escape every quote and back-slash and take them apart again in Python: a second for a
-        megabyte of JSON, against milliseconds.
+        megabyte of JSON, against milliseconds. By a writer, because a ``CharBuffer`` asks the sequence for one
+        character after the other: most of a second for a megabyte.
         """
-        encoded = self._jvm.java.nio.charset.StandardCharsets.UTF_8.encode(self._jvm.java.nio.CharBuffer.wrap(text))
-        size = int(encoded.limit())
-        return bytes(encoded.array()[:size]).decode()
+        buffer = self._jvm.java.io.ByteArrayOutputStream()
+        writer = self._jvm.java.io.OutputStreamWriter(buffer, self._jvm.java.nio.charset.StandardCharsets.UTF_8)
+        writer.append(text)
+        writer.flush()
+        return bytes(buffer.toByteArray()).decode()
 
     def text_of(self, lines: JavaObject) -> JavaObject:
         """The lines of a Scala ``Seq`` as one character sequence that stays in the JVM."""

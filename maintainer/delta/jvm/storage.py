@@ -51,7 +51,7 @@ class StorageCalls(Gateway):
     def folder_at(self, root: JavaObject) -> TableFolder:
         """The folder at a Hadoop path, qualified as ``DeltaLog`` does it. No Delta log is opened for it."""
         conf, store = self._hadoop()
-        below = self._jvm.org.apache.hadoop.fs.Path(root, "_delta_log")
+        below = self._path(root, "_delta_log")
         file_system = below.getFileSystem(conf)
         log_path = file_system.makeQualified(below)
         return TableFolder(file_system, conf, log_path.getParent(), log_path, store)
@@ -66,7 +66,7 @@ class StorageCalls(Gateway):
 
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""
-        return self._jvm.org.apache.hadoop.fs.Path(root, self.path(relative))
+        return self._path(root, self.path(relative))
 
     def vector_path(self, kind: str, path: str, root: JavaObject) -> JavaObject:
         """Where Delta says a deletion vector file lies, from its storage type and encoded path."""

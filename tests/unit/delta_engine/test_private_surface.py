@@ -21,8 +21,10 @@ MODULES = sorted(path.name for path in FOLDER.glob("*.py"))
 PUBLIC = {
     # Java and Hadoop.
     "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
-    "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
-    "java": {"ArrayList", "add", "URI", "Path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
+    "bytes and processes": {
+        "ByteArrayOutputStream", "OutputStreamWriter", "current", "decode", "flush", "pid", "toByteArray"
+    },
+    "java": {"ArrayList", "add", "_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
