@@ -8,7 +8,7 @@ time; it proves before it commits and reports one of three fates: it returns a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -48,6 +48,27 @@ class DeletionGuard:
 
     tables: tuple[TableRef, ...] = ()
     stop_reason: Callable[[], str | None] = lambda: None
+
+
+class TableFinder(Protocol):
+    """Finds tables; reads none."""
+
+    def in_catalog(self) -> Iterator[tuple[str, str]]:
+        """Name and location of every Delta table of the session's catalog.
+
+        Raises:
+            TableError: The catalog cannot be listed.
+        """
+        ...
+
+    def below(self, root: str) -> Iterator[str]:
+        """The location of every Delta table in the folders below a path or URI; nothing below a table.
+
+        Raises:
+            ProjectError: E644, too many folders.
+            TableError: A folder cannot be listed.
+        """
+        ...
 
 
 class TableReader(Protocol):

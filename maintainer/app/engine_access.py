@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.engine import CommitProver, Engine, HistoryReader, TableReader
+from maintainer.engine import CommitProver, Engine, HistoryReader, TableFinder, TableReader
 from maintainer.errors import NotSupportedYet
 from maintainer.journal.ledger_rebuild import LedgerStore
 
@@ -60,6 +60,8 @@ class OpenedEngine:
     """A worker that proves commits; enter it on the thread that uses it. Raises E620 over Spark Connect."""
     history: Callable[[], AbstractContextManager[HistoryReader]]
     """A worker that reads tables' histories; enter it on the thread that uses it."""
+    finder: Callable[[], AbstractContextManager[TableFinder]]
+    """Finds tables in the catalog and in folders. Raises E620 over Spark Connect."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -98,6 +100,7 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
                 lambda location: None,
                 _no_proving,
                 connect_history,
+                _no_finding,
                 lambda key: connected.spark.conf.get(key, None),
             )
         return
@@ -109,6 +112,15 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 def _no_proving() -> Iterator[ProvingWorker]:
     raise NotSupportedYet(
         "`maintainer verify` reads single files of a version, which Spark Connect cannot",
+        help="run it where the session is in this process, for example --master local[*]",
+    )
+    yield
+
+
+@contextmanager
+def _no_finding() -> Iterator[TableFinder]:
+    raise NotSupportedYet(
+        "`maintainer inventory` looks through folders, which Spark Connect cannot",
         help="run it where the session is in this process, for example --master local[*]",
     )
     yield
@@ -141,10 +153,16 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker("history") as worker:
                 yield worker.reader
 
+        @contextmanager
+        def finder() -> Iterator[TableFinder]:
+            with DeltaEngine(lease).worker("inventory") as worker:
+                yield worker.reader
+
         yield OpenedEngine(
             chosen,
             lambda location: LedgerTable(worker_session(lease), location),
             proving,
             history,
+            finder,
             lambda key: lease.spark.conf.get(key, None),
         )

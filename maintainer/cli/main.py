@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("maintainer.cli.validate", "Check policy files. No Spark, no network."),
     "explain": ("maintainer.cli.explain", "Show a table's effective policy and where each value comes from."),
     "list": ("maintainer.cli.list", "Show what a selection means."),
+    "inventory": ("maintainer.cli.inventory", "Show which tables there are and who looks after them."),
     "plan": ("maintainer.cli.plan", "Show what would be done, why, and what it costs."),
     "why": ("maintainer.cli.why", "Show every decision about one table."),
     "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
@@ -46,9 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name to module and one-line help, in the order of ``--help``."""
 
-NOT_YET: dict[str, str] = {
-    "inventory": "write policies by hand for now; `maintainer init` makes an example",
-}
+NOT_YET: dict[str, str] = {}
 """Commands that the contract names and this version does not have, with what to do instead."""
 
 

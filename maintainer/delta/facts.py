@@ -5,13 +5,14 @@ Delta Kernel reads them from the log without a Spark job; what it does not read,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from maintainer.delta.column_statistics import read_ranges, read_sample
 from maintainer.delta.commit_history import read_commits
 from maintainer.delta.dropped_columns import find_dropped_columns
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
 from maintainer.delta.file_store import FileStore, files_of, one_spelling
+from maintainer.delta.find_tables import tables_below, tables_in_catalog
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.kernel_reader import KernelReader
 from maintainer.delta.log_replay import LogReplay
@@ -22,7 +23,7 @@ from maintainer.delta.storage import TableStorage
 from maintainer.delta.vacuum_look import history, look, now_ms
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
-from maintainer.errors import TableError
+from maintainer.errors import MaintainerError, TableError
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
@@ -159,6 +160,19 @@ class DeltaTableReader:
             )
         except Exception as error:
             raise as_table_error(error, ref.identifier) from error
+
+    def in_catalog(self) -> Iterator[tuple[str, str]]:
+        """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
+        return tables_in_catalog(self._jvm)
+
+    def below(self, root: str) -> Iterator[str]:
+        """Delta tables in folders; see ``TableFinder.below``."""
+        try:
+            yield from tables_below(*self._jvm_files(root))
+        except MaintainerError:
+            raise
+        except Exception as error:
+            raise as_table_error(error, root) from error
 
     def _storage(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""
