@@ -1,4 +1,4 @@
-"""How long a table's facts take: from the log through Delta Kernel, by Spark's own reader, and when nothing changed.
+"""How long a table's facts take: from the log without a Spark job, by Spark's own reader, and when nothing changed.
 
 The logs are written by hand, with statistics of ten columns a file; no data file exists, nobody reads one. *Cold*
 means that nobody has looked at the table before; the JVM is warm. Memory is what the process and its JVM hold at
@@ -92,6 +92,27 @@ def peak_bytes(pid: int | str) -> int:
     return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 
+def resident_bytes(pid: int | str) -> int:
+    """The resident set of a process now, 0 where the system does not say."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+
+
+def plan_of(work: Path, tables: int) -> str:
+    """Plan the whole fleet by the command, in the session that is there."""
+    from maintainer.cli.main import run
+
+    (work / "policies").mkdir()
+    (work / "maintainer.yml").write_text("version: 1\n", encoding="utf-8")
+    for number in range(tables):
+        text = f"version: 1\ntable: fleet/t{number:04d}\n"
+        (work / "policies" / f"t{number:04d}.yml").write_text(text, encoding="utf-8")
+    seconds = timed(lambda: run(["--project", str(work), "-q", "plan", "--out", str(work / "plan.json")]))
+    return f"`maintainer plan` over {tables:,} tables, two at once: {seconds:.1f} s."
+
+
 def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> list[str]:
     """Lines of the report's table, and what stands below it."""
     from maintainer.delta.kernel_reader import KernelReader
@@ -107,19 +128,30 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
     first = timed(lambda: KernelReader(jvm).facts(TableRef("first"), warm_up))
     for _ in range(10):
         KernelReader(jvm).facts(TableRef("warm-up"), warm_up)
-    lines = ["| table | Spark's reader | Kernel, cold | Kernel, unchanged |", "|---|---|---|---|"]
+    lines = [
+        "| table | Spark's reader | Kernel alone, cold | from the log, cold | unchanged |",
+        "|---|---|---|---|---|",
+    ]
     for name in SIZES:
         root = jvm.hadoop_path(str(work / name))
         lines.append(_line(jvm, name, root, 1 if name == "100,000 files" else rounds))
         progress(lines[-1])
     reader = KernelReader(jvm)
     refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
-    cold = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
+    few = refs[:100]
+    cold = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in few])
+    after_few = (resident_bytes("self"), resident_bytes(jvm.process_id()))
+    cold += timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs[100:]])
+    after_all = (resident_bytes("self"), resident_bytes(jvm.process_id()))
     again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
     lines += [
         "",
         f"The first table that Kernel reads in this JVM: {first:.1f} s.",
         f"{tables:,} tables of 40 files: {cold:.1f} s cold, {again:.1f} s when nothing changed.",
+        f"Resident memory after {len(few):,} tables: Python {after_few[0] / 2**20:.0f} MiB, its JVM "
+        f"{after_few[1] / 2**20:.0f} MiB; after {tables:,}: {after_all[0] / 2**20:.0f} and "
+        f"{after_all[1] / 2**20:.0f} MiB.",
+        plan_of(work, tables),
         f"Peak memory of the process: Python {peak_bytes('self') / 2**20:.0f} MiB, its JVM "
         f"{peak_bytes(jvm.process_id()) / 2**20:.0f} MiB.",
     ]
@@ -128,12 +160,19 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
 
 def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
+    from maintainer.delta import kernel_reader
+    from maintainer.delta.json_log import read_newest
     from maintainer.delta.kernel_reader import KernelReader
     from maintainer.delta.spark_reader import SparkReader
     from maintainer.model.table import TableRef
 
     ref = TableRef(name)
     cold = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(rounds))
+    whole = read_newest
+    patched: Any = kernel_reader
+    patched.read_newest = lambda storage: None  # as if there were a checkpoint
+    alone = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(min(rounds, 5)))
+    patched.read_newest = whole
     known = KernelReader(jvm)
     known.facts(ref, root)
     warm = median(timed(lambda: known.facts(ref, root)) for _ in range(20))
@@ -142,13 +181,13 @@ def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
         jvm.forget_logs()
         spark.append(timed(lambda: SparkReader(jvm).facts(ref, root)))
     shown = f"{median(spark) * 1000:.0f} ms" if spark else "-"
-    return f"| {name} | {shown} | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"
+    return f"| {name} | {shown} | {alone * 1000:.0f} ms | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"
 
 
 def render(lines: list[str], seed: int) -> str:
     """The report as Markdown."""
     head = [
-        "# Facts of a table: Delta Kernel against Spark's reader",
+        "# Facts of a table: from the log's own files, and by Spark's reader",
         "",
         f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}. Medians.",
         versions() + ".",
@@ -162,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, help="write the report here as well")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--tables", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
     from maintainer.delta.session import SessionOptions, open_session

@@ -29,7 +29,8 @@ class EngineOptions:
     settings in their order. ``log_path`` takes the engine's own words; None drops them at the end. ``engine`` is
     ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
     elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
-    whatever else is active; then ``master``, ``conf`` and ``remote`` have no say.
+    whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
+    writes to the tables during a run.
     """
 
     master: str | None = None
@@ -38,6 +39,7 @@ class EngineOptions:
     engine: str | None = None
     remote: str | None = None
     spark: Any = None
+    single_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         from maintainer.delta.command.engine import CommandEngine
 
         with open_connect(session) as connected:
-            over_connect = CommandEngine(connected.sessions())
+            over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
 
             @contextmanager
             def connect_history() -> Iterator[HistoryReader]:
@@ -137,9 +139,9 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             from maintainer.delta.command.classic import classic_sessions
             from maintainer.delta.command.engine import CommandEngine
 
-            chosen: Engine = CommandEngine(classic_sessions(lease))
+            chosen: Engine = CommandEngine(classic_sessions(lease), single_writer=options.single_writer)
         else:
-            chosen = DeltaEngine(lease)
+            chosen = DeltaEngine(lease, single_writer=options.single_writer)
 
         @contextmanager
         def proving() -> Iterator[ProvingWorker]:

@@ -146,7 +146,8 @@ class Project:
         """
         chosen = SelectionOptions(tuple(select), tuple(exclude), since)
         request = self._request(chosen, jobs, ignore_windows, ignore_every)
-        with open_engine(EngineOptions(spark=spark)) as opened:
+        single_writer = self._project.loaded.project.single_writer
+        with open_engine(EngineOptions(spark=spark, single_writer=single_writer)) as opened:
             plan = make_plan(self._project, opened.engine, request)
         return fit(self._project, narrowed(plan, self._project.loaded, chosen, command="plan"), Budget())
 
@@ -199,7 +200,9 @@ class Project:
         problems: list[Problem] = []
         journal = open_journal(self._project, started_at_ms)
         try:
-            with open_engine(EngineOptions(spark=spark, log_path=engine_log_of(journal))) as opened:
+            single_writer = self._project.loaded.project.single_writer
+            given = EngineOptions(spark=spark, log_path=engine_log_of(journal), single_writer=single_writer)
+            with open_engine(given) as opened:
                 if plan is not None:
                     checked = check_saved_plan(self._project, opened.engine, plan, now_ms=_now_ms(), exact=exact)
                 else:

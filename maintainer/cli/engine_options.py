@@ -48,11 +48,12 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     ctx.meta[_PREFIX + str(parameter.name)] = value
 
 
-def remember_project_engine(engine: str | None) -> None:
-    """Keep what maintainer.yml says of the engine, for this command."""
+def remember_project_engine(engine: str | None, single_writer: bool = False) -> None:
+    """Keep what maintainer.yml says of the engine and of other writers, for this command."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[f"{_PREFIX}project"] = engine
+        context.meta[f"{_PREFIX}single_writer"] = single_writer
 
 
 def parse_engine_options(master: str | None, conf: tuple[str, ...], log_path: Path | None = None) -> EngineOptions:
@@ -73,4 +74,5 @@ def parse_engine_options(master: str | None, conf: tuple[str, ...], log_path: Pa
     engine, project, remote = (kept.get(_PREFIX + name) for name in ("engine", "project", "remote"))
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
-    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote)
+    single_writer = bool(kept.get(_PREFIX + "single_writer"))
+    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote, single_writer=single_writer)

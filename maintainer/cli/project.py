@@ -25,7 +25,8 @@ def open_project(context: CliContext) -> Project:
     started = time.monotonic()
     try:
         project = Project.load(context.project_root, context.env)
-        remember_project_engine(project.loaded.project.engine)
+        settings = project.loaded.project
+        remember_project_engine(settings.engine, settings.single_writer)
         return project
     except PolicyProblems as problems:
         loaded = problems.loaded

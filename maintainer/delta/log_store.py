@@ -11,11 +11,14 @@ from urllib.parse import urlsplit
 
 from maintainer.errors import Refused
 
+SINGLE_WRITER = "spark.maintainer.singleWriter"
+"""Our own setting of a worker's session: ``singleWriter: true`` of maintainer.yml."""
+
 S3_SCHEMES = ("s3", "s3a", "s3n")
 
 
 def refuse_unsafe_log_store(location: str, setting: Callable[[str], str | None], where: str) -> None:
-    """Refuse to write to S3 unless somebody chose the log store.
+    """Refuse to write to S3 unless somebody chose the log store, or said that nobody else writes meanwhile.
 
     Args:
         location: The table's root, a URI.
@@ -29,7 +32,7 @@ def refuse_unsafe_log_store(location: str, setting: Callable[[str], str | None],
     if scheme not in S3_SCHEMES:
         return
     key = f"spark.delta.logStore.{scheme}.impl"
-    if setting(key) or setting("spark.delta.logStore.class"):
+    if setting(key) or setting("spark.delta.logStore.class") or setting(SINGLE_WRITER) == "true":
         return
     raise Refused(
         "nothing is written to S3 through Delta's default log store: two drivers may overwrite one another's commits",
@@ -37,5 +40,5 @@ def refuse_unsafe_log_store(location: str, setting: Callable[[str], str | None],
         where=where,
         found=f"{key} is not set",
         help=f"pass --conf {key}=io.delta.storage.S3DynamoDBLogStore with its JAR and table, or name the store that "
-        "your writers use",
+        "your writers use; `singleWriter: true` in maintainer.yml says that nobody else writes during a run",
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from maintainer.delta.commit import commit_rewrite
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log_store import refuse_unsafe_log_store
+from maintainer.delta.log_store import SINGLE_WRITER, refuse_unsafe_log_store
 from maintainer.delta.proof import prove_rewrite
 from maintainer.delta.properties import set_properties
 from maintainer.delta.references import References
@@ -134,12 +134,15 @@ class DeltaTableEngine:
 
 
 class DeltaEngine:
-    """Implements ``Engine`` on a session lease."""
+    """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run."""
 
     deletes = True
 
-    def __init__(self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None) -> None:
+    def __init__(
+        self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None, single_writer: bool = False
+    ) -> None:
         self._lease = lease
+        self._single_writer = single_writer
         self._between = between_write_and_proof
         self._references = References()
 
@@ -149,6 +152,8 @@ class DeltaEngine:
         jvm = DeltaJvm(worker_session(self._lease))
         if jvm.delta_version() != TESTED_DELTA:
             jvm.self_test()
+        if self._single_writer:
+            jvm.spark.conf.set(SINGLE_WRITER, "true")
         jvm.enter_thread(name, f"maintainer worker {name}")
         try:
             yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between, references=self._references)

@@ -26,7 +26,7 @@ class ProjectSettings:
 
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
-    or ``command``, None where nobody says.
+    or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
     """
 
     state: str
@@ -42,6 +42,7 @@ class ProjectSettings:
     environment: str | None = None
     catalog: str | None = None
     engine: str | None = None
+    single_writer: bool = False
     budgets: Budgets = field(default_factory=Budgets)
 
 
@@ -80,6 +81,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         environment=env,
         catalog=chosen.get("catalog"),
         engine=chosen.get("engine") or data.get("engine"),
+        single_writer=bool(data.get("singleWriter")),
         budgets=read_budgets(data.get("budget"), root),
     )
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from maintainer.delta import kernel_reader
+from maintainer.delta.json_log import NewestVersion, read_newest
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.kernel_reader import KernelReader
 from maintainer.delta.live_files import live_files
 from maintainer.delta.session import SessionLease
 from maintainer.delta.spark_reader import SparkReader
+from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.model.table import TableFacts, TableRef
 
@@ -212,13 +214,13 @@ def test_an_unchanged_table_is_not_read_again(
     path = lake / "known"
     spark.range(4).write.format("delta").save(str(path))
     reads: list[str] = []
-    whole = DeltaJvm.kernel_snapshot
+    whole = read_newest
 
-    def counted(self: DeltaJvm, *given: object) -> object:
+    def counted(storage: TableStorage) -> NewestVersion | None:
         reads.append("read")
-        return whole(self, *given)  # type: ignore[arg-type]  # passed on as they came
+        return whole(storage)
 
-    monkeypatch.setattr(DeltaJvm, "kernel_snapshot", counted)
+    monkeypatch.setattr(kernel_reader, "read_newest", counted)
     reader = KernelReader(engine.jvm)
     root = engine.jvm.hadoop_path(str(path))
 

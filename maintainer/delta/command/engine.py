@@ -12,6 +12,7 @@ from maintainer.delta.command.facts import CommandTableReader
 from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.versions import CommandVersionReader
 from maintainer.delta.command.writer import CommandTableWriter
+from maintainer.delta.log_store import SINGLE_WRITER
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -54,7 +55,9 @@ class CommandEngine:
         open_session: Callable[[str], AbstractContextManager[CommandSession]],
         *,
         between_commit_and_proof: FaultHook | None = None,
+        single_writer: bool = False,
     ) -> None:
+        self._single_writer = single_writer
         self._open = open_session
         self._between = between_commit_and_proof
         self._lock = threading.Lock()
@@ -64,6 +67,8 @@ class CommandEngine:
     def worker(self, name: str) -> Iterator[CommandTableEngine]:
         """A worker with a session of its own; enter it on the thread that uses it."""
         with self._open(name) as session:
+            if self._single_writer:
+                session.spark.conf.set(SINGLE_WRITER, "true")
             with self._lock:
                 self._running[name] = session
             try:

@@ -13,6 +13,9 @@ from typing import Any
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 from maintainer.delta.jvm.storage import TableFolder
 
+CHARACTERS_AT_ONCE = 4_000_000
+"""Some 7,000 files with statistics of ten columns cross in one piece."""
+
 REQUIRED: tuple[Required, ...] = (
     ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),
     ("stats.StatisticsCollection$", "getIndexedColumns", 4),
@@ -43,18 +46,24 @@ class KernelCalls(Gateway):
         return metadata, protocol
 
     def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
-        """The live files as ``add`` actions, in batches of about a thousand as Kernel reads them."""
+        """The live files as ``add`` actions, in batches of some megabytes of text."""
         engine, to_json = self._kernel_engine(folder)
         as_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        lines = self._jvm.scala.collection.mutable.StringBuilder()
         batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
         try:
-            while batches.hasNext():
+            more = bool(batches.hasNext())
+            while more:
                 rows = batches.next().getRows()
-                joined = self._jvm.scala.collection.mutable.StringBuilder()
-                text = self.across(as_scala(rows.map(to_json)).addString(joined, "[", ",", "]"))
+                as_scala(rows.map(to_json)).addString(lines, "", "\n", "\n")
                 rows.close()
-                for row in json.loads(text):
-                    yield row["add"]
+                more = bool(batches.hasNext())
+                if not more or int(lines.length()) > CHARACTERS_AT_ONCE:
+                    text = self.across(lines)
+                    lines.clear()
+                    for line in text.split("\n"):
+                        if line:
+                            yield json.loads(line)["add"]
         finally:
             batches.close()
 

@@ -20,6 +20,8 @@ from maintainer.errors import ExitCode, Refused
         ("s3a://b/t", {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}, False),
         ("s3://b/t", {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}, True),
         ("s3://b/t", {"spark.delta.logStore.class": "our.Store"}, False),
+        ("s3a://b/t", {"spark.maintainer.singleWriter": "true"}, False),
+        ("s3a://b/t", {"spark.maintainer.singleWriter": "false"}, True),
     ],
 )
 def test_only_s3_with_the_default_store_is_refused(location: str, settings: dict[str, str], refused: bool) -> None:

@@ -21,14 +21,12 @@ MODULES = sorted(path.name for path in FOLDER.glob("*.py"))
 PUBLIC = {
     # Java and Hadoop.
     "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
-    "bytes and processes": {
-        "ByteArrayOutputStream", "OutputStreamWriter", "current", "decode", "flush", "pid", "toByteArray"
-    },
+    "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "java": {"ArrayList", "add", "_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
-    "scala text": {"StringBuilder"},
+    "scala text": {"StringBuilder", "clear", "length"},
     # Spark: its session, context, catalog, and what PySpark itself calls of it.
     "spark": {
         "setActiveSession", "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",

@@ -106,3 +106,10 @@ def test_budgets_are_read_into_base_units_and_globs_start_at_the_project(tmp_pat
 )
 def test_a_budget_that_is_none_is_refused(tmp_path: Path, text: str, where: str) -> None:
     assert complaints(loaded(tmp_path, {"maintainer.yml": f"{text}\n"})) == [f"maintainer.yml:{where}"]
+
+
+def test_one_writer_is_said_by_name(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": "singleWriter: true\n"})
+    assert load_project(tmp_path, environ={}).project.single_writer
+    (tmp_path / "maintainer.yml").write_text("version: 1\nsingleWriter:\n", encoding="utf-8")
+    assert not load_project(tmp_path, environ={}).project.single_writer
