@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
+from maintainer.delta.actions import num_records
 from maintainer.delta.command.replay import IncompleteLog, LogState, segment
 from maintainer.delta.file_store import StoredFile
 from maintainer.delta.storage import TableStorage
 
-MAX_LOG_BYTES = 64 * 1024 * 1024
-"""A longer log without a checkpoint is unusual, and would be held in memory as Python objects."""
+MAX_LOG_BYTES = 128 * 1024 * 1024
+"""A longer log without a checkpoint is unusual: some 200,000 files with statistics of ten columns."""
 
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
@@ -46,7 +48,7 @@ def read_newest(storage: TableStorage) -> NewestVersion | None:
     state = LogState(chosen.version)
     for name in chosen.commits:
         text = storage.files.read(files[name][0]).decode("utf-8")
-        state.take(json.loads(line) for line in text.split("\n") if line)
+        state.take(_slim(json.loads(line)) for line in text.split("\n") if line)
     if not state.metadata or not state.protocol:
         return None
     state.metadata.setdefault("configuration", {})
@@ -56,3 +58,12 @@ def read_newest(storage: TableStorage) -> NewestVersion | None:
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
     return NewestVersion(state, committed_at_ms, commit)
+
+
+def _slim(action: dict[str, Any]) -> dict[str, Any]:
+    """The action with no more of an add's statistics than facts need: they are most of a log."""
+    add = action.get("add")
+    if add is not None and add.get("stats"):
+        records = num_records(add["stats"])
+        add["stats"] = None if records is None else f'{{"numRecords":{records}}}'
+    return action

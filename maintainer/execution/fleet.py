@@ -34,6 +34,7 @@ from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.reasons import ReasonCode
+from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableRecord, TableRef
 from maintainer.verification.result import Verifier
 
@@ -154,6 +155,13 @@ class _Fleet:
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),
+                    planned_bytes=sum(
+                        batch.size_bytes
+                        for _, step in self._plan.steps()
+                        if isinstance(step, RewriteStep)
+                        for batch in step.batches
+                    ),
+                    timeout_seconds=self._bounds.run_timeout_seconds,
                 )
             )
             waiting = {task.plan.ref for task in tasks}

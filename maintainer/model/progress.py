@@ -16,7 +16,10 @@ from maintainer.model.outcome import Assertion, RunOutcome, StepOutcome, TableOu
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """First event of a run. ``num_steps`` counts all planned steps; ``num_workers`` tables run at once."""
+    """First event of a run. ``num_steps`` counts all planned steps; ``num_workers`` tables run at once.
+
+    ``planned_bytes`` are those that the plan's rewrites read; ``timeout_seconds`` bounds the whole run, None does not.
+    """
 
     at_ms: int
     run_id: str
@@ -24,6 +27,8 @@ class RunStarted:
     num_steps: int
     num_workers: int
     run_folder: str
+    planned_bytes: int = 0
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ def event_json(event: ProgressEvent) -> Json:
                 num_steps=event.num_steps,
                 num_workers=event.num_workers,
                 run_folder=event.run_folder,
+                planned_bytes=event.planned_bytes,
+                timeout_seconds=event.timeout_seconds,
             )
         case BatchStarted():
             return _object(

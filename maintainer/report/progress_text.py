@@ -1,7 +1,8 @@
 """Progress while a run goes on: lines for a pipeline, and the same with live lines for a terminal.
 
 In a pipeline each step has a ``START`` line, a line each 30 s while it runs, and one for its end; the cursor never
-moves. On a terminal a step that runs is one live line at the bottom, which its last line replaces. Writing must never
+moves. On a terminal a step that runs is one live line at the bottom, which its last line replaces; below them stands
+the run as a whole. Writing must never
 hurt a run: a stream that is closed or full makes the printer fall silent.
 """
 
@@ -29,6 +30,7 @@ from maintainer.model.progress import (
 )
 from maintainer.report.layout import UTC, clock_time, count, cut, pad, pad_left, padded_width, printable
 from maintainer.report.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, figures, message, verified_detail
+from maintainer.report.progress_whole import WholeRun
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.units import format_duration
@@ -87,6 +89,7 @@ class ProgressText:
         self._verbose = verbose
         self._table_width = padded_width(printable(name) for name in tables)
         self._num_steps = 0
+        self._whole = WholeRun()
         self._running: dict[str, _Running] = {}
         self._drawn = 0
         self._silent = False
@@ -119,6 +122,7 @@ class ProgressText:
         match event:
             case RunStarted():
                 self._num_steps = event.num_steps
+                self._whole = WholeRun(event)
                 return [_run_line(event)]
             case BatchStarted():
                 return [f"batch {event.number} of {event.total}   {count(event.num_tables, 'table')}"]
@@ -131,10 +135,12 @@ class ProgressText:
                 return self._heartbeat(event)
             case StepFinished():
                 self._running.pop(event.outcome.step_id, None)
+                self._whole.step(event.outcome)
                 return [self._finished_line(event)]
             case Verified():
                 return [self._verified_line(event)]
             case TableFinished():
+                self._whole.table(event.outcome)
                 return self._table_lines(event.at_ms, event.outcome)
             case RunFinished():
                 self._running.clear()
@@ -210,7 +216,7 @@ class ProgressText:
     def _redraw(self, lines: Sequence[str], now_ms: int) -> None:
         """Replace the live lines: go up to the first, clear downwards, print what stays, draw them again."""
         width, height = self._terminal_size()
-        live = self._live_lines(now_ms, max(1, min(MAX_LIVE_LINES, height - 2)))
+        live = self._live_lines(now_ms, height - 2)
         if not lines and not live and not self._drawn:
             return
         up = f"\r\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
@@ -220,8 +226,11 @@ class ProgressText:
         self._write(up + stay + draw)
         self._drawn = len(live)
 
-    def _live_lines(self, now_ms: int, at_most: int) -> list[str]:
+    def _live_lines(self, now_ms: int, height: int) -> list[str]:
+        """The steps that run, and below them the run as a whole; at most so many lines."""
         running = sorted(self._running.values(), key=lambda one: one.event.number)
+        whole = self._whole.line(now_ms) if running else None
+        at_most = max(1, min(MAX_LIVE_LINES, height - (whole is not None)))
         lines = []
         for one in running[:at_most]:
             head = self._head(one.event.at_ms, one.event.number, one.event.table, step_word(one.event.kind))
@@ -229,7 +238,7 @@ class ProgressText:
             lines.append(f"{head}  {pad('...', _STATUS_WIDTH)}  {elapsed}{_batches(one)}")
         if len(running) > at_most:
             lines[-1] = f"          ... and {len(running) - at_most + 1} more running"
-        return lines
+        return lines if whole is None else [*lines, f"          {whole}"]
 
     def _write(self, text: str) -> None:
         if self._silent or not text:

@@ -70,6 +70,18 @@ def test_the_newest_of_each_file_wins(log: Log) -> None:
     assert found.commit.name == f"{2:020d}.json"
 
 
+def test_of_statistics_only_the_count_is_kept(log: Log) -> None:
+    stats = {"numRecords": 7, "minValues": {"id": 1}}
+    more = {"minValues": {"id": 1}, "numRecords": 8}
+    log.commit(
+        1, add("c", stats=json.dumps(stats)), add("d", stats=json.dumps(more)), add("e", stats='{"maxValues":{}}')
+    )
+    found = log.read()
+    assert found is not None
+    kept = {path: one.get("stats") for (path, _), one in found.state.adds.items()}
+    assert kept == {"a": None, "b": None, "c": '{"numRecords":7}', "d": '{"numRecords":8}', "e": None}
+
+
 def test_a_deletion_vector_makes_another_file(log: Log) -> None:
     vector = {
         "storageType": "u",

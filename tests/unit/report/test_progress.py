@@ -7,10 +7,15 @@ from collections.abc import Iterable
 
 import pytest
 
+from maintainer.model.outcome import TableOutcome, TableStatus
 from maintainer.model.progress import ProgressEvent, RunStarted, StepHeartbeat, StepStarted
+from maintainer.model.table import TableRef
 from maintainer.report.progress_jsonl import ProgressJsonl
 from maintainer.report.progress_text import ProgressText
+from maintainer.report.progress_whole import WholeRun
 from maintainer.report.style import Style
+from maintainer.units import format_size
+from tests.unit.report import samples
 from tests.unit.report.golden_text import assert_golden
 from tests.unit.report.samples import RUN, TEN_PM, full_plan, progress_events
 
@@ -94,6 +99,7 @@ def test_a_terminal_shows_one_live_line_for_each_running_step() -> None:
         "22:00:05  [2/4]  sales.orders   properties  OK          0.8s  v1842",
         "22:00:05  [1/4]  sales.items    zorder      ...         1m1s",
         "22:00:06  [3/4]  sales.orders   compact     ...           1m  0/2 commits",
+        "          0 of 3 tables   1m6s",
         "",
     ]
     printer.close()
@@ -145,3 +151,19 @@ def test_json_lines_let_a_write_error_out() -> None:
     stream.close()
     with pytest.raises(ValueError, match="closed file"):
         sink(progress_events()[0])
+
+
+def test_the_run_as_a_whole_stands_below_with_what_is_left_of_its_time() -> None:
+    whole = WholeRun(RunStarted(TEN_PM, RUN, 100, 93, 2, "x", planned_bytes=10 << 30, timeout_seconds=7200.0))
+    whole.step(samples.compact_done())
+    for status in (TableStatus.DONE, TableStatus.FAILED, TableStatus.VERIFY_FAILED, TableStatus.YIELDED):
+        whole.table(TableOutcome(TableRef("t"), status))
+    rewritten = format_size(sum(one.bytes_removed for one in samples.compact_done().commits))
+    assert whole.line(TEN_PM + 1_082_000) == (
+        f"4 of 100 tables, 2 failed   {rewritten} of 10 GiB rewritten   18m2s, 1h41m58s left"
+    )
+    assert whole.line(TEN_PM + 9_000_000) == (
+        f"4 of 100 tables, 2 failed   {rewritten} of 10 GiB rewritten   2h30m, 0s left"
+    )
+    assert WholeRun(RunStarted(TEN_PM, RUN, 1, 1, 1, "x")).line(TEN_PM) is None
+    assert WholeRun().line(TEN_PM) is None
