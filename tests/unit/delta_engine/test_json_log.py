@@ -6,7 +6,10 @@ import json
 import os
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from maintainer.delta import json_log
@@ -164,3 +167,39 @@ def test_a_log_without_a_table_and_one_that_is_too_long_are_left_to_kernel(
     assert log.read() is None
     (log.folder / f"{0:020d}.json").unlink()
     assert log.read() is None
+
+
+def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for day in ("2026-11-20", "2026-11-21 x", None):
+        rows = pa.table({"id": [1, 2, 3], "d": pa.array([day] * 3, pa.string())})
+        deltalake.write_deltalake(str(path), rows, mode="append", partition_by=["d"])
+    deltalake.DeltaTable(str(path)).delete("id = 2 AND d = '2026-11-20'")
+    deltalake.write_deltalake(str(path), pa.table({"id": [9], "d": ["z"]}), mode="append")
+    deltalake.DeltaTable(str(path)).optimize.compact()
+    deltalake.DeltaTable(str(path)).delete("d = 'z'")
+    log = Log.__new__(Log)
+    log.folder, log.root_uri, log.files = path / "_delta_log", f"file:{path}", LocalFiles()
+    found = log.read()
+    assert found is not None
+    ours = {
+        unquote(one["path"]): (
+            one["size"],
+            one["modificationTime"],
+            one["partitionValues"]["d"],
+            json.loads(one["stats"]),
+        )
+        for one in found.state.adds.values()
+    }
+    theirs = pa.table(deltalake.DeltaTable(str(path)).get_add_actions(flatten=True)).to_pylist()
+    assert ours == {
+        unquote(one["path"]): (
+            one["size_bytes"],
+            one["modification_time"],
+            one["partition.d"],
+            {"numRecords": one["num_records"]},
+        )
+        for one in theirs
+    }
+    assert len(ours) == 3
+    assert found.state.version == deltalake.DeltaTable(str(path)).version()
