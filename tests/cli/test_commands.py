@@ -104,3 +104,16 @@ def test_a_bug_that_cannot_be_put_into_words_is_still_one_message(
     err = capsys.readouterr().err
     assert "error[E699]: a bug in maintainer: Speechless" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("sizes", ["0", "1,,5", "5 tables", "101%"])
+def test_batches_that_are_none_are_a_usage_error(
+    sizes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "t.yml").write_text("version: 1\ntable: s.t\n", encoding="utf-8")
+    assert run(["--project", str(tmp_path), "apply", "--batches", sizes]) == 2
+    err = capsys.readouterr().err
+    assert "is not the size of a batch" in err
+    assert "such as 1,5,20%" in err
+    assert not (tmp_path / ".maintainer").exists()
