@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer import __version__
+from maintainer.app.learned import keep_lessons
 from maintainer.app.make_plan import known_tables
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader
@@ -151,7 +152,7 @@ def apply_plan(
         run_timeout_seconds=request.timeout_seconds or settings.timeout_seconds,
         batches=settings.batches if request.batches is None else request.batches,
     )
-    return run_fleet(
+    outcome = run_fleet(
         plan,
         engine,
         journal=journal,
@@ -163,6 +164,8 @@ def apply_plan(
         switch=request.switch,
         known_tables=known_tables(project),
     )
+    keep_lessons(journal.folder.path, plan, outcome)
+    return outcome
 
 
 def engine_log_of(journal: Journal) -> Path:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from maintainer.app.insight import past_runs
-from maintainer.app.learned import learn
+from maintainer.app.learned import learn, past_lessons
 from maintainer.app.project import Project
 from maintainer.model.plan import Plan
 from maintainer.planning.budget import within_budget
@@ -21,4 +20,4 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
     budgets = project.loaded.project.budgets.with_run(given)
     if not budgets.bounded:
         return plan
-    return within_budget(plan, budgets, learn(past_runs(project.runs_dir)))[0]
+    return within_budget(plan, budgets, learn(past_lessons(project.runs_dir)))[0]

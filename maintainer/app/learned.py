@@ -1,48 +1,141 @@
-"""What past runs teach about the next one: how long a byte takes, who yields often, and who waits since when."""
+"""What past runs teach about the next one: how long a byte takes, who yields often, and who waits since when.
+
+A run keeps its lessons beside its results, because the plan of a large fleet takes a second to read and sixty of them
+a minute. A run without such a file, of an earlier version or one that died, is read as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from maintainer.app.insight import PastRun
-from maintainer.model.outcome import StepStatus
+from maintainer.errors import MaintainerError
+from maintainer.journal.durable import unreadable, write_atomically
+from maintainer.journal.run_folder import run_folders
+from maintainer.model.outcome import RunOutcome, StepStatus
+from maintainer.model.plan import Plan
 from maintainer.model.reasons import ReasonCode
+from maintainer.model.results_wire import run_from_json
 from maintainer.model.steps import RewriteStep
+from maintainer.model.wire import from_json
 from maintainer.planning.budget import Learned
 
 MAX_RUNS_LEARNED_FROM = 60
+LESSONS_FILE = "lessons.json"
 
 
-def learn(runs: Iterable[PastRun | tuple[Path, str]]) -> Learned:
-    """Look through past runs, newest first; those that cannot be read are passed over."""
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What one run teaches. Times are milliseconds since 1970 UTC.
+
+    Args:
+        created_at_ms: When its plan was made.
+        timed: Bytes and seconds of steps that succeeded, by kind.
+        tried: Rewrites tried and lost against other writers, by table.
+        waiting: Tables that a budget left out altogether.
+        settled: The other tables of the plan.
+    """
+
+    created_at_ms: int
+    timed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    tried: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_text(text: str) -> Lessons:
+        """Read a run's file.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        try:
+            value = json.loads(text)
+            return Lessons(
+                int(value["created_at_ms"]),
+                {str(kind): (int(size), float(seconds)) for kind, (size, seconds) in value["timed"].items()},
+                {str(name): (int(tries), int(lost)) for name, (tries, lost) in value["tried"].items()},
+                tuple(map(str, value["waiting"])),
+                tuple(map(str, value["settled"])),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no lessons: {error}") from error
+
+
+def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
+    """Draw the lessons of a run."""
+    timed: dict[str, tuple[int, float]] = {}
+    tried: dict[str, tuple[int, int]] = {}
+    for table in outcome.tables:
+        for step in table.steps:
+            size = sum(one.bytes_removed for one in step.commits)
+            if size and step.status is StepStatus.SUCCEEDED:
+                before = timed.get(step.kind, (0, 0.0))
+                timed[step.kind] = (before[0] + size, before[1] + step.duration_seconds)
+            if step.kind not in ("set_properties", "vacuum"):
+                tries, lost = tried.get(table.ref.identifier, (0, 0))
+                tried[table.ref.identifier] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
+    waiting: list[str] = []
+    settled: list[str] = []
+    for planned in plan.tables:
+        # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
+        left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in planned.left_alone)
+        waits = left_out and not any(isinstance(step, RewriteStep) for step in planned.steps)
+        (waiting if waits else settled).append(planned.ref.identifier)
+    return Lessons(plan.created_at_ms, timed, tried, tuple(waiting), tuple(settled))
+
+
+def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:
+    """Put a run's lessons beside its results. One that cannot be written is drawn anew when it is needed."""
+    text = json.dumps(asdict(lessons_of(plan, outcome)), ensure_ascii=False, separators=(",", ":"))
+    with contextlib.suppress(OSError):
+        write_atomically(folder / LESSONS_FILE, text.encode("utf-8", "surrogatepass"), durable=False)
+
+
+def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
+    """The lessons of the newest sixty runs that came to a plan, newest first; what cannot be read is passed over.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    try:
+        folders = run_folders(runs_dir)
+    except OSError as error:
+        raise unreadable(runs_dir, error) from error
+    for folder in reversed(folders[-MAX_RUNS_LEARNED_FROM:]):
+        found = _read(folder.path)
+        if found is not None:
+            yield found
+
+
+def _read(folder: Path) -> Lessons | None:
+    with contextlib.suppress(OSError, ValueError):
+        return Lessons.from_text((folder / LESSONS_FILE).read_bytes().decode("utf-8", "surrogatepass"))
+    try:
+        outcome = run_from_json((folder / "results.json").read_text(encoding="utf-8"))
+        return lessons_of(from_json((folder / "plan.json").read_text(encoding="utf-8"), where=str(folder)), outcome)
+    except (OSError, ValueError, MaintainerError):
+        return None
+
+
+def learn(runs: Iterable[Lessons]) -> Learned:
+    """Put the lessons of past runs together; the newest comes first."""
     learned = Learned()
     timed: dict[str, tuple[int, float]] = {}
     settled: set[str] = set()
-    for number, run in enumerate(runs):
-        if number >= MAX_RUNS_LEARNED_FROM:
-            break
-        if not isinstance(run, PastRun):
-            continue
-        for table in run.outcome.tables:
-            for step in table.steps:
-                size = sum(one.bytes_removed for one in step.commits)
-                if size and step.status is StepStatus.SUCCEEDED:
-                    before = timed.get(step.kind, (0, 0.0))
-                    timed[step.kind] = (before[0] + size, before[1] + step.duration_seconds)
-                if step.kind not in ("set_properties", "vacuum"):
-                    tries, lost = learned.yielded.get(table.ref.identifier, (0, 0))
-                    lost += step.status is StepStatus.YIELDED
-                    learned.yielded[table.ref.identifier] = (tries + 1, lost)
-        for plan in run.plan.tables:
-            name = plan.ref.identifier
-            if name in settled:
-                continue
-            # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
-            left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in plan.left_alone)
-            if left_out and not any(isinstance(step, RewriteStep) for step in plan.steps):
-                learned.waiting_since_ms[name] = run.plan.created_at_ms
-            else:
-                settled.add(name)
+    for run in runs:
+        for kind, (size, seconds) in run.timed.items():
+            before = timed.get(kind, (0, 0.0))
+            timed[kind] = (before[0] + size, before[1] + seconds)
+        for name, (tries, lost) in run.tried.items():
+            so_far = learned.yielded.get(name, (0, 0))
+            learned.yielded[name] = (so_far[0] + tries, so_far[1] + lost)
+        for name in run.waiting:
+            if name not in settled:
+                learned.waiting_since_ms[name] = run.created_at_ms
+        settled.update(run.settled)
     learned.bytes_per_second = {kind: size / seconds for kind, (size, seconds) in timed.items() if seconds > 0}
     return learned

@@ -9,6 +9,7 @@ import click
 
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import open_engine
+from maintainer.app.learned import learn, past_lessons
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project, describe_selection
 from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
@@ -23,6 +24,7 @@ from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code
 from maintainer.model.plan import Plan
 from maintainer.model.wire import to_json
+from maintainer.planning.budget import Learned, expected_seconds
 from maintainer.planning.planner import PlanOptions as PlanningOptions
 from maintainer.policy.changes import policy_changes
 from maintainer.policy.git_state import policies_at
@@ -107,6 +109,7 @@ def plan_text(
     for_apply: bool = False,
 ) -> str:
     """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
+    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
     options = PlanOptions(
         project=project.root.name,
         num_policies=project.loaded.policy_count,
@@ -114,6 +117,7 @@ def plan_text(
         applied_next=for_apply,
         verbose=context.verbosity > 0,
         tz=local_zone(),
+        expected_seconds=expected_seconds(plan, learned),
     )
     return render_plan(plan, options, Style(context.color))
 

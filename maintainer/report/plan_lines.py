@@ -35,6 +35,7 @@ class PlanOptions:
 
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
     ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
+    ``expected_seconds`` is how long the rewrites take at the speed of past runs, None where nobody knows.
     """
 
     project: str = "maintainer.yml"
@@ -44,6 +45,7 @@ class PlanOptions:
     verbose: bool = False
     tz: tzinfo = UTC
     width: int = 120
+    expected_seconds: float | None = None
 
 
 def problem_lines(problem: Problem, style: Style) -> Iterator[str]:

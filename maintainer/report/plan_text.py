@@ -21,7 +21,7 @@ from maintainer.report.plan_lines import (
 )
 from maintainer.report.steps import cost_line, describe, is_named, tables_line, total
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.units import format_size
+from maintainer.units import format_duration, format_size
 
 __all__ = ["PlanOptions", "render_plan"]
 
@@ -120,6 +120,9 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     cost = cost_line(totals)
     if cost:
         yield cost[0].upper() + cost[1:] + "."
+        if options.expected_seconds is not None:
+            took = format_duration(max(1, round(options.expected_seconds)))
+            yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
     if not plan.has_changes:
         if not totals.num_blocked and not totals.num_problems:
             yield "Nothing to do."

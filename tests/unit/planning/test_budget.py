@@ -10,8 +10,9 @@ from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import CompactStep, SetPropertiesStep
 from maintainer.model.table import TableRef
-from maintainer.planning.budget import Learned, candidate_of, within_budget
+from maintainer.planning.budget import Learned, candidate_of, expected_seconds, within_budget
 from maintainer.policy.budgets import Budget, Budgets, Scorer
+from maintainer.report.plan_text import PlanOptions, render_plan
 from tests.unit.report import samples
 
 MIB = 2**20
@@ -134,3 +135,14 @@ def test_options_win_over_the_file_bound_by_bound() -> None:
     assert budgets.run == Budget(1, 7, 3.0)
     assert budgets.bounded
     assert not Budgets(scorer=Scorer.AUTOCOMP).bounded
+
+
+def test_what_is_expected_to_take_how_long_is_known_once_a_run_was_timed() -> None:
+    plan = made(table("a", 30, 30), table("b", 20, 20))
+    assert expected_seconds(plan, Learned()) is None
+    assert expected_seconds(plan, Learned({"zorder": 1.0})) is None
+    assert expected_seconds(plan, Learned({"compact": 10.0 * MIB})) == pytest.approx(10.0)
+    assert expected_seconds(made(), Learned({"compact": 1.0})) is None
+    text = render_plan(plan, PlanOptions(expected_seconds=10.0))
+    assert "Rewriting is expected to take 10s, at the speed of past runs and one table at a time." in text
+    assert "expected" not in render_plan(plan)
