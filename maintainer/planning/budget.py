@@ -10,7 +10,16 @@ from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan import LeftAlone, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, Bin, SetPropertiesStep, Step, VacuumStep, ZOrderStep
+from maintainer.model.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    PartitionRewriteStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
 from maintainer.planning.ranking import Candidate, Choice, Waiting, choose
 from maintainer.policy.budgets import Budget, Budgets
 from maintainer.units import format_size
@@ -140,6 +149,14 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
         # One try more than was seen: a single lost race is no proof that all are lost.
         conflict_ratio=lost / (tries + 1),
         waiting_days=0.0 if since is None else max(0.0, (now_ms - since) / _DAY_MS),
+        layout_files=sum(len(batch.files) for step, batch in batches if _orders(step)),
+    )
+
+
+def _orders(step: Step) -> bool:
+    """Whether a step puts rows in an order that queries can use."""
+    return isinstance(step, ZOrderStep | ClusterStep) or (
+        isinstance(step, PartitionRewriteStep) and bool(step.request.sort_columns)
     )
 
 

@@ -22,6 +22,12 @@ STARTUP_BYTES = 32 * 1024 * 1024
 ROWS_PER_OPEN = 250_000
 """So many soft-deleted rows cost a reader about as much as opening one more file."""
 
+LAYOUT_SHARE = 0.5
+"""A file that is put in order is worth so many file opens: a query that filters leaves about every second one out."""
+
+LEAST_BENEFIT = 1.0
+"""What a policy asks for is worth one file open at least: worth nothing, it would wait for ever, however it ages."""
+
 AGEING_PER_DAY = 0.1
 """A table that has waited ten days counts twice."""
 
@@ -40,6 +46,7 @@ class Candidate:
         seconds: How long it is expected to take.
         conflict_ratio: Probability, 0 to 1, that another writer wins and the work is lost.
         waiting_days: Days since it was first passed over, 0 for never.
+        layout_files: Files that are put in order: by Z-order, by clustering, or sorted.
     """
 
     name: str
@@ -51,6 +58,7 @@ class Candidate:
     seconds: float = 0.0
     conflict_ratio: float = 0.0
     waiting_days: float = 0.0
+    layout_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +79,12 @@ class Choice:
 
 
 def score(candidate: Candidate) -> float:
-    """Return the benefit for each byte, in file opens saved a GiB; 0 where there is no benefit."""
-    benefit = candidate.files_fewer + candidate.deleted_rows / ROWS_PER_OPEN
+    """Return the benefit for each byte, in file opens saved a GiB; 0 where it is certain to be lost."""
+    saved = candidate.files_fewer + candidate.deleted_rows / ROWS_PER_OPEN + candidate.layout_files * LAYOUT_SHARE
+    benefit = max(LEAST_BENEFIT, saved)
     cost_gib = (candidate.size_bytes + STARTUP_BYTES) / 2**30
     ageing = 1 + AGEING_PER_DAY * candidate.waiting_days
-    return max(0.0, benefit) * (1 - candidate.conflict_ratio) * ageing / cost_gib
+    return benefit * (1 - candidate.conflict_ratio) * ageing / cost_gib
 
 
 def conflict_ratio(rewrites_a_day: float, seconds: float) -> float:

@@ -146,3 +146,16 @@ def test_what_is_expected_to_take_how_long_is_known_once_a_run_was_timed() -> No
     text = render_plan(plan, PlanOptions(expected_seconds=10.0))
     assert "Rewriting is expected to take 10s, at the speed of past runs and one table at a time." in text
     assert "expected" not in render_plan(plan)
+
+
+def test_a_z_order_counts_the_files_that_it_puts_in_order() -> None:
+    from maintainer.model.steps import Batch, ZOrderStep
+
+    one = samples.data_bin(None, [10, 10, 10], "z")
+    step = ZOrderStep((Batch((one,)),), ("a",), 10 * MIB, 2, ())
+    found = candidate_of(replace(table("t", 1, 1), steps=(step,)), 0, Learned())
+    assert found is not None
+    assert (found.files_fewer, found.layout_files) == (0, 3)
+    plain = candidate_of(table("t", 10, 10), 0, Learned())
+    assert plain is not None
+    assert plain.layout_files == 0

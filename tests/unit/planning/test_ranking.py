@@ -108,3 +108,14 @@ def test_budgets_hold_and_everybody_is_counted_once(
     for one in choice.waiting:
         more = choose([*choice.chosen, one.candidate], budgets)
         assert one.candidate.name not in {each.name for each in more.chosen} or len(more.chosen) <= len(choice.chosen)
+
+
+def test_what_only_puts_in_order_counts_and_nothing_that_is_asked_for_waits_for_ever() -> None:
+    ordered = replace(candidate("t", files=0), layout_files=10)
+    assert score(ordered) == pytest.approx(5 / (1 + 1 / 32))
+    nothing_saved = candidate("t", files=0)
+    assert score(nothing_saved) == pytest.approx(1 / (1 + 1 / 32))
+    rich = candidate("rich", files=100)
+    budget = Budgets(Budget(size_bytes=2**30))
+    aged = replace(nothing_saved, name="aged", waiting_days=991.0)
+    assert [one.name for one in choose([rich, aged], budget).chosen] == ["aged"]
