@@ -52,6 +52,7 @@ class Gateway:
         self._hadoop_of_session: tuple[JavaObject, JavaObject] | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
         # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
+        self._modules: dict[str, JavaObject] = {}
         self._path: JavaObject = self._jvm.org.apache.hadoop.fs.Path
         self._uri: JavaObject = self._jvm.java.net.URI
         self._utf8: JavaObject = self._jvm.java.nio.charset.StandardCharsets.UTF_8
@@ -73,9 +74,12 @@ class Gateway:
         return self._none if value is None else self._jvm.scala.Option.apply(value)
 
     def _module(self, name: str) -> JavaObject:
-        target = self._delta
-        for part in f"{name}.MODULE$".split("."):
-            target = getattr(target, part)
+        target = self._modules.get(name)
+        if target is None:
+            target = self._delta
+            for part in f"{name}.MODULE$".split("."):
+                target = getattr(target, part)
+            self._modules[name] = target
         return target
 
     def _frame(self, dataset: JavaObject) -> DataFrame:
