@@ -46,6 +46,7 @@ from maintainer.planning.written import max_rows_of, tags_of
 Array = np.ndarray[Any, Any]
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 FILES, QUERIES, SHARE, SEED = 100, 200, 0.1, 20_260_101
+TARGETS = {"read": 1.2, "written": 0.125}
 WAYS = ("incremental", "full", "liquid", "liquid-low", "compaction", "leveled")
 
 
@@ -226,7 +227,7 @@ def run(rows: Array, nights: int, every: int) -> dict[str, Course]:
     lakes = {way: Lake(revision, first // FILES) for way in WAYS}
     for way, lake in lakes.items():
         if way in ("incremental", "leveled"):
-            lake.along_curve(rows[:first], FILES, Strategy.PIECES)
+            lake.along_curve(rows[:first], FILES, Strategy.UNINDEXED)
         else:
             lake.by_count(rows[:first], cube=0)
     courses = {way: Course() for way in WAYS}
@@ -294,7 +295,9 @@ def main() -> None:
             ]
             for name, title, value, top in charts:
                 lines_of = {way: _points(value(one), options.nights) for way, one in courses.items()}
-                text = line_plot(f"{title} ({number} columns)", lines_of, nights=options.nights, top=top)
+                text = line_plot(
+                    f"{title} ({number} columns)", lines_of, nights=options.nights, top=top, target=TARGETS[name]
+                )
                 (options.plots / f"zorder-{name}-{number}.svg").write_text(text, encoding="utf-8")
     text = "\n".join(lines)
     print(text)

@@ -1,6 +1,6 @@
 """Nights of appends on real Spark and Delta: what each way of keeping a table in Z-order writes, reads and takes.
 
-TPC-H ``lineitem``, all of its columns, in random order. Every night 1 % is appended and the table is maintained:
+TPC-H ``lineitem``, six of its columns, in random order. Every night 1 % is appended and the table is maintained:
 
 * ``incremental``: ours as by default, every turn proven before its commit;
 * ``full``: ``OPTIMIZE ... ZORDER BY``;
@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
-NIGHTS, FILES, QUERIES, SHARE, SEED = 60, 32, 200, 0.1, 20_260_101
+OTHERS = ("l_orderkey", "l_quantity", "l_extendedprice")
+NIGHTS, FILES, QUERIES, SHARE, SEED = 60, 24, 200, 0.1, 20_260_101
 COURSES = (
     (2, "incremental"), (2, "full"), (3, "incremental"), (3, "full"),
     (2, "liquid-low"), (2, "leveled"), (2, "compaction"), (2, "liquid"),
@@ -85,10 +86,7 @@ def lineitem(work: Path, scale: float) -> Lineitem:
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         generate(folder, scale)
-        table = pq.read_table(folder / "lineitem.parquet")
-        # The generator's texts are of a kind that Arrow cannot shuffle.
-        plain = [one.with_type(pa.string()) if pa.types.is_string_view(one.type) else one for one in table.schema]
-        table = table.cast(pa.schema(plain))
+        table = pq.read_table(folder / "lineitem.parquet", columns=[*COLUMNS, *OTHERS])
         table = table.take(pa.array(np.random.default_rng(SEED).permutation(table.num_rows)))
         first = int(table.num_rows / (1 + NIGHTS / 100))
         for night in range(NIGHTS + 1):
@@ -152,7 +150,8 @@ class Course:
                 return
             began = time.monotonic()
             found = self._night(engine, night)
-            longest = max(longest, time.monotonic() - began)
+            # The first table takes long, and with a session that has just begun.
+            longest = max(longest, time.monotonic() - began) if night else 0.0
             with (self.work / f"{self.name}.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(found)) + "\n")
             print(f"{self.name}: night {night}, {found.seconds:.1f} s, {found.turns} commits", flush=True)
@@ -279,7 +278,11 @@ def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: 
     ends_at = time.monotonic() + seconds
     courses = [Course(way, COLUMNS[:number], work, rows) for number, way in wanted]
     options = SessionOptions(
-        master="local[2]", conf=(("spark.driver.memory", "3g"),), log_path=work / "spark.log", app_name="nights"
+        master="local[2]",
+        conf=(("spark.driver.memory", "3g"),),
+        log_path=work / "spark.log",
+        app_name="nights",
+        quick=True,
     )
     with open_session(options) as lease, ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(run_course, lease, course, ends_at) for course in courses]:
@@ -289,7 +292,7 @@ def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="tables and figures; a run goes on from what is there")
-    parser.add_argument("--scale", type=float, default=0.02)
+    parser.add_argument("--scale", type=float, default=0.04)
     parser.add_argument("--seconds", type=float, default=360.0, help="stop after so long, at the end of a night")
     parser.add_argument("--jobs", type=int, default=2, help="ways at once")
     parser.add_argument("--only", nargs="*", default=[], help="ways like incremental-2")
