@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from maintainer.model.table import RemovedFile
+from maintainer.model.table import ColumnRanges, ColumnSample, RemovedFile
 from maintainer.planning.planner import plan_table
+from maintainer.planning.zorder_inputs import ranges_wanted
 from maintainer.policy.project import LoadedProject, load_project
 from maintainer.report.explain_text import explain_text, merged_yaml
 from tests.builders import DAY_MS, HOUR_MS, MIB, NEVER_TOUCHED, NOW_MS, make_facts, make_file
@@ -83,7 +85,7 @@ STEPS = {
     "demo.sizes": ["compact"],
     "demo.worth": [],  # sixty files, but not half a gigabyte
     "demo.events": [],  # the newest partition
-    "demo.lineitem": ["zorder"],
+    "demo.lineitem": ["set_properties", "zorder"],  # incremental: its first revision is a property
     "demo.vacuumed": ["set_properties", "compact", "vacuum"],
     "demo.staging": ["set_properties", "compact", "vacuum"],
     "demo.streamed": ["set_properties", "compact", "vacuum"],
@@ -122,6 +124,12 @@ def test_an_example_is_planned(project: LoadedProject, table: str) -> None:
         removed_files=(RemovedFile("r", MIB, NOW_MS - 40 * DAY_MS, removed_in_version=3),),
     )
     wednesday_noon_ms = NOW_MS - 3 * DAY_MS - 10 * HOUR_MS
+    columns = ranges_wanted(policy, facts)
+    if columns:  # an incremental Z-order: each file spans all values
+        span = tuple(("0", "999", False) for _ in columns)
+        facts = replace(facts, column_ranges=ColumnRanges(columns, {file.key: span for file in facts.files}))
+        values = tuple(tuple(str(value) for value in range(1000)) for _ in columns)
+        facts = replace(facts, column_sample=ColumnSample(columns, values))
     plan = plan_table(policy, facts, NEVER_TOUCHED, wednesday_noon_ms, date(2026, 11, 18))
     assert plan.problem is None
     assert [step.kind for step in plan.steps] == STEPS[table]
