@@ -14,6 +14,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import absolute_path, identity, table_ref
+from maintainer.policy.ledger_policy import LEDGER_POLICY
 
 if TYPE_CHECKING:
     from maintainer.policy.project import LoadedProject
@@ -70,6 +71,10 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
             met.add(key)
             source = named[key]
             entries[place] = Entry(source.ref, Care.MANAGED, ones[0].location, source.document.file)
+            continue
+        if project.ledger is not None and identity(project.ledger) in (*keys, place):
+            # It has a policy of its own, which a file of two lines would only take the place of.
+            entries[place] = Entry(project.ledger, Care.MANAGED, ones[0].location, LEDGER_POLICY)
             continue
         one = min(ones, key=lambda each: each.table.is_path)
         rules = project.match_rules_for(one.table)

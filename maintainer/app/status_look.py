@@ -23,7 +23,7 @@ MAX_PAST_STEPS = 10_000
 MAX_FOLDERS, MAX_ENTRIES, MAX_UNMANAGED = 100, 2_000, 1_000
 """Folders that neighbours are looked for in, entries looked at in each, and neighbours named."""
 
-_NO_POLICY = "no policy names it: maintainer leaves it alone"
+_NO_POLICY = "no policy names it, nothing is done to it: maintainer inventory"
 
 
 @dataclass(frozen=True, slots=True)
