@@ -55,6 +55,15 @@ def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_mi
     assert Care.MISSING not in {one.care for one in inventory(project, found, whole_catalog=False)}
 
 
+def test_the_ledger_is_managed_by_a_policy_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
+    project = loaded(tmp_path, {"policies/a.yml": "table: lake/a\n"})
+    found = [found_at(f"file:{tmp_path}/.maintainer/ledger", tmp_path)]
+    entries = inventory(project, found, whole_catalog=False)
+    assert cares(entries) == {".maintainer/ledger": ("managed", "built-in")}
+    assert write_stubs(tmp_path, entries) == ()
+
+
 def test_a_table_found_by_name_and_by_folder_counts_once(project: LoadedProject, tmp_path: Path) -> None:
     found = [
         Found(TableRef("sales.orders"), f"file:///{str(tmp_path)[1:]}/w/orders"),
