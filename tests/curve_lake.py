@@ -51,7 +51,11 @@ def settings_of(revision: Revision, **changes: object) -> ZOrderSettings:
 
 @dataclass
 class CurveLake:
-    """Files with their rows; a row is a byte, and each commit is a millisecond."""
+    """Files with their rows; a row is a byte, and each commit is a millisecond.
+
+    With ``overhead`` a file has so many bytes more than rows, and by chance half to twice as many for its rows: as
+    Parquet has footers, and rows compress better beside some than beside others.
+    """
 
     revision: Revision
     rows: dict[str, list[Row]] = field(default_factory=dict)
@@ -60,6 +64,7 @@ class CurveLake:
     commits: int = 0
     bytes_rewritten: int = 0
     number: int = 0
+    overhead: int = 0
 
     def add(
         self, rows: Iterable[Row], *, partition: PartitionValues = (), tags: Sequence[tuple[str, str]] = ()
@@ -68,7 +73,10 @@ class CurveLake:
         rows = list(rows)
         self.number += 1
         path = f"f{self.number:06}"
-        file = DataFile(path, len(rows), self.commits, partition, len(rows), tags=tuple(sorted(tags)))
+        size = len(rows)
+        if self.overhead:
+            size = self.overhead + int(size * random.Random(self.number).uniform(0.5, 2.0))
+        file = DataFile(path, size, self.commits, partition, len(rows), tags=tuple(sorted(tags)))
         self.rows[path], self.files[path] = rows, file
         self.ranges[file.key] = [(str(min(values)), str(max(values)), False) for values in zip(*rows, strict=True)]
         return file
