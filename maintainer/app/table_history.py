@@ -12,7 +12,7 @@ from maintainer.app.insight import PastRun, history_row, past_runs
 from maintainer.app.project import Project
 from maintainer.errors import NotSupportedYet
 from maintainer.model.commits import CommitsRead, TableCommit
-from maintainer.model.insight import BY_HOOK, LOST, HistoryRow
+from maintainer.model.insight import APPENDED, BY_HOOK, LOST, HistoryRow
 from maintainer.model.table import TableRef
 
 MAX_LEDGER_ROWS = 100_000
@@ -87,7 +87,9 @@ def _known_location(ref: TableRef, runs_dir: Path) -> str | None:
     return None
 
 
-def beside_ours(ours: Sequence[HistoryRow], commits: Iterable[TableCommit], table: str) -> list[HistoryRow]:
+def beside_ours(
+    ours: Sequence[HistoryRow], commits: Iterable[TableCommit], table: str, *, is_ledger: bool = False
+) -> list[HistoryRow]:
     """Return our steps and everyone else's commits, newest first.
 
     A commit of ours that no row tells of (its run folder is gone, or lies on another machine) is a row of its own.
@@ -96,9 +98,12 @@ def beside_ours(ours: Sequence[HistoryRow], commits: Iterable[TableCommit], tabl
         ours: The table's own steps.
         commits: The table's commits, newest first.
         table: What the table is called.
+        is_ledger: The table is the ledger, to which runs append.
     """
     rest = [one for one in commits if one.stamp is None or not _told(one, ours)]
     rows = [*ours, *(_row(one, table) for one in _whole_vacuums(rest))]
+    if is_ledger:
+        rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
     return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
 
 

@@ -14,6 +14,8 @@ from maintainer.cli.selection import TableName
 from maintainer.errors import MaintainerError
 from maintainer.model.insight import HistoryRow
 from maintainer.model.table import TableRef
+from maintainer.policy.identity import identity
+from maintainer.policy.ledger_policy import ledger_ref
 from maintainer.report.history_text import history_csv, history_json, render_history
 from maintainer.report.layout import printable
 from maintainer.report.style import Style
@@ -96,7 +98,8 @@ def _with_others(
             f"warning: commits of others are not shown, the table's log cannot be read: {printable(why)}", err=True
         )
         return rows
-    return beside_ours(rows, found.commits, ref.identifier)
+    is_ledger = identity(ref) == identity(ledger_ref(project.ledger_location, project.root))
+    return beside_ours(rows, found.commits, ref.identifier, is_ledger=is_ledger)
 
 
 def _since_ms(since: str | None) -> int | None:

@@ -10,6 +10,9 @@ LOST = "its run folder is not here"
 BY_HOOK = "auto compaction right after a write"
 """The reason of a row that our hook in a writer made; it has no run folder."""
 
+APPENDED = "rows that a run appended"
+"""The reason of a commit to the ledger that brought a run's rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maintainer.policy.layers import SETTING_KEYS, Level, Setting
+from maintainer.policy.ledger_policy import LEDGER_POLICY
 from maintainer.policy.resolve import Resolution
 from maintainer.policy.resolved import Origin
 from maintainer.policy.setting_units import base_value, spelled
@@ -75,7 +76,9 @@ def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
     key_width, value_width = padded_width(row.key for row in rows), padded_width(row.value for row in rows)
     place_width = padded_width(row.place for row in rows if row.note)
     lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
-    if not resolution.named_by_file:
+    if policy.file == LEDGER_POLICY:
+        lines.append("no file names the ledger: it is kept by a policy of its own, whose place a file would take")
+    elif not resolution.named_by_file:
         lines.append("no file names this table: this is what rules give it")
     for row in rows:
         note = style.paint(f"   {row.note}", Role.DIM) if row.note else ""

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from datetime import tzinfo
 
 from maintainer.model.commits import MAINTENANCE
-from maintainer.model.insight import BY_HOOK, LOST, HistoryRow
+from maintainer.model.insight import APPENDED, BY_HOOK, LOST, HistoryRow
 from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -85,7 +85,7 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
                 bytes_removed=sum(row.bytes_removed for row in alike),
                 bytes_added=sum(row.bytes_added for row in alike),
                 duration_seconds=None,
-                reason=None,
+                reason=APPENDED if newest.reason == APPENDED else None,
             )
         )
     return found
@@ -95,7 +95,7 @@ def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
     """What neighbours must share to be joined; a row that stays alone shares nothing with any other."""
     if row.run_id is not None or row.step.upper() in {*MAINTENANCE, "VACUUM"}:
         return (number,)
-    return (row.table, row.step, row.by)
+    return (row.table, row.step, row.by, row.reason == APPENDED)
 
 
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
@@ -147,7 +147,9 @@ def _detail(row: HistoryRow) -> str:
         parts.append(format_duration(float(row.duration_seconds)))
     if row.error_code or row.error:
         parts.append(": ".join(printable(part) for part in (row.error_code, row.error) if part))
-    if row.run_id is None:
+    if row.reason == APPENDED:
+        parts.append(APPENDED)
+    elif row.run_id is None:
         parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
         if row.reason:
             parts.append(printable(row.reason))

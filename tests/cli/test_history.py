@@ -59,3 +59,17 @@ def test_a_damaged_log_leaves_our_own_rows_and_says_so(root: Path, capsys: pytes
     shown = capsys.readouterr()
     assert shown.out == "No runs are recorded yet.\n"
     assert shown.err.startswith("warning: commits of others are not shown, the table's log cannot be read: ")
+
+
+def test_what_runs_append_to_the_ledger_is_not_somebody_elses(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = root / ".maintainer" / "ledger"
+    for number in range(4):
+        deltalake.write_deltalake(ledger, pa.table({"run_id": [str(number)]}), mode="append")
+    deltalake.DeltaTable(ledger).optimize.compact()
+    rows = history(root, capsys, ".maintainer/ledger")
+    assert [row["reason"] for row in rows[1:]] == ["rows that a run appended"] * 4
+    assert run(["--project", str(root), "history", ".maintainer/ledger"]) == 0
+    _, optimize, appends = capsys.readouterr().out.splitlines()
+    assert "outside maintainer, by delta-rs" in optimize
+    assert "WRITE x4" in appends
+    assert appends.endswith("rows that a run appended")

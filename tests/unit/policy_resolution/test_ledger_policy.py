@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.policy.project import LoadedProject, load_project
+from maintainer.report.explain_text import explain_text
 from tests.projects import loaded, write_project
 
 LEDGER = ".maintainer/ledger"
@@ -71,3 +72,11 @@ def test_the_ledger_can_be_selected_and_left_out_like_any_table(tmp_path: Path) 
     again = load_project(write_project(tmp_path, {}))
     assert [one.policy.tags for one in again.resolutions] == [("maintainer-ledger",), ()]
     assert project.resolution_of(LEDGER).named_by_file is False
+
+
+def test_explain_says_whose_policy_it_is(tmp_path: Path) -> None:
+    lines = explain_text(with_ledger(tmp_path, FILES).resolution_of(LEDGER)).splitlines()
+    assert lines[:2] == [
+        f"{LEDGER}   built-in",
+        "no file names the ledger: it is kept by a policy of its own, whose place a file would take",
+    ]
