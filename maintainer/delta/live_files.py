@@ -27,7 +27,7 @@ def live_files(
     if found is None:
         handles, adds = jvm.scan_files(snapshot)
         return {key: handles.get(at) for at, add in enumerate(adds) if (key := removed_key(add)) in keys}
-    return {key: jvm.action(json.dumps({"add": _slim(add)}, ensure_ascii=False)) for key, add in found.items()}
+    return {key: jvm.action(json.dumps({"add": slim(add)}, ensure_ascii=False)) for key, add in found.items()}
 
 
 def _through_kernel(
@@ -49,7 +49,8 @@ def _through_kernel(
         return None
 
 
-def _slim(add: dict[str, Any]) -> dict[str, Any]:
+def slim(add: dict[str, Any]) -> dict[str, Any]:
+    """An ``add`` action as a snapshot has it, of whose statistics only ``numRecords`` is kept."""
     records = num_records(add.get("stats"))
     # A snapshot's files change no data any more, says Delta's own reader of them.
     kept = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}

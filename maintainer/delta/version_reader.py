@@ -11,6 +11,7 @@ from maintainer.delta.file_store import StoredFile
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.schema_names import quote
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.version_files import VersionFiles
 from maintainer.delta.version_proof import VERSION_SETTINGS
 from maintainer.model.table import TableFacts
 
@@ -26,6 +27,7 @@ class DeltaVersionReader:
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
+        self._files = VersionFiles(jvm)
         self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
         for key, value in VERSION_SETTINGS.items():
             jvm.spark.conf.set(key, value)
@@ -64,18 +66,27 @@ class DeltaVersionReader:
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
-        frame = self.dataframe(facts, version) if scan else None
+        self._jvm.activate()
         try:
-            if frame is not None:
-                return int(frame.count())
-            records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
-            deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
-            unknown = "count_if(get_json_object(stats, '$.numRecords') IS NULL) AS u"
-            files = self._jvm.all_files(self._snapshot(facts, version))
-            row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
-            return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
+            if not scan:
+                found = self._files.rows_in_log(facts, version)
+                return self._rows_by_delta(facts, version) if found is None else found
+            frame = self._files.frame(facts, self._snapshot(facts, version), version)
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        frame = self.dataframe(facts, version) if frame is None else frame
+        try:
+            return int(frame.count())
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
+        records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
+        deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
+        unknown = "count_if(get_json_object(stats, '$.numRecords') IS NULL) AS u"
+        files = self._jvm.all_files(self._snapshot(facts, version))
+        row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
+        return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
 
     def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
         self._jvm.activate()
@@ -86,18 +97,17 @@ class DeltaVersionReader:
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
         try:
-            rows = (
-                self._jvm.all_files(self._snapshot(facts, version))
-                .selectExpr("path", "size", "deletionVector.storageType AS kind", "deletionVector.pathOrInlineDv AS dv")
-                .collect()
-            )
+            adds = self._files.of(facts, version)
+            if adds is None:
+                _, adds = self._jvm.scan_files(self._snapshot(facts, version))
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             wanted: dict[str, tuple[str, int | None]] = {}
-            for row in rows:
-                wanted[storage.uri(row["path"])] = (row["path"], int(row["size"]))
-                if row["kind"] not in (None, "i"):
+            for add in adds:
+                wanted[storage.uri(add["path"])] = (add["path"], int(add["size"]))
+                vector = add.get("deletionVector") or {}
+                if vector.get("storageType") not in (None, "i"):
                     # A deletion vector file holds several vectors; the log knows no size of the file.
-                    uri = storage.vector_uri(row["kind"], row["dv"])
+                    uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
                     wanted[uri] = (uri, None)
             found = _look(storage, set(wanted))
         except Exception as error:
