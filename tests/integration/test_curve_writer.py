@@ -151,6 +151,39 @@ def test_a_turn_writes_files_along_the_curve(
         assert all(a >= 0 and b <= 255 for a, b in zip(one.low, one.high, strict=True))
 
 
+def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    """``pieces`` and ``leveled`` write what lies in a cube into deeper ones, and touch no file outside of it."""
+    path = lake / "t"
+    make_table(spark, path, rows=1500)
+    before, second = spark_rows(spark, path), second_engine_rows(path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    columns = {"id": "long", "s.`x.y`": "integer"}
+    revision = revise(engine, facts, columns)
+    first = Turn(Strategy.UNINDEXED, revision.tag, 4500, (8,))
+    within = [(Strategy.PIECES, "0"), (Strategy.LEVELED, "1")]
+    turns = [(Turn(strategy, revision.tag, 2000, (6,), cube=cube), cube) for strategy, cube in within]
+    for turn, cube in [(first, ""), *turns]:
+        facts = engine.reader.facts(TableRef(str(path)))
+        inside = [file for file in facts.files if (file.tag(CUBE_TAG) or "").startswith(cube)]
+        outside = {file.key for file in facts.files} - {file.key for file in inside}
+        batch = Batch((Bin(tuple(inside)),))
+        step = ZOrderStep((batch,), tuple(columns), 1 << 20, 2, (), turn)
+        receipt = engine.writer.rewrite(facts, step, batch, stamp("t/zorder"), no_intent)
+        assert receipt.proof is not None
+        assert receipt.proof.holds
+        after = {file.key: file for file in engine.reader.facts(TableRef(str(path))).files}
+        assert outside <= after.keys()
+        new = [file for key, file in after.items() if key not in outside]
+        assert len(new) >= 4
+        assert all((file.tag(CUBE_TAG) or "").startswith(cube) for file in new)
+        assert {file.tag(STRATEGY_TAG) for file in new} == {turn.strategy.value}
+        assert sum(file.physical_records or 0 for file in new) == sum(file.physical_records or 0 for file in inside)
+        if cube:
+            assert max(len(file.tag(CUBE_TAG) or "") for file in new) > 3
+    assert spark_rows(spark, path) == before
+    assert second_engine_rows(path) == second
+
+
 def test_a_cell_with_too_many_rows_is_divided(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     spark.range(0, 6000, 1, 2).selectExpr("id", "cast(1 as int) AS k").write.format("delta").save(str(path))
