@@ -18,7 +18,7 @@ import click
 
 from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
-from maintainer.errors import ExitCode, MaintainerError, NotSupportedYet, ProjectError
+from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -47,9 +47,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name to module and one-line help, in the order of ``--help``."""
 
-NOT_YET: dict[str, str] = {}
-"""Commands that the contract names and this version does not have, with what to do instead."""
-
 
 class LazyGroup(click.Group):
     """A click group whose commands are imported when they are asked for."""
@@ -60,8 +57,6 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module and return its ``command``."""
-        if cmd_name in NOT_YET:
-            raise NotSupportedYet(f"`maintainer {cmd_name}` is not supported yet", help=NOT_YET[cmd_name])
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])

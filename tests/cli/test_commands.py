@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from maintainer.cli.main import COMMANDS, NOT_YET, run
+from maintainer.cli.main import COMMANDS, run
 
 
 def test_every_command_of_the_table_loads_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,14 +25,6 @@ def test_help_lists_every_command_with_its_sentence(capsys: pytest.CaptureFixtur
     out = " ".join(capsys.readouterr().out.split())
     for name, (_, text) in COMMANDS.items():
         assert f"{name} {text}" in out
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_a_command_that_is_not_built_says_so_and_what_to_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([name]) == 2
-    err = capsys.readouterr().err
-    assert f"error[E620]: `maintainer {name}` is not supported yet" in err
-    assert NOT_YET[name] in err
 
 
 def test_a_mistyped_command_is_a_usage_error_with_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:

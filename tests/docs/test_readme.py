@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.cli.main import COMMANDS, NOT_YET
+from maintainer.cli.main import COMMANDS
 from maintainer.errors import ExitCode
 from maintainer.policy.project import load_project
 
@@ -20,12 +20,6 @@ def test_the_table_of_commands_is_the_programs() -> None:
     rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|.*\| [a-z ]+ \|$", README, flags=re.MULTILINE)
     named = [name.split()[0] for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert named == list(COMMANDS)
-
-
-def test_what_is_not_built_is_said() -> None:
-    sentence = re.search(r"^(`\w+`.*) (?:are|is) not supported yet", README, flags=re.MULTILINE)
-    assert (sentence is not None) == bool(NOT_YET)
-    assert sentence is None or sorted(re.findall(r"`(\w+)`", sentence.group(1))) == sorted(NOT_YET)
 
 
 def test_every_exit_code_is_explained() -> None:
