@@ -14,7 +14,7 @@ STATUS_WORD: Mapping[StepStatus, tuple[str, Role]] = {
     StepStatus.SUCCEEDED: ("OK", Role.GOOD),
     StepStatus.NOTHING_LEFT: ("NOOP", Role.DIM),
     StepStatus.YIELDED: ("YIELD", Role.WARN),
-    StepStatus.INCOMPLETE: ("PARTIAL", Role.WARN),
+    StepStatus.INCOMPLETE: ("INCOMPLETE", Role.BAD),
     StepStatus.FAILED: ("FAIL", Role.BAD),
     StepStatus.VERIFY_FAILED: ("FAIL", Role.BAD),
     StepStatus.UNKNOWN: ("UNKNOWN", Role.BAD),
