@@ -22,7 +22,8 @@ from maintainer.delta.storage import TableStorage
 from maintainer.model.table import TableFacts
 
 _PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
-_VECTOR = re.compile(rb'"storageType":"([a-z])","pathOrInlineDv":"([^"\\]*)"')
+_REMOVAL = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"([^\n]*)')
+_VECTOR = b'"deletionVector":{"storageType":"'
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 Vector = tuple[str, str]
@@ -53,48 +54,55 @@ def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: in
 
 def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
     """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
-    text = b"\n" + commit
-    quick = _PATH.findall(text)
-    # Whatever the quick way does not see (spaces, escapes, another order of fields, vectors) is read the slow way.
-    if b'"deletionVector"' not in commit and len(quick) == commit.count(b'"remove"') + commit.count(b'"cdc"'):
-        yield from _plain(path.decode() for path in quick)
-        return
-    start = len(storage.root_uri) + 1
-    for path, vector in _each_removal(commit):
-        yield from _plain([path])
-        if vector is not None and vector[0] != "i":
-            uri = storage.vector_uri(*vector)
-            if storage.is_below_root(uri):
-                yield unquote(uri[start:])
-
-
-def _plain(paths: Iterable[str]) -> Iterator[str]:
-    """Those of the log's paths that are below the table's root, as they are on disk."""
+    paths, vectors = _quickly(commit) or _slowly(commit)
     for path in paths:
         if path[:1] != "/" and (":" not in path or not _SCHEME.match(path)):
             yield unquote(path) if "%" in path else path
+    start = len(storage.root_uri) + 1
+    for kind, name in vectors:
+        uri = storage.vector_uri(kind, name)
+        if storage.is_below_root(uri):
+            yield unquote(uri[start:])
 
 
-def _each_removal(commit: bytes) -> Iterator[tuple[str, Vector | None]]:
-    """Path and deletion vector of each removal; what is written as Delta writes it is not parsed as a whole."""
+def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
+    """Paths as in the log, and deletion vectors that are files, where all is written as Delta writes it; else None."""
+    text = b"\n" + commit
+    with_vectors = b'"deletionVector"' in commit
+    found = (_REMOVAL if with_vectors else _PATH).findall(text)
+    if len(found) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
+        return None  # spaces, escapes, another order of fields
+    if not with_vectors:
+        return [path.decode() for path in found], set()
+    vectors: set[bytes] = set()  # one file holds the vectors of many
+    for _, rest in found:
+        at = rest.find(_VECTOR)
+        end = rest.find(b'","offset"', at)
+        if at >= 0 and end >= 0:
+            vectors.add(rest[at + len(_VECTOR) : end])
+        elif b'"deletionVector"' in rest:
+            return None
+    parts = [one.decode().split('","pathOrInlineDv":"') for one in vectors]
+    if any(len(one) != 2 or one[0] not in ("u", "p") or "\\" in one[1] for one in parts):
+        return None
+    return [path.decode() for path, _ in found], {(kind, name) for kind, name in parts}
+
+
+def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
+    """The same, whoever wrote it."""
+    paths: list[str] = []
+    vectors: set[Vector] = set()
     for line in commit.split(b"\n"):
         if b'"remove"' not in line and b'"cdc"' not in line:
             continue
-        path = _PATH.match(b"\n" + line)
-        vector = _VECTOR.search(line) if b'"deletionVector"' in line else None
-        whole = line.count(b'"remove"') + line.count(b'"cdc"') == 1
-        if path is not None and whole and (vector is not None or b'"deletionVector"' not in line):
-            yield path[1].decode(), None if vector is None else (vector[1].decode(), vector[2].decode())
-        else:
-            yield from _parsed(line)
-
-
-def _parsed(line: bytes) -> Iterator[tuple[str, Vector | None]]:
-    action: dict[str, Any] = json.loads(line)
-    for kind in ("remove", "cdc"):
-        if kind in action:
-            vector = action[kind].get("deletionVector")
-            yield action[kind]["path"], (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
+        action: dict[str, Any] = json.loads(line)
+        for kind in ("remove", "cdc"):
+            if kind in action:
+                paths.append(action[kind]["path"])
+                vector = action[kind].get("deletionVector")
+                if vector and vector["storageType"] != "i":
+                    vectors.add((vector["storageType"], vector["pathOrInlineDv"]))
+    return paths, vectors
 
 
 def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:

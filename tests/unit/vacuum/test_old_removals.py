@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,14 @@ class RealVectorNames(LocalTable):
     def vector_uri(self, kind: str, path: str) -> str:
         """See ``TableStorage``."""
         return TableStorage.vector_uri(self, kind, path)
+
+
+class Plain(RealVectorNames):
+    """The same, with absolute paths taken as they are."""
+
+    def vector_uri(self, kind: str, path: str) -> str:
+        """See ``TableStorage``."""
+        return path if kind == "p" else super().vector_uri(kind, path)
 
 
 def one_commit(table: AgedTable, text: str, days_ago: float = 20) -> None:
@@ -103,6 +112,22 @@ class TestRemovedPaths:
         assert not answer(table)
         file.unlink()
         assert answer(table)
+
+    @pytest.mark.parametrize("odd", ["inline", "no offset", "outside", "one of several"])
+    def test_vectors_that_are_written_in_another_way(self, lake: Path, odd: str) -> None:
+        vectors: dict[str, dict[str, Any]] = {
+            "inline": {"storageType": "i", "pathOrInlineDv": "abc", "sizeInBytes": 6, "cardinality": 1},
+            "no offset": {"storageType": "u", "pathOrInlineDv": TEXT, "sizeInBytes": 6, "cardinality": 1},
+            "outside": {"storageType": "p", "pathOrInlineDv": "file:/elsewhere/v.bin", "offset": 1},
+            "one of several": {"storageType": "u", "pathOrInlineDv": TEXT, "offset": 1, "sizeInBytes": 6},
+        }
+        removes = [{"path": "x.parquet", "dataChange": True, "deletionVector": vectors[odd]}]
+        removes += [{"path": f"{name}.parquet", "dataChange": True} for name in ("y", "z")] if odd[0] == "o" else []
+        commit = "\n".join(json.dumps({"remove": one}, separators=(",", ":")) for one in removes).encode()
+        expected = {str(one["path"]) for one in removes}
+        if odd in ("no offset", "one of several"):
+            expected.add(f"deletion_vector_{UUID}.bin")
+        assert set(removed_paths(Plain(lake), commit)) == expected
 
     def test_paths_outside_the_table_are_nobodys(self, lake: Path) -> None:
         commit = b"\n".join(
