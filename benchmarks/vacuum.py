@@ -162,7 +162,7 @@ def main() -> None:
         warm = make_table(folder / "warm", 11, 40, 1)
         with open_session(options) as lease, DeltaEngine(lease).worker("benchmark") as worker:
             spark = lease.spark
-            for number in range(3):
+            for number in range(2):
                 by_delta(spark, shutil.copytree(warm.path, folder / f"warm-d{number}"), TUNED)
                 by_maintainer(worker, shutil.copytree(warm.path, folder / f"warm-m{number}"))
             run = small_part if args.part == "small" else big_part
