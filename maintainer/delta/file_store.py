@@ -209,7 +209,9 @@ class HadoopFiles:
             raise
         text = self._jvm.text_of_array(statuses)
         parsed = parse_statuses(text)
-        if parsed is None or len(parsed) != len(statuses):
+        # Some file systems (viewfs) say their files' paths only where they are asked one by one.
+        folder = uri.rstrip("/")
+        if parsed is None or len(parsed) != len(statuses) or any(_folder_of(one) != folder for one in parsed):
             parsed = [self._stored(one) for one in statuses]
         return {one.uri: one for one in parsed}
 
@@ -271,6 +273,10 @@ class HadoopFiles:
             # Hadoop's local file system follows links even where it is asked not to.
             is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
+
+
+def _folder_of(one: StoredFile) -> str:
+    return one.uri.rpartition("/")[0]
 
 
 def parse_statuses(text: str) -> list[StoredFile] | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.file_store import LocalFiles, StoredFile, parse_statuses
+from maintainer.delta.file_store import HadoopFiles, LocalFiles, StoredFile, parse_statuses
 from maintainer.delta.references import canonical
 
 S3 = (
@@ -36,6 +38,51 @@ def test_a_folders_children_are_read_from_one_text() -> None:
 @pytest.mark.parametrize("text", ["Array(Something{x})", "Array(FileStatus{path=a; isDirectory=false; mod})"])
 def test_a_text_that_is_not_known_is_not_guessed(text: str) -> None:
     assert parse_statuses(text) is None
+
+
+VIEW = (
+    "Array(ViewFsFileStatus{path=null; isDirectory=false; length=0; replication=0; blocksize=0; modification_time=0; "
+    "access_time=0; owner=; group=; permission=rw-rw-rw-; isSymlink=false; hasAcl=false; isEncrypted=false; "
+    "isErasureCoded=false})"
+)
+
+
+class Status:
+    """One file as Hadoop's objects tell it."""
+
+    def __init__(self, uri: str, size: int) -> None:
+        self._uri, self._size = uri, size
+
+    def getPath(self) -> Status:
+        return self
+
+    def toUri(self) -> Status:
+        return self
+
+    def toString(self) -> str:
+        return self._uri
+
+    def getLen(self) -> int:
+        return self._size
+
+    def getModificationTime(self) -> int:
+        return 7
+
+    def isDirectory(self) -> bool:
+        return False
+
+    def isSymlink(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("text", [VIEW, VIEW.replace("path=null", "path=file:/disk/t/p=a b/x.parquet")])
+def test_where_the_text_names_other_paths_each_file_is_asked(text: str) -> None:
+    one = Status("viewfs://c/t/p=a%20b/x.parquet", 12)
+    jvm = SimpleNamespace(path=lambda uri: uri, text_of_array=lambda statuses: text)
+    files = HadoopFiles(cast("Any", jvm), SimpleNamespace(listStatus=lambda path: [one]))
+    assert files.children("viewfs://c/t/p=a%20b") == {
+        "viewfs://c/t/p=a%20b/x.parquet": StoredFile("viewfs://c/t/p=a%20b/x.parquet", 12, 7, False, False)
+    }
 
 
 def test_the_local_disk(tmp_path: Path) -> None:
