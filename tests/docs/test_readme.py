@@ -45,7 +45,10 @@ def test_the_policy_at_the_top_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_demo_is_shown_by_its_real_output() -> None:
-    shown = README[README.index("<!-- demo -->") : README.index("<!-- /demo -->")]
+    whole = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    shown = whole[whole.index("<!-- demo -->") : whole.index("<!-- /demo -->")]
+    ours = README[README.index("<!-- demo -->") : README.index("<!-- /demo -->")]
+    assert ours.strip().removeprefix("<!-- demo -->\n```\n").removesuffix("\n```") in shown
     for command in ("validate", "explain", "plan --out plan.json", "apply plan.json", "apply", "history", "status"):
         assert f"$ maintainer {command}" in shown
     assert "ok: the second `apply` committed nothing" in shown
