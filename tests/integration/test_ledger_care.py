@@ -1,4 +1,4 @@
-"""The ledger as a table: rebuilt when it is lost, and compacted by its own policy."""
+"""The ledger as a table: rebuilt when it is lost, compacted by its own policy, and every ready query runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from maintainer.cli.main import run
 from maintainer.delta.ledger_table import LedgerTable
 from maintainer.delta.session import SessionLease, worker_session
-from tests.ledger_queries import ROW
+from tests.ledger_queries import EXPECTED, LEDGER_ROWS, ROW, answers, query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,3 +150,15 @@ def test_the_ledger_is_compacted_and_proven_like_any_table(
     assert len(deltalake.DeltaTable(str(ledger)).file_uris()) == 2
     assert run([*project, "apply", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["counts"]["up_to_date"] == 2
+
+
+def test_each_ready_query_answers_the_same_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "ledger")
+    LedgerTable(spark, location).append("r1", LEDGER_ROWS)
+    spark.read.format("delta").load(location).createOrReplaceTempView("ledger")
+    metrics = [("WRITE", {"numOutputBytes": "40"}), ("OPTIMIZE", {"numAddedBytes": "9"}), ("SET", {})]
+    spark.createDataFrame(metrics, "operation string, operationMetrics map<string, string>").createOrReplaceTempView(
+        "history"
+    )
+    for about, expected in EXPECTED.items():
+        assert answers([row.asDict() for row in spark.sql(query(about)).collect()]) == expected, about
