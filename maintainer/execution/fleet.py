@@ -261,8 +261,8 @@ def _without_steps(table: TablePlan) -> TableOutcome:
             return _ended(table, TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED, table.problem)
         case "blocked":
             reason = table.blocked[0]
-            quarantined = reason.code is ReasonCode.QUARANTINED
-            code, help_text = ("A411", LIFT_HELP) if quarantined else ("A420", _LIMIT_HELP)
+            code = "A411" if reason.code is ReasonCode.QUARANTINED else "A420"
+            help_text = _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
             problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
             return _ended(table, TableStatus.BLOCKED, problem)
         case _:
@@ -270,6 +270,13 @@ def _without_steps(table: TablePlan) -> TableOutcome:
 
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
+
+_HELP_OF_BLOCKED = {
+    ReasonCode.QUARANTINED: LIFT_HELP,
+    ReasonCode.LARGE_DELETE: "see in `maintainer plan` what would go; allow it in a reviewed change if it is right",
+    ReasonCode.CANNOT_BE_SURE: "nothing is deleted while this cannot be told; mend what the line names, or take it out",
+}
+"""What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
 
 
 def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:

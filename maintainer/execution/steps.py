@@ -143,7 +143,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         size = format_size(receipt.bytes_emptied)
         work.notes.append(f"{receipt.num_files_emptied} files ({size}) of earlier runs went from the trash")
     if receipt.oldest_version is not None:
-        work.notes.append(f"versions from {receipt.oldest_version} on still have all of their files beside those")
+        work.notes.append(f"every version from {receipt.oldest_version} on still has all of its files")
     if receipt.num_vanished:
         work.notes.append(f"{receipt.num_vanished} other files vanished meanwhile: somebody else deletes there, too")
     if receipt.trash is not None:

@@ -352,3 +352,22 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
         "small files",
     )
     assert not list(run.runs_dir.rglob("ledger_pending.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "help_text"),
+    [
+        (ReasonCode.QUARANTINED, "A411", "verify"),
+        (ReasonCode.OVER_LIMIT, "A420", "raise the limit"),
+        (ReasonCode.LARGE_DELETE, "A420", "what would go"),
+        (ReasonCode.CANNOT_BE_SURE, "A420", "mend what the line names"),
+    ],
+)
+def test_a_blocked_table_says_what_a_person_has_to_do(run: Run, reason: ReasonCode, code: str, help_text: str) -> None:
+    table = plan_of(run.lake.table("a", (1,)), blocked=(Reason(reason, "because", "policies/a.yml:3"),))
+    outcome = run(plan_all(table))
+    (ended,) = outcome.tables
+    assert ended.status is TableStatus.BLOCKED
+    assert ended.problem is not None
+    assert (ended.problem.code, ended.problem.what) == (code, "because")
+    assert help_text in (ended.problem.help or "")
