@@ -104,15 +104,19 @@ def _restore(lake: Lake) -> None:
         lake.spark.conf.unset(key)
 
 
-def _clone(lake: Lake) -> None:
+def clone_over(lake: Lake) -> None:
     lake.sql("DELETE FROM {t}")
     lake.sql("CREATE OR REPLACE TABLE {t} SHALLOW CLONE {other}")
 
 
+RECREATED = tuple((number, "new", 0) for number in range(5))
+"""One commit each, so that the new table has as many versions as the old one."""
+
+
 def recreate(lake: Lake) -> None:
     shutil.rmtree(lake.path)
-    frame = lake.spark.createDataFrame([(1, "new", 0)], "id BIGINT, v STRING, p INT").coalesce(1)
-    for _ in range(5):
+    for row in RECREATED:
+        frame = lake.spark.createDataFrame([row], "id BIGINT, v STRING, p INT").coalesce(1)
         frame.write.format("delta").partitionBy("p").mode("append").save(str(lake.path))
 
 
@@ -195,10 +199,10 @@ WRITERS: dict[str, Writer] = {
     "RESTORE": Writer(_restore, "RESTORE", lambda _: FIRST, (Y, Y), (C, A), (N, N, N)),
     "CREATE OR REPLACE": Writer(
         "CREATE OR REPLACE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1000L id, 'o' v, 0 p",
-        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (C, A),
+        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (Y, Y),
     ),
-    "CLONE over it": Writer(_clone, "DELETE", _only((1, "other", 1)), (Y, Y), (C, A), (N, N, N)),
-    "dropped and created again": Writer(recreate, "", _only((1, "new", 0)), (Y, X), (Y, X), (N, G, G)),
+    "CLONE over it": Writer(clone_over, "DELETE", _only((1, "other", 1)), (Y, Y), (C, A), (N, N, N)),
+    "dropped and created again": Writer(recreate, "", _only(*RECREATED), (Y, X), (Y, X), (N, G, G)),
 }  # fmt: skip
 
 TABLES = {

@@ -20,7 +20,7 @@ from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.proof import prove_removes
 from maintainer.delta.rewrite import RewriteJob
-from maintainer.delta.same_table import check_as_planned, check_same_table
+from maintainer.delta.same_table import check_as_planned, check_same_table, table_id_at
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
 from maintainer.errors import CommitConflict, MaintainerError, VerificationFailed
@@ -97,6 +97,8 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
     except CommitConflict as conflict:
         if find_stamp(job.storage, stamp, after_version=-1) is None:
             raise
+        if table_id_at(job.jvm, job.facts, version) == job.facts.table_id:
+            return  # somebody replaced the table after our commit
         raise VerificationFailed(
             f"the table was dropped and created again while we committed: its version {version} is our rewrite of the "
             "old one",

@@ -19,7 +19,8 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
     """Refuse if the table at this place is not the one that was planned.
 
     Raises:
-        CommitConflict: C701, another table id, or no table at all.
+        CommitConflict: C701, another table id, or no table at all; names the winner where a statement such as CREATE
+            OR REPLACE put another table on top of the log.
     """
     if snapshot.version() < 0:
         raise CommitConflict(
@@ -29,13 +30,29 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         )
     found = jvm.metadata(snapshot)["id"]
     if found != facts.table_id:
+        winner = None
+        if table_id_at(jvm, facts, facts.version) == facts.table_id:
+            storage = TableStorage(jvm, jvm.log_at(facts.location))
+            winner = find_winner(storage, (), after_version=facts.version)
         raise CommitConflict(
-            "the table was dropped and created again since it was planned",
+            f"another writer won: the table was replaced ({winner})"
+            if winner
+            else "the table was dropped and created again since it was planned",
             where=facts.ref.identifier,
             found=f"table id {found}",
             allowed=f"table id {facts.table_id}",
             help="plan again",
         )
+
+
+def table_id_at(jvm: DeltaJvm, facts: TableFacts, version: int) -> str | None:
+    """The table's id at a version, from the log as it is on storage now; None where Kernel does not read it."""
+    try:
+        folder = jvm.folder_of_log(jvm.log_at(facts.location))
+        metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
+        return str(metadata["id"])
+    except Exception:
+        return None
 
 
 def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, snapshot: JavaObject) -> None:
