@@ -199,7 +199,7 @@ WRITERS: dict[str, Writer] = {
     "RESTORE": Writer(_restore, "RESTORE", lambda _: FIRST, (Y, Y), (C, A), (N, N, N)),
     "CREATE OR REPLACE": Writer(
         "CREATE OR REPLACE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1000L id, 'o' v, 0 p",
-        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (Y, Y),
+        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (Y, Y), (N, D, D),
     ),
     "CLONE over it": Writer(clone_over, "DELETE", _only((1, "other", 1)), (Y, Y), (C, A), (N, N, N)),
     "dropped and created again": Writer(recreate, "", _only(*RECREATED), (Y, X), (Y, X), (N, G, G)),
