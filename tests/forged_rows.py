@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -130,7 +130,9 @@ def other_value(value: Any, kind: pa.DataType, rng: random.Random) -> Any:
         return 0.0 if value is None or value != value or value in (float("inf"), float("-inf")) else value * 2
     if pa.types.is_decimal(kind):
         step = Decimal(1).scaleb(-kind.scale)
-        return step if value is None else value - step if value > 0 else value + step
+        # Python rounds to 28 digits unless it is told: a value of 38 would stay what it is.
+        with localcontext(Context(prec=kind.precision + 2)):
+            return step if value is None else value - step if value > 0 else value + step
     if pa.types.is_date(kind):
         return (value or date(2000, 1, 1)) + timedelta(days=1)
     if pa.types.is_timestamp(kind):

@@ -50,7 +50,8 @@ class Shape:
         rows = [
             tuple(None if rng.random() < one.nulls else one.values(rng) for one in self.columns) for _ in range(ROWS)
         ]
-        schema = ", ".join(f"`{one.name}` {one.kind}" for one in self.columns)
+        # Frames have no CHAR and no VARCHAR; the table makes them so.
+        schema = ", ".join(f"`{one.name}` {'STRING' if 'CHAR' in one.kind else one.kind}" for one in self.columns)
         for start in range(0, ROWS, 14):
             frame = spark.createDataFrame(rows[start : start + 14], schema).coalesce(1)
             frame.write.format("delta").mode("append").save(str(path))
