@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -271,6 +273,16 @@ def _again(**options: Any) -> Plant:
     return plant
 
 
+def _read_back(forgery: Forgery) -> bool:
+    """The same statistics in another spelling; False where Python's floats cannot hold a bound of 38 digits."""
+    for one in forgery.written:
+        text = str(one.add["stats"])
+        spelled = json.dumps(json.loads(text))
+        if json.loads(text, parse_float=Decimal) != json.loads(spelled, parse_float=Decimal):
+            return False
+    return forgery.change_stats(lambda stats, rng: True)
+
+
 HARMLESS: dict[str, Plant] = {
     "as written": lambda forgery: True,
     "in another order": _again(reverse=True),
@@ -278,5 +290,5 @@ HARMLESS: dict[str, Plant] = {
     "with another codec": _again(compression="gzip"),
     "without dictionaries": _again(use_dictionary=False, version="1.0"),
     "in another order, one row a group": _again(reverse=True, row_group_size=1),
-    "with statistics as Delta reads them back": lambda forgery: forgery.change_stats(lambda stats, rng: True),
+    "with statistics as Delta reads them back": _read_back,
 }
