@@ -66,6 +66,17 @@ def num_records(stats: str | None) -> int | None:
     return None if found is None else int(found)
 
 
+def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
+    """Rows that ``add`` actions say their files hold, deleted ones taken off; None if one does not say."""
+    total = 0
+    for add in adds:
+        records = num_records(add.get("stats"))
+        if records is None:
+            return None
+        total += records - int((add.get("deletionVector") or {}).get("cardinality") or 0)
+    return total
+
+
 def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
     """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.delta.actions import num_records
+from maintainer.delta.actions import live_rows
 from maintainer.delta.error_classes import message_of
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.live_files import FileKey, live_files
@@ -113,7 +113,9 @@ class CommitWork:
             return
         handles = tuple(live_before[key] for key in sources)
         yield from self._compare(
-            FileSet(before, handles), FileSet(after, tuple(live_after[key] for key in added)), _rows_in_log(handles)
+            FileSet(before, handles),
+            FileSet(after, tuple(live_after[key] for key in added)),
+            live_rows(json.loads(str(one.json()))["add"] for one in handles),
         )
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:
@@ -226,15 +228,3 @@ def _judged(level: str, name: str, found: Sequence[str], figures: str | None = N
 
 def _unchecked(level: str, name: str, reason: str) -> CommitCheck:
     return CommitCheck(level, name, CheckResult.NOT_CHECKED, reason)
-
-
-def _rows_in_log(files: Sequence[JavaObject]) -> int | None:
-    """Rows that the log says the files hold, deletion vectors taken off; None if it cannot say for each."""
-    total = 0
-    for one in files:
-        add = json.loads(str(one.json()))["add"]
-        records = num_records(add.get("stats"))
-        if records is None:
-            return None
-        total += records - int((add.get("deletionVector") or {}).get("cardinality") or 0)
-    return total

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.actions import num_records
-from maintainer.delta.command.replay import IncompleteLog, LogState, segment
 from maintainer.delta.file_store import StoredFile
+from maintainer.delta.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage import TableStorage
 
 MAX_LOG_BYTES = 128 * 1024 * 1024

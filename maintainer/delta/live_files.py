@@ -23,33 +23,38 @@ def live_files(
     The action's JSON is Delta's own serialization; of the statistics only ``numRecords`` is kept, as OPTIMIZE does it.
     """
     keys = frozenset(wanted)
-    found = _through_kernel(jvm, log, snapshot, keys)
-    if found is None:
+    # Kernel leaves out who clustered a file.
+    clustered = "clustering" in (jvm.protocol(snapshot).get("writerFeatures") or ())
+    table_id = jvm.metadata(snapshot)["id"]
+    adds = None if clustered else adds_through_kernel(jvm, log, int(snapshot.version()), table_id)
+    if adds is None:
         handles, adds = jvm.scan_files(snapshot)
         return {key: handles.get(at) for at, add in enumerate(adds) if (key := removed_key(add)) in keys}
-    return {key: jvm.action(json.dumps({"add": slim(add)}, ensure_ascii=False)) for key, add in found.items()}
+    return {
+        key: jvm.action(json.dumps({"add": add}, ensure_ascii=False))
+        for add in adds
+        if (key := removed_key(add)) in keys
+    }
 
 
-def _through_kernel(
-    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, keys: frozenset[FileKey]
-) -> dict[FileKey, dict[str, Any]] | None:
+def adds_through_kernel(jvm: DeltaJvm, log: JavaObject, version: int, table_id: str) -> list[dict[str, Any]] | None:
+    """The ``add`` actions that are live at a version, without a Spark job; None where Kernel does not read them.
+
+    As a snapshot has them: of the statistics, most of a log, only ``numRecords`` is kept.
+
+    Whatever Kernel stumbles over, Spark reads it or says what is wrong. A table that was dropped and created again may
+    have a version of the same number: then the ids differ, and it is None as well.
+    """
     try:
         folder = jvm.folder_of_log(log)
-        seen = jvm.kernel_snapshot(folder, int(snapshot.version()))
-        metadata, protocol = jvm.kernel_state(seen)
-        # A table that was dropped and created again may have a version of the same number.
-        if metadata["id"] != jvm.metadata(snapshot)["id"]:
-            return None
-        # Kernel leaves out who clustered a file.
-        if "clustering" in (protocol.get("writerFeatures") or ()):
-            return None
-        return {key: add for add in jvm.kernel_adds(folder, seen) if (key := removed_key(add)) in keys}
+        seen = jvm.kernel_snapshot(folder, version)
+        metadata, _ = jvm.kernel_state(seen)
+        return [_slim(add) for add in jvm.kernel_adds(folder, seen)] if metadata["id"] == table_id else None
     except Exception:
-        # Whatever Kernel stumbles over, Spark reads it or says what is wrong.
         return None
 
 
-def slim(add: dict[str, Any]) -> dict[str, Any]:
+def _slim(add: dict[str, Any]) -> dict[str, Any]:
     """An ``add`` action as a snapshot has it, of whose statistics only ``numRecords`` is kept."""
     records = num_records(add.get("stats"))
     # A snapshot's files change no data any more, says Delta's own reader of them.

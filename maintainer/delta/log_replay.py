@@ -7,14 +7,12 @@ commit, readers of the version before it need the file.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from maintainer.delta.paths import is_absolute
 from maintainer.delta.storage import LogEntry, TableStorage
 from maintainer.model.table import TableFacts
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")
 """Operations that add files that are older than their commit."""
@@ -133,11 +131,6 @@ def _take_remove(
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
         below = vector[len(storage.root_uri) + 1 :]
         found.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
-
-
-def is_absolute(path: str) -> bool:
-    """Whether a path in the log names a file of another table (a clone's source), wherever that lies."""
-    return path[:1] == "/" or (":" in path and _SCHEME.match(path) is not None)
 
 
 def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:

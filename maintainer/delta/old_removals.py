@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.file_store import LocalFiles, local_path
+from maintainer.delta.paths import is_absolute
 from maintainer.delta.removed_files import LIST_FROM
 from maintainer.delta.storage import TableStorage
 from maintainer.model.table import TableFacts
@@ -24,7 +25,6 @@ from maintainer.model.table import TableFacts
 _PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
 _REMOVAL = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"([^\n]*)')
 _VECTOR = b'"deletionVector":{"storageType":"'
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 Vector = tuple[str, str]
 """A deletion vector's storage type, and its path or what it holds."""
@@ -56,7 +56,7 @@ def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
     """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
     paths, vectors = _quickly(commit) or _slowly(commit)
     for path in paths:
-        if path[:1] != "/" and (":" not in path or not _SCHEME.match(path)):
+        if not is_absolute(path):
             yield unquote(path) if "%" in path else path
     start = len(storage.root_uri) + 1
     for kind, name in vectors:

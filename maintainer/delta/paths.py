@@ -7,12 +7,13 @@ from urllib.parse import unquote
 
 from maintainer.delta.file_store import java_quote, one_spelling
 
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def is_absolute(path: str) -> bool:
     """Whether a path in the log is absolute: a file outside the table's folder, as of a shallow clone."""
-    return _ABSOLUTE.match(path) is not None
+    # Asked for every path of a log: nearly all have neither at their beginning.
+    return path[:1] == "/" or (":" in path and _SCHEME.match(path) is not None)
 
 
 def text_uri(path: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from maintainer.delta.error_classes import as_table_error
 from maintainer.delta.file_store import FileStore, java_quote, local_path, one_spelling
+from maintainer.delta.paths import is_absolute
 from maintainer.errors import MaintainerError
 from maintainer.model.table import TableFacts, TableRef
 
@@ -26,7 +27,6 @@ _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:\\?/|[A-Za-z][A-Za-z0-9+.-]*:)|"storageType"\s*:\s*"p"')
 """JSON may be spaced, and slashes escaped: other writers than Delta's own do so."""
 
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _NO_TABLE = ("T401", "T402")
 _SAME_SCHEMES = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs"}
 
@@ -128,7 +128,7 @@ def _outside(commit: bytes) -> set[str]:
 
 
 def _absolute_of(path: str, vector: dict[str, Any] | None) -> Iterator[str]:
-    if _ABSOLUTE.match(path):
+    if is_absolute(path):
         yield canonical(path)
     if vector and vector.get("storageType") == "p":
         yield canonical(java_quote(vector["pathOrInlineDv"]) if "%" not in vector["pathOrInlineDv"]
@@ -138,7 +138,7 @@ def _absolute_of(path: str, vector: dict[str, Any] | None) -> Iterator[str]:
 def _live_outside(facts: TableFacts) -> set[str]:
     found = set()
     for one in facts.files:
-        if _ABSOLUTE.match(one.path):
+        if is_absolute(one.path):
             found.add(canonical(one.path))
         vector = one.deletion_vector.unique_id if one.deletion_vector is not None else ""
         if vector.startswith("p"):

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 from maintainer.delta.file_store import PLAIN, LocalFiles, StoredFile, files_of, java_quote, local_path, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.paths import is_absolute
 from maintainer.delta.vector_names import vector_path
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _BRIEF_ADD = re.compile(
     r'\{"add":\{"path":"([^"\\]*)","partitionValues":.*?,"modificationTime":(\d+),"dataChange":[^\n]*\}\}$'
 )
@@ -63,7 +63,7 @@ class TableStorage:
 
     def uri(self, relative: str) -> str:
         """The qualified URI of a path as the log writes it (percent-encoded; relative to the root or absolute)."""
-        if not _ABSOLUTE.match(relative):
+        if not is_absolute(relative):
             plain = relative if PLAIN.fullmatch(relative) else java_quote(unquote(relative))
             return f"{self._root_uri}/{plain}"
         return one_spelling(str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString()))

@@ -10,9 +10,9 @@ import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.actions import num_records
+from maintainer.delta.actions import live_rows
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.live_files import slim
+from maintainer.delta.live_files import adds_through_kernel
 from maintainer.model.table import TableFacts
 
 if TYPE_CHECKING:
@@ -40,15 +40,8 @@ class VersionFiles:
         key = (facts.location, facts.table_id, version)
         found = self._kept.get(key)
         if found is None:
-            try:
-                folder = self._jvm.folder_of_log(self._jvm.log_at(facts.location))
-                snapshot = self._jvm.kernel_snapshot(folder, version)
-                metadata, _ = self._jvm.kernel_state(snapshot)
-                # A table that was dropped and created again may have a version of the same number.
-                if metadata["id"] != facts.table_id:
-                    return None
-                found = [slim(add) for add in self._jvm.kernel_adds(folder, snapshot)]
-            except Exception:
+            found = adds_through_kernel(self._jvm, self._jvm.log_at(facts.location), version, facts.table_id)
+            if found is None:
                 return None
         self._kept[key] = found
         self._kept.move_to_end(key)
@@ -61,13 +54,8 @@ class VersionFiles:
         adds = self.of(facts, version)
         if adds is None:
             return None
-        total = 0
-        for add in adds:
-            records = num_records(add.get("stats"))
-            if records is None:
-                return -1
-            total += records - int((add.get("deletionVector") or {}).get("cardinality") or 0)
-        return total
+        rows = live_rows(adds)
+        return -1 if rows is None else rows
 
     def frame(self, facts: TableFacts, snapshot: JavaObject, version: int) -> DataFrame | None:
         """The version's rows, of exactly these files; None as ``of``, and for tables of very many files.

@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.actions import PartitionNames, data_file
-from maintainer.delta.command.replay import IncompleteLog, LogState, segment
 from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.statements import table_name
 from maintainer.delta.command.storage import COMMITS_READ_AT_ONCE, SparkStorage
 from maintainer.delta.commit_history import read_commits
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
 from maintainer.delta.facts import find_stamp
+from maintainer.delta.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion

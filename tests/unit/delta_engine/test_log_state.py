@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.command.replay import IncompleteLog, LogState, segment
 from maintainer.delta.command.storage import z85_decode
+from maintainer.delta.log_state import IncompleteLog, LogState, segment
 
 
 def commit(version: int) -> str:
