@@ -1,9 +1,10 @@
 """The run's outcome while it grows, and ``results.json``.
 
-The file is written anew after each step. For thousands of tables that would take longer than the steps, so each table's
-text is made once, and there each write is followed by a pause: all writes together take at most a twentieth of the
-run. What a kill could lose by that, a second or two of results, is in ``events.jsonl``, where every INTENT and
-RESULT is on the disk before and after its commit.
+The file is written anew after each step. For thousands of tables that would be bytes by the square of their number,
+so there each table's text is made once, and a write waits for three things: a hundredth of the tables gave news since
+the last one (all bytes together grow with the number of tables, no faster), or five minutes went by; and the pause
+after the last one is over (all writes together take at most a twentieth of the run). What a kill could lose by that is
+in ``events.jsonl``, where every INTENT and RESULT is on the disk before and after its commit.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ WRITE_AT_MOST_EACH = 19.0
 FEW_TABLES = 100
 """Runs of at most so many tables are written after every step, however long it takes."""
 
+TABLES_A_WRITE = 100
+"""In larger runs a write is due when the tables divided by this ended a step or themselves since the last one."""
+
+STALE_AFTER_SECONDS = 300.0
+"""In larger runs a write is due as well when the file has missed something for so long: people look at it."""
+
 
 class Results:
     """Collects outcomes from all threads. Tables that are not done yet are shown as what they would be if we died."""
@@ -38,8 +45,9 @@ class Results:
         self._write_lock = threading.Lock()
         self._untouched: dict[TableRef, TableOutcome] = {}
         self._texts: dict[TableRef, tuple[TableOutcome, str]] = {}
-        self._behind = False
+        self._missed = 0
         self._next_write = 0.0
+        self._stale_at = 0.0
 
     def began(self, ref: TableRef) -> None:
         """A worker took the table."""
@@ -103,22 +111,24 @@ class Results:
             FolderUnwritable: E651.
         """
         with self._write_lock:
-            self._behind = False
+            self._missed = 0
             started = self._context.clock.monotonic()
             outcome = self.outcome(self._context.switch.stop_reason)
             text = run_from_fragments(outcome, (self._text(table) for table in outcome.tables))
             self._context.journal.folder.write_results(text)
             ended = self._context.clock.monotonic()
-            pause = 0.0 if len(self._plan.tables) <= FEW_TABLES else (ended - started) * WRITE_AT_MOST_EACH
+            pause = 0.0 if self._few else (ended - started) * WRITE_AT_MOST_EACH
             self._next_write = ended + pause
+            self._stale_at = ended + STALE_AFTER_SECONDS
 
     def write_soon(self) -> None:
-        """Replace ``results.json`` unless that was done just now; then `catch_up` does it.
+        """Replace ``results.json`` if that is due; else `catch_up` does it later.
 
         Raises:
             FolderUnwritable: E651.
         """
-        self._behind = True
+        with self._lock:
+            self._missed += 1
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -127,8 +137,15 @@ class Results:
         Raises:
             FolderUnwritable: E651.
         """
-        if self._behind and self._context.clock.monotonic() >= self._next_write:
+        now = self._context.clock.monotonic()
+        if not self._missed or now < self._next_write:
+            return
+        if self._few or self._missed >= len(self._plan.tables) / TABLES_A_WRITE or now >= self._stale_at:
             self.write()
+
+    @property
+    def _few(self) -> bool:
+        return len(self._plan.tables) <= FEW_TABLES
 
     def _text(self, table: TableOutcome) -> str:
         """A table's text, kept as long as its outcome is the same object."""

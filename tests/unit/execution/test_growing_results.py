@@ -101,3 +101,56 @@ def test_a_run_of_few_tables_is_written_after_every_step(tmp_path: Path, monkeyp
     for number in range(1, 5):
         slow.results.step(ref, STEP)
         assert len(run_from_json(slow.path.read_text()).tables[0].steps) == number
+
+
+def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPatch, *, each_seconds: float) -> int:
+    """Bytes of all ``results.json`` of a run in which every table has one step that takes so long."""
+    written = [0]
+    now = [0.0]
+    journal = Journal.open(runs_dir, f"20261121T220001Z-{num_tables:04x}", lambda: NOW_MS)
+    monkeypatch.setattr(
+        type(journal.folder), "write_results", lambda _, text: written.__setitem__(0, written[0] + len(text))
+    )
+    context = RunContext(
+        journal, PlainVerifier(), Clock(lambda: NOW_MS, lambda: now[0]), Emitter(None), StopSwitch()
+    )  # fmt: skip
+    names = [f"lake/t{number:05d}" for number in range(num_tables)]
+    found = Results(plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in names)), context, NOW_MS, 0.0)
+    found.write()
+    for name in names:
+        found.began(TableRef(name))
+        now[0] += each_seconds
+        found.step(TableRef(name), STEP)
+        found.finished(TableOutcome(TableRef(name), TableStatus.DONE, (STEP,)))
+        found.write_soon()
+    found.write()
+    return written[0]
+
+
+@pytest.mark.parametrize("each_seconds", [0.0, 2.0])
+def test_bytes_written_grow_with_the_tables_and_not_with_their_square(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_seconds: float
+) -> None:
+    fleet, larger = (
+        bytes_written(tmp_path / "runs", number, monkeypatch, each_seconds=each_seconds) for number in (200, 1_000)
+    )
+    assert larger < 5.2 * fleet  # by the square it would be 25 times as much
+    # 200 events for each hundred tables, and the first and the last: 202 files of about half a KiB a table.
+    assert larger < 202 * 1_000 * 520
+
+
+def test_a_large_run_that_is_slow_is_written_every_five_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(tmp_path / "runs", monkeypatch)
+    monkeypatch.setattr(results, "TABLES_A_WRITE", 1)
+    slow.results.write()
+    slow.results.began(TableRef("a"))
+    slow.now = 100.0
+    slow.results.step(TableRef("a"), STEP)  # one of three: a write is not due
+    slow.now = 300.9
+    slow.results.catch_up()
+    assert slow.writes == [1.0]
+    slow.now = 301.0
+    slow.results.catch_up()
+    assert slow.writes == [1.0, 302.0]
