@@ -57,8 +57,8 @@ class Kind:
 KINDS = {
     "healthy": Kind(150, 1, 2_000),
     "small": Kind(40, 20, 1_000),
-    "medium": Kind(8, 8, 40_000),
-    "large": Kind(2, 32, 80_000),
+    "medium": Kind(8, 8, 160_000),
+    "large": Kind(2, 32, 730_000),
 }
 
 
@@ -72,15 +72,18 @@ def names() -> list[str]:
 def build(lake: Path, seed: int) -> None:
     """Write the tables with delta-rs, a commit a file."""
     import deltalake
+    import numpy as np
     import pyarrow as pa
 
     chance = random.Random(seed)
     for name in names():
         kind = KINDS[name.partition("_")[0]]
         for number in range(kind.files):
-            ids = range(number * kind.rows, (number + 1) * kind.rows)
-            texts = [f"{chance.getrandbits(160):040x}" for _ in ids]
-            rows = pa.table({"id": pa.array(ids), "k": [one % 1000 for one in ids], "s": texts})
+            ids = np.arange(number * kind.rows, (number + 1) * kind.rows)
+            digits = chance.randbytes(20 * kind.rows).hex().encode()
+            ends = np.arange(0, 40 * kind.rows + 1, 40, dtype=np.int32)
+            texts = pa.StringArray.from_buffers(kind.rows, pa.py_buffer(ends), pa.py_buffer(digits))
+            rows = pa.table({"id": ids, "k": ids % 1000, "s": texts})
             deltalake.write_deltalake(str(lake / name), rows, mode="append")
 
 
