@@ -217,7 +217,7 @@ class _Fleet:
                 self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
         outcome = self._results.outcome(context.switch.stop_reason)
         try:
-            self._results.write()
+            self._results.write(outcome)
             self._append_to_ledger(outcome)
             context.journal.finished(context.switch.stop_reason)
         except FolderUnwritable as error:

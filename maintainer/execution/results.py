@@ -104,8 +104,11 @@ class Results:
             self._untouched[ref] = TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
         return self._untouched[ref]
 
-    def write(self) -> None:
+    def write(self, outcome: RunOutcome | None = None) -> None:
         """Replace ``results.json``, now.
+
+        Args:
+            outcome: The run's end, the same that is handed on; None is the run as it stands.
 
         Raises:
             FolderUnwritable: E651.
@@ -113,7 +116,7 @@ class Results:
         with self._write_lock:
             self._missed = 0
             started = self._context.clock.monotonic()
-            outcome = self.outcome(self._context.switch.stop_reason)
+            outcome = outcome or self.outcome(self._context.switch.stop_reason)
             text = run_from_fragments(outcome, (self._text(table) for table in outcome.tables))
             self._context.journal.folder.write_results(text)
             ended = self._context.clock.monotonic()
