@@ -71,7 +71,25 @@ class TableFinder(Protocol):
         ...
 
 
-class TableReader(Protocol):
+class HistoryReader(Protocol):
+    """Reads the commits of tables from their logs. Holding one gives no way to change a table."""
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """Return the newest commits that a table's log still has, newest first.
+
+        Args:
+            ref: The table.
+            limit: At most so many.
+            since_ms: Nothing older.
+            counted: Whether the figures of our own commits are counted from their actions.
+
+        Raises:
+            TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.
+        """
+        ...
+
+
+class TableReader(HistoryReader, Protocol):
     """Reads what planning needs. Holding one gives no way to change a table."""
 
     def facts(self, ref: TableRef) -> TableFacts:
@@ -207,24 +225,6 @@ class VersionReader(Protocol):
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Number of rows in one version and not in the other, as multisets (``content: exact``)."""
-        ...
-
-
-class HistoryReader(Protocol):
-    """Reads the commits of tables from their logs. Holding one gives no way to change a table."""
-
-    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
-        """Return the newest commits that a table's log still has, newest first.
-
-        Args:
-            ref: The table.
-            limit: At most so many.
-            since_ms: Nothing older.
-            counted: Whether the figures of our own commits are counted from their actions.
-
-        Raises:
-            TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.
-        """
         ...
 
 

@@ -27,6 +27,7 @@ from maintainer.delta.vacuum import Deletion, VacuumTools
 from maintainer.delta.vacuum_look import history, look
 from maintainer.engine import DeletionGuard, VacuumQuestion
 from maintainer.errors import TableError
+from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.steps import VacuumStep
@@ -296,6 +297,10 @@ class LocalReader:
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """See ``TableReader``; nothing here looks for commits."""
+        raise AssertionError("not asked for here")
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """See ``TableReader``; nothing here ranks tables."""
         raise AssertionError("not asked for here")
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:

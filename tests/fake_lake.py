@@ -17,6 +17,7 @@ from typing import Any
 
 from maintainer.engine import BeforeCommit, DeletionGuard, TableEngine, VacuumQuestion
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
+from maintainer.model.commits import CommitsRead, TableCommit
 from maintainer.model.optimize_metrics import FileSizeMetrics
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
@@ -255,6 +256,12 @@ class FakeWorker:
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         versions = self._table(facts.ref).versions
         return versions[version].stamp if version < len(versions) else None
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        table = self._table(ref)
+        newest = range(table.version, max(-1, table.version - limit), -1)
+        found = (TableCommit(one, NOW_MS, "WRITE", stamp=table.versions[one].stamp) for one in newest)
+        return CommitsRead(ref.location, tuple(found), 0)
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit

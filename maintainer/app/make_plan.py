@@ -22,6 +22,7 @@ from maintainer.journal.records import Remembered, record_key, remembered
 from maintainer.journal.streaks import Streak
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableFacts, TableRecord, TableRef
 from maintainer.planning.planner import (
     PlanOptions,
@@ -31,6 +32,7 @@ from maintainer.planning.planner import (
     problem_plan,
     storage_question,
 )
+from maintainer.planning.rhythm import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
 from maintainer.planning.zorder import history_wanted
 from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
@@ -140,6 +142,20 @@ def read_for_planning(
     return facts, record
 
 
+def with_writers(reader: TableReader, plan: TablePlan, now_ms: int) -> TablePlan:
+    """Add when other writers of a table commit, where something is rewritten that they could make lose.
+
+    It orders tables and is told to people; a log that cannot be read a second time is no reason to leave a table out.
+    """
+    if not any(isinstance(step, RewriteStep) for step in plan.steps):
+        return plan
+    try:
+        read = reader.commits(plan.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
+    except TableError:
+        return plan
+    return replace(plan, writers=rhythm_of(read, now_ms))
+
+
 def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
     """Add what Z-order is planned from: for incremental ranges and a sample, for full what the history says.
 
@@ -189,6 +205,7 @@ class _Tables:
                 tables=self._known, streaks=self._records.streaks,
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
+            plan = with_writers(reader, plan, request.now_ms)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet

@@ -24,7 +24,7 @@ from maintainer.journal.durable import write_atomically
 from maintainer.model.exit_codes import plan_exit_code
 from maintainer.model.plan import Plan
 from maintainer.model.wire import to_json
-from maintainer.planning.budget import Learned, expected_seconds
+from maintainer.planning.budget import Learned, expected_losses, expected_seconds
 from maintainer.planning.planner import PlanOptions as PlanningOptions
 from maintainer.policy.changes import policy_changes
 from maintainer.policy.git_state import policies_at
@@ -118,6 +118,7 @@ def plan_text(
         verbose=context.verbosity > 0,
         tz=local_zone(),
         expected_seconds=expected_seconds(plan, learned),
+        lost_ratios=expected_losses(plan, learned),
     )
     return render_plan(plan, options, Style(context.color))
 

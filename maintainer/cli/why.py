@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine
+from maintainer.app.learned import learn, past_lessons
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.status_row import auto_compact_of
 from maintainer.cli.context import CliContext
@@ -13,6 +14,7 @@ from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.exit_codes import plan_exit_code
+from maintainer.planning.budget import Learned, expected_losses
 from maintainer.report.plan_text import PlanOptions
 from maintainer.report.style import Style
 from maintainer.report.why_text import render_why
@@ -30,7 +32,8 @@ def command(context: CliContext, table: str, master: str | None, conf: tuple[str
     with open_engine(parse_engine_options(master, conf)) as opened:
         plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms(), on_table=looks.append))
         in_session = opened.session_setting(SESSION_ENABLED)
-    options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone())
+    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
+    options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))
     auto_compact = auto_compact_of(looks[0], in_session)
     text = render_why(
         plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact, at_ms=plan.created_at_ms

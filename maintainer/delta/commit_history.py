@@ -26,11 +26,20 @@ _FILES_REMOVED = (
     "numFilesRemoved",
     "num_removed_files",
     "numTargetFilesRemoved",
+    "num_target_files_removed",
     "numDeletedFiles",
     "numFilesToDelete",
 )
 _BYTES_ADDED = ("numAddedBytes", "numTargetBytesAdded", "numOutputBytes")
 _BYTES_REMOVED = ("numRemovedBytes", "numTargetBytesRemoved", "sizeOfDataToDelete")
+_ROWS_HIDDEN = (
+    "numDeletionVectorsAdded",
+    "numDeletionVectorsUpdated",
+    "numTargetDeletionVectorsAdded",
+    "numTargetDeletionVectorsUpdated",
+)
+_TAKING = ("DELETE", "UPDATE", "MERGE")
+_REPLACING = ("TRUNCATE", "RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _SECONDS = (("executionTimeMs", 1000), ("execution_time_ms", 1000))
 _DETAILS = ("mode", "predicate", "zOrderBy", "auto", "clusterBy", "properties", "retentionCheckEnabled", "status")
 MAX_DETAIL = 80
@@ -79,7 +88,21 @@ def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
         bytes_added=_first(metrics, _BYTES_ADDED) or _total_size(metrics.get("filesAdded")),
         duration_seconds=next((_whole(metrics[key]) / unit for key, unit in _SECONDS if key in metrics), None),
         detail=_detail(_map(info.get("operationParameters"))),
+        takes_files=not is_ddl and _takes_files(operation.upper(), _map(info.get("operationParameters")), metrics),
     )
+
+
+def _takes_files(operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, Any]) -> bool:
+    """Whether live files were removed, or rows of them hidden; where the commit does not say, what its kind may do."""
+    if operation.startswith("VACUUM"):
+        return False
+    figures = [name for name in (*_FILES_REMOVED, *_ROWS_HIDDEN) if name in metrics]
+    if any(_whole(metrics[name]) for name in figures):
+        return True
+    if operation in _TAKING:
+        return not figures
+    overwrites = {str(parameters.get(name)).lower() for name in ("mode", "outputMode")} & {"overwrite", "complete"}
+    return bool(overwrites) or operation.startswith(_REPLACING)
 
 
 def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> TableCommit:

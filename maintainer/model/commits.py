@@ -17,7 +17,8 @@ class TableCommit:
     ``at_ms`` is milliseconds since 1970 UTC: what the commit says, or when its file was written. ``operation`` is
     Delta's name (``WRITE``, ``OPTIMIZE``); empty where the commit does not say. ``by`` is the user or the engine.
     Sizes are bytes; figures are 0 and ``duration_seconds`` is None where the commit does not say. ``stamp`` is set for
-    a commit of ours. ``detail`` are parameters worth a word, such as ``zOrderBy a, b``.
+    a commit of ours. ``detail`` are parameters worth a word, such as ``zOrderBy a, b``. ``takes_files`` says that it
+    removed files that were live or hid rows of them, which a rewrite of the same files cannot survive.
     """
 
     version: int
@@ -31,6 +32,7 @@ class TableCommit:
     bytes_added: int = 0
     duration_seconds: float | None = None
     detail: str = ""
+    takes_files: bool = False
 
     @property
     def is_maintenance(self) -> bool:

@@ -13,6 +13,7 @@ from maintainer.model.file_sizes import FileSizes
 from maintainer.model.reasons import Reason
 from maintainer.model.steps import Step
 from maintainer.model.table import PartitionValues, Protocol, TableRef
+from maintainer.model.writers import WriterRhythm
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class TablePlan:
     Exactly one of these holds: ``problem`` is set (the table could not be planned), ``blocked`` is not empty
     (a limit or a rule forbids it: no steps), there are steps, or there is nothing to do (``left_alone`` says why).
     ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
+    ``writers`` is when others commit; None where nothing is rewritten, or the log does not say.
     """
 
     ref: TableRef
@@ -100,6 +102,7 @@ class TablePlan:
     timeout_seconds: int = 3 * 3600
     owner: str | None = None
     window_closes_ms: int | None = None
+    writers: WriterRhythm | None = None
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):

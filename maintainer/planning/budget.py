@@ -20,7 +20,9 @@ from maintainer.model.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.table import TableRef
 from maintainer.planning.ranking import Candidate, Choice, Waiting, choose
+from maintainer.planning.rhythm import lost_ratio
 from maintainer.policy.budgets import Budget, Budgets
 from maintainer.units import format_size
 
@@ -136,7 +138,6 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
     files = [file for _, batch in batches for file in batch.files]
     added = sum(getattr(step, "num_files_added", 0) for step in table.steps if _batches(step))
     seconds = sum(batch.size_bytes / learned.rate_of(step.kind) for step, batch in batches)
-    tries, lost = learned.yielded.get(name, (0, 0))
     since = learned.waiting_since_ms.get(name)
     return Candidate(
         name=name,
@@ -146,11 +147,36 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
         size_bytes=sum(batch.size_bytes for _, batch in batches),
         num_files=len(files),
         seconds=seconds,
-        # One try more than was seen: a single lost race is no proof that all are lost.
-        conflict_ratio=lost / (tries + 1),
+        conflict_ratio=expected_loss(table, now_ms, learned),
         waiting_days=0.0 if since is None else max(0.0, (now_ms - since) / _DAY_MS),
         layout_files=sum(len(batch.files) for step, batch in batches if _orders(step)),
     )
+
+
+def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
+    """Share of a table's rewrites, 0 to 1, that is expected to be lost to other writers.
+
+    What their rhythm says counts as one try; each rewrite of ours that was tried counts as much. So a single lost race
+    is no proof that all are lost, and a table whose writers never touch what we rewrite is soon believed.
+
+    Args:
+        table: With its steps and the rhythm of its writers.
+        now_ms: When the first rewrite begins, milliseconds since 1970 UTC.
+        learned: What past runs say.
+    """
+    work = [
+        (one.size_bytes / learned.rate_of(step.kind), one.size_bytes) for step in table.steps for one in _batches(step)
+    ]
+    if not work:
+        return 0.0
+    tries, lost = learned.yielded.get(table.ref.identifier, (0, 0))
+    return (lost + lost_ratio(table.writers, now_ms, work)) / (tries + 1)
+
+
+def expected_losses(plan: Plan, learned: Learned) -> dict[TableRef, float]:
+    """Return `expected_loss` of every table that is rewritten, were it the first."""
+    found = {table.ref: expected_loss(table, plan.created_at_ms, learned) for table in plan.tables if table.steps}
+    return {ref: ratio for ref, ratio in found.items() if ratio > 0}
 
 
 def _orders(step: Step) -> bool:

@@ -8,7 +8,6 @@ to the other candidates of the same night.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -85,16 +84,6 @@ def score(candidate: Candidate) -> float:
     cost_gib = (candidate.size_bytes + STARTUP_BYTES) / 2**30
     ageing = 1 + AGEING_PER_DAY * candidate.waiting_days
     return benefit * (1 - candidate.conflict_ratio) * ageing / cost_gib
-
-
-def conflict_ratio(rewrites_a_day: float, seconds: float) -> float:
-    """Probability that a writer who rewrites or deletes comes in between: Poisson arrivals at the rate seen.
-
-    Args:
-        rewrites_a_day: Commits of others a day that remove files; blind appends do not count.
-        seconds: How long our own commit is expected to take.
-    """
-    return 1 - math.exp(-max(0.0, rewrites_a_day) * max(0.0, seconds) / 86_400)
 
 
 def choose(

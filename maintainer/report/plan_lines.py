@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from maintainer.model.closed import assert_never
@@ -19,6 +19,7 @@ from maintainer.model.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.model.table import TableRef
 from maintainer.report.layout import UTC, columns, count, display_width, pad, partition, printable
 from maintainer.report.steps import StepText, group_left_alone, how_much, with_code
 from maintainer.report.style import Role, Style, Symbol
@@ -36,6 +37,7 @@ class PlanOptions:
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
     ``width`` is where a reason goes to a line of its own; names are never cut, whatever the width.
     ``expected_seconds`` is how long the rewrites take at the speed of past runs, None where nobody knows.
+    ``lost_ratios`` are the shares of tables' rewrites (0 to 1) that are expected to be lost to other writers.
     """
 
     project: str = "maintainer.yml"
@@ -46,6 +48,7 @@ class PlanOptions:
     tz: tzinfo = UTC
     width: int = 120
     expected_seconds: float | None = None
+    lost_ratios: Mapping[TableRef, float] = field(default_factory=dict)
 
 
 def problem_lines(problem: Problem, style: Style) -> Iterator[str]:

@@ -21,6 +21,7 @@ from maintainer.report.plan_lines import (
 )
 from maintainer.report.steps import cost_line, describe, is_named, tables_line, total
 from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.report.writers_text import conflict_line
 from maintainer.units import format_duration, format_size
 
 __all__ = ["PlanOptions", "render_plan"]
@@ -99,6 +100,9 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
         yield from step_lines(describe(step, options.tz), options, style)
         if options.verbose:
             yield from bin_lines(step)
+    lost = conflict_line(table.writers, options.lost_ratios.get(table.ref, 0.0))
+    if lost is not None:
+        yield from fact_lines(Symbol.BLOCKED, "conflicts", lost, (), options, style)
     yield from left_alone_lines(table.left_alone, options, style)
 
 

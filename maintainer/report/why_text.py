@@ -27,6 +27,7 @@ from maintainer.report.steps import describe, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.what_changes import lines as change_lines
 from maintainer.report.what_changes import what_would_change
+from maintainer.report.writers_text import rhythm_lines
 from maintainer.units import format_duration, format_size
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -74,6 +75,9 @@ def render_why(
         changes = what_would_change(table, policy, at_ms)
         if changes:
             lines += ["", style.paint("What would change this", Role.BOLD), *change_lines(changes)]
+    if table.writers is not None:
+        told = rhythm_lines(table.writers, options.lost_ratios.get(table.ref, 0.0))
+        lines += ["", style.paint("Other writers", Role.BOLD), *(f"      = {line}" for line in told)]
     if any(isinstance(step, RewriteStep) for step in table.steps):
         lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
     if auto_compact is not None:

@@ -133,3 +133,56 @@ def test_a_link_in_the_log_is_no_commit(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.json").write_text("{}")
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").symlink_to(tmp_path / "elsewhere.json")
     assert [entry.version for entry in log.commits()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "metrics", "takes"),
+    [
+        ("WRITE", {"mode": "Append"}, {"numFiles": "3"}, False),
+        ("WRITE", {"mode": "Overwrite"}, {"numFiles": "3"}, True),
+        ("STREAMING UPDATE", {"outputMode": "Append"}, {"numAddedFiles": "3", "numRemovedFiles": "0"}, False),
+        ("STREAMING UPDATE", {"outputMode": "Complete"}, {}, True),
+        ("MERGE", {}, {"numTargetFilesRemoved": "0", "numTargetFilesAdded": "2"}, False),
+        ("MERGE", {}, {"numTargetFilesRemoved": "0", "numTargetDeletionVectorsAdded": "1"}, True),
+        ("MERGE", {}, {"num_target_files_removed": 2}, True),
+        ("UPDATE", {}, {"numRemovedFiles": "0", "numDeletionVectorsUpdated": "1"}, True),
+        ("DELETE", {}, {}, True),  # it does not say
+        ("DELETE", {}, {"num_removed_files": 0}, False),
+        ("OPTIMIZE", {}, {"numRemovedFiles": "4"}, True),
+        ("OPTIMIZE", {}, {"numRemovedFiles": "0"}, False),
+        ("VACUUM END", {}, {"numDeletedFiles": "4"}, False),
+        ("RESTORE", {}, {}, True),
+        ("CREATE OR REPLACE TABLE AS SELECT", {}, {}, True),
+        ("SET TBLPROPERTIES", {}, {}, False),
+        ("", {}, {}, False),
+    ],
+)
+def test_which_commits_a_rewrite_cannot_survive(
+    tmp_path: Path, operation: str, parameters: dict[str, str], metrics: dict[str, Any], takes: bool
+) -> None:
+    log = write_log(tmp_path, [info(operation, operationParameters=parameters, operationMetrics=metrics)])
+    assert read_commits(log, "x", limit=1).commits[0].takes_files is takes
+
+
+def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
+    rows = pa.table({"a": list(range(10))})
+    deltalake.write_deltalake(tmp_path, rows, mode="append")
+    table = deltalake.DeltaTable(tmp_path)
+    table.delete("a = 3")
+    table.update({"a": "99"}, predicate="a = 4")
+    new = pa.table({"a": [5, 100]})
+    merge = table.merge(new, "t.a = s.a", source_alias="s", target_alias="t")
+    merge.when_not_matched_insert_all().when_matched_delete().execute()
+    deltalake.write_deltalake(tmp_path, rows, mode="overwrite")
+    deltalake.write_deltalake(tmp_path, rows, mode="append")
+    log = LocalLog.at(f"file://{tmp_path}")
+    assert log is not None
+    found = read_commits(log, str(tmp_path), limit=10).commits
+    assert [(one.operation, one.takes_files) for one in reversed(found)] == [
+        ("WRITE", False),
+        ("DELETE", True),
+        ("UPDATE", True),
+        ("MERGE", True),
+        ("WRITE", True),
+        ("WRITE", False),
+    ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.planning.ranking import Candidate, autocomp_scores, choose, conflict_ratio, score
+from maintainer.planning.ranking import Candidate, autocomp_scores, choose, score
 from maintainer.policy.budgets import Budget, Budgets
 
 VECTOR = {"a": (5000, 40), "b": (800, 2), "c": (12000, 900), "d": (300, 1), "e": (20000, 400)}
@@ -67,11 +66,6 @@ def test_a_score_is_opens_saved_for_each_gib() -> None:
     assert score(candidate("t", files=33, conflict_ratio=1.0)) == 0
     assert score(candidate("t", files=33, waiting_days=10)) == pytest.approx(2 * score(candidate("t", files=33)))
     assert score(replace(candidate("t", files=0), deleted_rows=500_000)) == pytest.approx(2 / (1 + 1 / 32))
-
-
-def test_conflicts_come_at_the_rate_that_was_seen() -> None:
-    assert conflict_ratio(0, 3600) == 0
-    assert conflict_ratio(24, 3600) == pytest.approx(1 - math.exp(-1))
 
 
 def test_owners_have_budgets_of_their_own() -> None:

@@ -27,6 +27,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
+from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitReceipt, CommitStamp
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef
 from maintainer.model.vacuum import VacuumHistory
@@ -52,20 +53,20 @@ class Answers:
         raise AssertionError("verifying opens no file for dropped columns")
 
     def __init__(self, commits: Mapping[str, CommitVerification]) -> None:
-        self.commits = commits
+        self.known = commits
         self.asked: list[tuple[str, int, bool]] = []
 
     def facts(self, ref: TableRef) -> TableFacts:
-        if ref.identifier not in self.commits:
+        if ref.identifier not in self.known:
             raise TableError("there is no such table", code="T401", where=ref.identifier, help="correct it")
         return make_facts(name=ref.identifier, location=f"mem:/{ref}", table_id=f"id-{ref}", version=9)
 
     def newest_maintenance(self, facts: TableFacts) -> int:
-        return self.commits[facts.ref.identifier].version
+        return self.known[facts.ref.identifier].version
 
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         self.asked.append((facts.ref.identifier, version, exact))
-        return replace(self.commits[facts.ref.identifier], version=version)
+        return replace(self.known[facts.ref.identifier], version=version)
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
@@ -88,6 +89,9 @@ class Answers:
         raise AssertionError("not asked for")
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        raise AssertionError("not asked for")
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         raise AssertionError("not asked for")
 
 
@@ -211,12 +215,12 @@ def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
 )
 def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[CommitVerification, ...], code: int) -> None:
     answers = Answers({f"a.t{number}": one for number, one in enumerate(commits)})
-    assert _exit_code(bench.verify(answers, *answers.commits), accepted=False) == code
+    assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
 
 
 def test_every_document_says_the_same(bench: Bench) -> None:
     answers = Answers({"a.good": GOOD, "a.bad": BAD_ROWS, "a.gone": GONE})
-    run = bench.verify(answers, *answers.commits, "a.missing")
+    run = bench.verify(answers, *answers.known, "a.missing")
     document = json.loads(verification_json(run))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document == json.loads(json.dumps(verification_document(run)))
