@@ -89,7 +89,11 @@ def peak_bytes(pid: int | str) -> int:
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0
-    return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    try:
+        lines = status.read_text().splitlines()
+    except OSError:  # it has just ended
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)
 
 
 def resident_bytes(pid: int | str) -> int:

@@ -57,6 +57,7 @@ _NO_ANSWER = re.compile(
 _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
 NOT_COMMITTED_HELP = (
     "mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
@@ -179,7 +180,7 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     if (storage := storage_error(chain, where)) is not None:
         return storage
     conditions = {one.condition for one in chain}
-    found = next((one.message for one in chain if one.condition.startswith("DELTA_")), chain[0].message)
+    found = _told(chain)
     if any(_UNKNOWN_FEATURE.match(condition) for condition in conditions) or any(
         one.type_name == "InvalidProtocolVersionException" for one in chain
     ):
@@ -202,6 +203,19 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         found=found,
         help="nothing was changed; compare the _delta_log folder with a backup",
     )
+
+
+def _told(chain: tuple[EngineFailure, ...]) -> str:
+    """What Delta says of a table on one line; where only Spark says that a file could not be read, also why."""
+    delta = next((one.message for one in chain if one.condition.startswith("DELTA_")), None)
+    if delta is not None:
+        return _one_line(delta)
+    why = next((one.message for one in reversed(chain[1:]) if one.message), "")
+    return _one_line(f"{chain[0].message}: {why}" if why and why not in chain[0].message else chain[0].message)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_SQLSTATE.sub("", text).split())
 
 
 def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerError:

@@ -188,14 +188,11 @@ def _counted(rest: Sequence[Finding]) -> list[str]:
 def _steps_line(outcome: RunOutcome, style: Style) -> str:
     steps = [step for table in outcome.tables for step in table.steps]
     done = sum(step.status is StepStatus.SUCCEEDED for step in steps)
-    parts = [f"{count(done, 'step')} succeeded"]
-    checks = [assertion for step in steps for assertion in step.assertions]
-    passed = sum(assertion.outcome == "pass" for assertion in checks)
-    proofs = sum(bool(receipt.proof and receipt.proof.holds) for step in steps for receipt in step.commits)
-    if proofs:
-        parts.append(f"{count(proofs, 'commit')} proven")
-    if checks:
-        parts.append(f"{passed:,} of {count(len(checks), 'check')} passed")
+    failed = sum(step.status in (StepStatus.FAILED, StepStatus.VERIFY_FAILED) for step in steps)
+    parts = [
+        f"{count(done, 'step')} succeeded",
+        style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed",
+    ]
     for status, word in (
         (StepStatus.NOTHING_LEFT, "had nothing left to do"),
         (StepStatus.YIELDED, "yielded"),
@@ -207,10 +204,19 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
         number = sum(step.status is status for step in steps)
         if number:
             parts.append(f"{number:,} {word}")
-    failed = sum(step.status in (StepStatus.FAILED, StepStatus.VERIFY_FAILED) for step in steps)
-    parts.append(style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed")
     verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
-    return f"{verb} {format_duration(outcome.duration_seconds)}: {', '.join(parts)}."
+    return f"{verb} {format_duration(outcome.duration_seconds)}: {'; '.join([', '.join(parts), *_proof_parts(steps)])}."
+
+
+def _proof_parts(steps: Sequence[StepOutcome]) -> list[str]:
+    """Commits proven and checks passed, behind the steps: a failed step must not read as a failed check."""
+    checks = [assertion for step in steps for assertion in step.assertions]
+    passed = sum(assertion.outcome == "pass" for assertion in checks)
+    proofs = sum(bool(receipt.proof and receipt.proof.holds) for step in steps for receipt in step.commits)
+    parts = [f"{count(proofs, 'commit')} proven"] if proofs else []
+    if checks:
+        parts.append(f"{passed:,} of {count(len(checks), 'check')} passed")
+    return [", ".join(parts)] if parts else []
 
 
 def _tables_line(outcome: RunOutcome, style: Style) -> str:

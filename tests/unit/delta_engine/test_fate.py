@@ -134,6 +134,15 @@ def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: 
     assert (type(found), found.code) == (kind, code)
 
 
+def test_what_cannot_be_read_is_told_on_one_line_with_its_cause() -> None:
+    cause = FakeThrowable("java.lang.RuntimeException", "c.parquet is not a Parquet file")
+    spark = _java("org.apache.spark.SparkException", "[FAILED_READ_FILE.NO_HINT] c.parquet.  SQLSTATE: KD001", cause)
+    found = as_table_error(spark, "t").found
+    assert found == "[FAILED_READ_FILE.NO_HINT] c.parquet.: c.parquet is not a Parquet file"
+    delta = _java("o.DeltaIllegalStateException", "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2)\nA gap", cause)
+    assert as_table_error(delta, "t").found == "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2) A gap"
+
+
 def test_a_failed_commit_says_what_was_found() -> None:
     found = not_landed(_java("java.io.IOException", "disk on fire"), "t")
     assert isinstance(found, CommitNotLanded)
