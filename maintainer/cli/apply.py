@@ -14,12 +14,12 @@ from maintainer.app.make_plan import PlanRequest
 from maintainer.app.project import describe_selection
 from maintainer.app.selection import Look, SelectionOptions, choose
 from maintainer.cli.budget_options import budget_options, given_budget
-from maintainer.cli.carry_out import RunRequest, carry_out
+from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import in_shard, selection_options, shard_option
+from maintainer.cli.selection import in_shard, selection_options, shard_given, shard_option
 from maintainer.errors import ProjectError
 from maintainer.execution.batches import BatchSize, parse_batches
 from maintainer.model.plan import Plan
@@ -80,12 +80,16 @@ def command(
 
     With PLAN, a file that `maintainer plan --out` saved: exactly that, or a refusal.
     """
+    refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
+    if exact and plan_file is None:
+        raise click.UsageError("--exact is for a saved PLAN: `maintainer plan --out FILE` makes one")
     project = open_project(context)
     started_at_ms = now_ms()
     chosen = SelectionOptions(select_, exclude, since, allow_empty)
     request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, chosen, _batches(batches))
     if plan_file is not None:
-        _refuse_beside_a_plan(select_, exclude, since, ignore_window, ignore_every, given_budget().bounded)
+        given = (select_, exclude, since, shard_given(), ignore_window, ignore_every, given_budget().bounded)
+        _refuse_beside_a_plan(*given)
         saved, planning = _read_plan(plan_file), None
     else:
         saved = None
@@ -136,7 +140,8 @@ def _refuse_beside_a_plan(*options: object) -> None:
     """A saved plan says by itself what is done; options that would choose are a misunderstanding."""
     if any(options):
         raise click.UsageError(
-            "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --budget-..., --ignore-..."
+            "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --shard, --budget-..., "
+            "--ignore-..."
         )
 
 

@@ -62,6 +62,12 @@ class RunRequest:
     batches: tuple[BatchSize, ...] | None = None
 
 
+def refuse_two_bounds(*, fail_fast: bool, max_failures: int | None) -> None:
+    """Refuse two answers to how many failures are borne."""
+    if fail_fast and max_failures is not None:
+        raise click.UsageError("--fail-fast and --max-failures exclude each other: the first is the second with 1")
+
+
 def carry_out(
     context: CliContext,
     project: Project,

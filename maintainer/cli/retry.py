@@ -8,7 +8,7 @@ from maintainer.app.apply_plan import engine_log_of, open_journal
 from maintainer.app.last_run import unfinished_tables
 from maintainer.app.make_plan import PlanRequest
 from maintainer.app.selection import SelectionOptions
-from maintainer.cli.carry_out import RunRequest, carry_out
+from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, parse_engine_options
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
@@ -46,6 +46,7 @@ def command(
 
     Its tables are planned anew and done as `apply` would; tables that ended well are left out. Doing it again is safe.
     """
+    refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
     project = open_project(context)
     rest = unfinished_tables(project.runs_dir, run)
     policies = tuple(policy for policy in project.loaded.resolved() if policy.table.identifier in rest.tables)

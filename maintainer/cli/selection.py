@@ -82,6 +82,11 @@ def in_shard(policies: tuple[_P, ...]) -> tuple[_P, ...]:
     return policies if shard is None else shard.of(policies)
 
 
+def shard_given() -> bool:
+    """Whether ``--shard`` was given to this command."""
+    return _SHARD in click.get_current_context().meta
+
+
 def _keep_shard(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
         try:

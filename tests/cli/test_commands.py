@@ -9,6 +9,7 @@ import click
 import pytest
 
 from maintainer.cli.main import COMMANDS, run
+from tests.projects import write_project
 
 
 def test_every_command_of_the_table_loads_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,3 +110,27 @@ def test_batches_that_are_none_are_a_usage_error(
     assert "is not the size of a batch" in err
     assert "such as 1,5,20%" in err
     assert not (tmp_path / ".maintainer").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["plan.json", "--shard", "1/2"],
+            "with PLAN there is nothing to choose: leave out --select, --exclude, --since",
+        ),
+        (["plan.json", "-s", "tag:nightly"], "with PLAN there is nothing to choose"),
+        (["--exact"], "--exact is for a saved PLAN"),
+        (["--fail-fast", "--max-failures", "3"], "--fail-fast and --max-failures exclude each other"),
+    ],
+)
+def test_no_option_of_apply_is_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    monkeypatch.chdir(write_project(tmp_path, {"policies/t.yml": "table: a.t\n"}))
+    assert run(["apply", "--yes", *options]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / ".maintainer").exists()
+    if "--fail-fast" in options:
+        assert run(["retry", "--yes", *options]) == 2
+        assert words in " ".join(capsys.readouterr().err.split())
