@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.engine import CommitProver, Engine, HistoryReader, TableFinder, TableReader
-from maintainer.errors import NotSupportedYet
+from maintainer.engine_loss import is_engine_lost, session_gone
+from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger_rebuild import LedgerStore
 
 if TYPE_CHECKING:
@@ -74,9 +75,22 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 
     Raises:
         EnvironmentUnfit: Java, the JARs, the session or the server are not as they must be; nothing was touched.
+            E612, the session's JVM has ended, before the block or within it.
         NotSupportedYet: E620, the transaction engine over Spark Connect.
     """
-    options = options or EngineOptions()
+    try:
+        with _open(options or EngineOptions()) as opened:
+            yield opened
+    except MaintainerError:
+        raise
+    except Exception as error:
+        if is_engine_lost(error):
+            raise session_gone() from error
+        raise
+
+
+@contextmanager
+def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.command.connect import active_connect_session, remote_of
     from maintainer.delta.session import SessionOptions
 

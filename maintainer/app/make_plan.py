@@ -16,6 +16,7 @@ from maintainer import __version__
 from maintainer.app.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader, VacuumQuestion
+from maintainer.engine_loss import engine_gone, is_engine_lost
 from maintainer.errors import MaintainerError, TableError
 from maintainer.execution.clock import Clock
 from maintainer.journal.records import Remembered, record_key, remembered
@@ -212,7 +213,8 @@ class _Tables:
             plan = problem_plan(policy, error)
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.
-            plan = problem_plan(policy, _bug(error))
+            gone = is_engine_lost(error)
+            plan = problem_plan(policy, engine_gone(policy.table.identifier) if gone else _bug(error))
         if counts():
             self._keep(policy, plan, facts, record)
 

@@ -48,6 +48,21 @@ def write_log4j_config(folder: Path, level: str = "warn") -> Path:
     return path
 
 
+class _OfPy4j(logging.Filter):
+    """On the root logger: takes out what py4j says there, with a traceback, when a connection breaks in a call."""
+
+    def __init__(self, handler: logging.Handler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep a record of py4j from all others; let everything else pass."""
+        if "py4j" not in Path(record.pathname).parts:
+            return True
+        self._handler.handle(record)
+        return False
+
+
 class PythonLogs:
     """Sends what py4j and pyspark log in this process to ``spark.log`` for as long as a session is leased.
 
@@ -70,6 +85,8 @@ class PythonLogs:
             logger.handlers[:] = [self._handler]
             logger.setLevel(logging.WARNING)
             logger.propagate = False
+        self._of_py4j = _OfPy4j(self._handler)
+        logging.getLogger().addFilter(self._of_py4j)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def restore(self) -> None:
@@ -78,6 +95,7 @@ class PythonLogs:
             logger.handlers[:] = handlers
             logger.setLevel(level)
             logger.propagate = propagate
+        logging.getLogger().removeFilter(self._of_py4j)
         self._handler.close()
 
 

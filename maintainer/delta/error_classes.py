@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
+from maintainer.engine_loss import engine_gone, is_engine_lost, says_stopped
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError
 
 MAX_CAUSES = 12
@@ -48,12 +49,6 @@ _UNKNOWN_FEATURE = re.compile(
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _STORAGE_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
-_GATEWAY_LOSS = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
-_CONNECT_LOSS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
-_NO_ANSWER = re.compile(
-    r"An error occurred while calling \S+|.*(Answer from Java side is empty|while trying to connect to the Java).*",
-    re.DOTALL,
-)
 _MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
 
 
@@ -120,21 +115,9 @@ def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
     return any(one.condition in _CANCELLED for one in chain)
 
 
-def is_gateway_loss(error: BaseException) -> bool:
-    """Whether the connection to the JVM broke, so that nothing is known about what the JVM did."""
-    if type(error).__name__ in {
-        "Py4JNetworkError",
-        "ConnectionRefusedError",
-        "ConnectionResetError",
-        "BrokenPipeError",
-    }:
-        return True
-    status = getattr(error, "getGrpcStatusCode", None)
-    if type(error).__name__ == "RetriesExceeded" or (status is not None and status().name in _CONNECT_LOSS):
-        return True
-    # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
-    # such as a method that is not there, it adds a trace.
-    return type(error).__name__ == "Py4JError" and _NO_ANSWER.fullmatch(str(error).strip()) is not None
+def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Spark has ended under us; its JVM may live a little longer, as after a signal."""
+    return any(says_stopped(one.message) for one in chain)
 
 
 def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerError | None:
@@ -160,23 +143,15 @@ def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerErr
     return None
 
 
-def jvm_gone(where: str) -> EnvironmentUnfit:
-    """The error for a lost JVM."""
-    return EnvironmentUnfit(
-        "the Spark JVM has gone",
-        code="E612",
-        where=where,
-        help="see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g",
-    )
-
-
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
     """Turn an exception met while reading a table into an error with the right T (or E) code."""
     if isinstance(error, MaintainerError):
         return error
-    if is_gateway_loss(error):
-        return jvm_gone(where)
+    if is_engine_lost(error):
+        return engine_gone(where)
     chain = describe(error)
+    if is_stopped(chain):
+        return engine_gone(where)
     if (storage := storage_error(chain, where)) is not None:
         return storage
     conditions = {one.condition for one in chain}
@@ -228,9 +203,11 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
     """
     if isinstance(error, MaintainerError):
         return error
-    if is_gateway_loss(error):
-        return jvm_gone(where)
+    if is_engine_lost(error):
+        return engine_gone(where)
     chain = describe(error)
+    if is_stopped(chain):
+        return engine_gone(where)
     if is_cancelled(chain):
         return Interrupted(
             f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"

@@ -10,7 +10,6 @@ from maintainer.delta.error_classes import (
     describe,
     is_cancelled,
     is_conflict,
-    is_gateway_loss,
     message_of,
     storage_error,
 )
@@ -18,6 +17,7 @@ from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
+from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
 from maintainer.model.outcome import CommitStamp
 
@@ -47,7 +47,7 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
             found=f"{safe_message(error)}; then {safe_message(second)}",
             help="nothing was removed; the next run looks for the commit in the table's history",
         ) from error
-    if version is None and (is_gateway_loss(error) or not isinstance(error, Exception)):
+    if version is None and (is_engine_lost(error) or not isinstance(error, Exception)):
         raise CommitUnknown(
             "whether the commit landed could not be learned: the connection broke while it was running",
             where=where,

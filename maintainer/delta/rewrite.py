@@ -212,9 +212,9 @@ class RewriteJob:
         return found
 
     def _along_curve(self, frame: DataFrame, step: ZOrderStep, turn: Turn, one: Bin) -> DataFrame:
-        # Bins that are no longer live were dropped, so a bin is found by its partition, of which each has one.
-        planned = [first.partition_values for first in step.batches[0].bins]
-        num_files = turn.num_files[planned.index(one.partition_values)]
+        # Bins that are no longer live were dropped, so a bin is found by its files.
+        planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
+        num_files = turn.num_files[planned.index([file.key for file in one.files])]
         return along_curve(frame, self._revision(turn), turn, num_files)
 
     def _revision(self, turn: Turn) -> Revision:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from maintainer.engine import BeforeCommit, TableEngine
+from maintainer.engine_loss import engine_gone, is_engine_lost
 from maintainer.errors import (
     CommitConflict,
     CommitNotLanded,
@@ -138,18 +139,14 @@ def _fate(
             return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
 
 
-_CONNECTION_LOST = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
-"""What is raised, whatever was being done, when the engine is there no more; by name, for execution knows no engine."""
-
-
 def problem_of(error: BaseException) -> Problem:
     """An error as data."""
     if isinstance(error, MaintainerError):
         found = f" (found: {error.found})" if error.found else ""
         return Problem(error.code, f"{error.what}{found}", error.where, error.help)
-    if type(error).__name__ in _CONNECTION_LOST:
+    if is_engine_lost(error):
         # A signal to the whole process group ends the JVM beside us: no bug of ours, and the next apply goes on.
-        return Problem("E612", "the Spark JVM has gone", help="see the end of spark.log in the run folder")
+        return problem_of(engine_gone(None))
     text = " ".join(str(error).split())[:500]
     return Problem(
         BUG_CODE, f"a bug in maintainer: {type(error).__name__}: {text}", help="report it with traceback.txt"

@@ -51,7 +51,8 @@ class Turn:
 
     ``before`` and ``after`` are the layout now and as it is expected; None where nobody worked it out.
     ``num_files`` is the number of files that each bin is to be written as, in the order of the bins. ``elements`` are
-    rows, as far as the log knows. ``cube`` and ``level`` are None where the strategy has none.
+    rows, as far as the log knows. ``cube`` and ``level`` are None where the strategy has none. Where small groups of
+    one level go together, a bin each, ``cube`` is that of the first, and no other is wider.
     """
 
     strategy: Strategy

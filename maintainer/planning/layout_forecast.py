@@ -28,11 +28,11 @@ def forecast(
     kept = [box for file, box in zip(files, now, strict=True) if file.key not in taken]
     made = [
         box
-        for one, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True)
-        for box in even_parts(target, chosen.turn.cube or "", num_files, one.size_bytes)
+        for one, num_files, cube in zip(chosen.batch.bins, chosen.turn.num_files, chosen.cubes, strict=True)
+        for box in even_parts(target, cube, num_files, one.size_bytes)
     ]
     total = sum(file.size_bytes for file in files)
-    indexed_by_it = chosen.batch.size_bytes if chosen.group is None and chosen.piece is None else 0
+    indexed_by_it = chosen.batch.size_bytes if not chosen.groups and chosen.piece is None else 0
     left = max(0, unindexed_bytes - indexed_by_it)
     return (
         figures_of_boxes(now, target, unindexed_bytes / total if total else 0.0),

@@ -70,35 +70,56 @@ def _order(group: Group) -> tuple[int, int, int, list[tuple[bool, str]], str]:
 
 
 def select_leveled(
-    groups: Iterable[Group], *, bytes_per_iteration: int, num_files: Callable[[Group], int], num_bits: int
-) -> Group | None:
-    """Return the first group that qualifies, cut down to the bytes of one iteration; None when none does.
+    groups: Iterable[Group],
+    *,
+    bytes_per_iteration: int,
+    num_files: Callable[[Group], int],
+    num_bits: int,
+    company_bytes: int = 0,
+) -> tuple[Group, ...]:
+    """Return the first group that qualifies, cut down to the bytes of one iteration; none when none does.
+
+    Groups of its level that qualify as well and come next go with it while all of them together are no more than
+    ``company_bytes``: a commit of a few small files costs more than they do.
 
     Args:
         groups: From ``leveled_groups``, in their order.
-        bytes_per_iteration: At most so many bytes, oldest files first.
+        bytes_per_iteration: At most so many bytes in all, of each group its oldest files first.
         num_files: How many files a group would be written as.
         num_bits: Length of the addresses.
+        company_bytes: See above; 0 takes the first group alone.
 
     Returns:
-        A group with progress in it: it becomes fewer files, or files of deeper cubes. Without that the same bytes
+        Groups with progress in each: it becomes fewer files, or files of deeper cubes. Without that the same bytes
         could be written for ever.
     """
+    found: list[Group] = []
+    size_bytes = 0
     for group in groups:
-        if not group.qualifies:
+        if found and group.level != found[0].level:
+            break
+        room = bytes_per_iteration - size_bytes
+        cut = _cut(group, room) if group.qualifies else None
+        if cut is None or not _progresses(cut, num_files(cut), num_bits):
             continue
-        taken: list[CurveFile] = []
-        room = bytes_per_iteration
-        for one in group.files:
-            if one.size_bytes <= room:
-                taken.append(one)
-                room -= one.size_bytes
-        cut = Group(group.level, group.cube, group.partition, tuple(taken))
-        if len(taken) < 2 or not cut.qualifies:
-            continue
-        written = num_files(cut)
-        if written < len(taken) and (written == 1 or len(cut.cube) < num_bits):
-            return cut
-        if written > 1 and len(cut.cube) < num_bits:
-            return cut
-    return None
+        if found and (size_bytes + group.size_bytes > company_bytes or cut != group):
+            break
+        found.append(cut)
+        size_bytes += cut.size_bytes
+    return tuple(found)
+
+
+def _cut(group: Group, room: int) -> Group | None:
+    """What of a group has room, oldest files first; None where that would not be worth a file of the next level."""
+    taken: list[CurveFile] = []
+    for one in group.files:
+        if one.size_bytes <= room:
+            taken.append(one)
+            room -= one.size_bytes
+    cut = Group(group.level, group.cube, group.partition, tuple(taken))
+    return cut if len(taken) > 1 and cut.qualifies else None
+
+
+def _progresses(group: Group, num_files: int, num_bits: int) -> bool:
+    deeper = len(group.cube) < num_bits
+    return (num_files < len(group.files) and (num_files == 1 or deeper)) or (num_files > 1 and deeper)

@@ -38,12 +38,19 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a turn takes: the turn itself, its batch, and the group or piece behind it."""
+    """What a turn takes: the turn itself, its batch, and the groups (a bin each) or the piece behind it."""
 
     turn: Turn
     batch: Batch
-    group: Group | None = None
+    groups: tuple[Group, ...] = ()
     piece: Piece | None = None
+
+    @property
+    def cubes(self) -> tuple[str, ...]:
+        """The cube that each bin's rows lie in; empty for the whole curve."""
+        if self.groups:
+            return tuple(group.cube for group in self.groups)
+        return (self.turn.cube or "",) * len(self.batch.bins)
 
 
 def sort_candidates(
@@ -167,16 +174,20 @@ def _leveled(candidates: Candidates, settings: ZOrderSettings, optimized: Revisi
     def num_files(group: Group) -> int:
         return num_files_of(group.size_bytes, candidates.bytes_of[group.partition], settings.max_file_size_bytes)
 
-    group = select_leveled(
+    groups = select_leveled(
         leveled_groups(candidates.on_curve),
         bytes_per_iteration=room,
         num_files=num_files,
         num_bits=optimized.num_bits,
+        company_bytes=settings.max_file_size_bytes,
     )
-    if group is None:
+    if not groups:
         return None
-    turn = Turn(Strategy.LEVELED, optimized.tag, group.elements, (num_files(group),), group.level, group.cube)
-    return Chosen(turn, Batch((Bin(tuple(one.file for one in group.files)),)), group=group)
+    first, elements = groups[0], sum(group.elements for group in groups)
+    sizes = tuple(num_files(group) for group in groups)
+    turn = Turn(Strategy.LEVELED, optimized.tag, elements, sizes, first.level, first.cube)
+    bins = tuple(Bin(tuple(one.file for one in group.files)) for group in groups)
+    return Chosen(turn, Batch(bins), groups=groups)
 
 
 def _piece(candidates: Candidates, settings: ZOrderSettings, optimized: Revision, room: int) -> Chosen | None:

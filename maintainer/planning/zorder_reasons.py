@@ -34,10 +34,11 @@ def turn_reason(chosen: Chosen, target: Revision, optimized: Revision, options: 
             text = f"{files} not on the Z-order curve of {names} (revision {target.id}), oldest first"
             return Reason(ReasonCode.UNINDEXED_FILES, text, options.origin)
         case Strategy.LEVELED:
+            first, company = chosen.groups[0], count_of(len(chosen.groups) - 1, "small group")
             text = (
-                f"leveled: level {turn.level}, {cube_text(turn.cube)} of revision {optimized.id}: {files} with "
-                f"{turn.elements:,} elements, at least {10 ** ((turn.level or 0) + 1):,}"
-            )
+                f"leveled: level {turn.level}, {cube_text(turn.cube)} of revision {optimized.id}: "
+                f"{count_of(len(first.files), 'file')} with {first.elements:,} elements, at least {first.threshold:,}"
+            ) + (f"; with it {company} of its level" if chosen.groups[1:] else "")
             return Reason(ReasonCode.CUBE_FRAGMENTS, text, options.origin)
         case Strategy.PIECES:
             excess = 0.0 if chosen.piece is None else chosen.piece.excess

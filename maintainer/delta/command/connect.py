@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.delta.command.session import CommandSession
-from maintainer.delta.error_classes import is_gateway_loss, message_of
+from maintainer.delta.error_classes import message_of
 from maintainer.delta.session_settings import refuse_unsafe, set_and_check, worker_settings
 from maintainer.delta.start_conf import DELTA_EXTENSION, EXTENSIONS, SessionOptions
+from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _checked(
 
 
 def _no_server(url: str, error: Exception) -> EnvironmentUnfit:
-    found = "nobody answers there" if is_gateway_loss(error) else message_of(error)
+    found = "nobody answers there" if is_engine_lost(error) else message_of(error)
     return EnvironmentUnfit(
         "the Spark Connect server cannot be used",
         code="E635",

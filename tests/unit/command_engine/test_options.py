@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from maintainer.app.engine_access import EngineOptions
 from maintainer.cli.engine_options import engine_options, parse_engine_options, remember_project_engine
 from maintainer.delta.command.connect import open_connect, remote_of
-from maintainer.delta.error_classes import describe, is_cancelled, is_conflict, is_gateway_loss
+from maintainer.delta.error_classes import describe, is_cancelled, is_conflict
 from maintainer.delta.start_conf import SessionOptions
+from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 from maintainer.policy.project import load_project
 from tests.projects import write_project
@@ -101,5 +102,5 @@ def test_errors_of_spark_connect_have_a_condition_and_a_status() -> None:
     assert is_conflict(describe(read))
     assert describe(read)[0].message == "[DELTA_CONCURRENT_DELETE_READ.WITH_HINT] Files were removed."
     assert is_cancelled(describe(SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled.")))
-    assert is_gateway_loss(SparkConnectGrpcException("failed to connect", "UNAVAILABLE"))
-    assert not is_gateway_loss(changed)
+    assert is_engine_lost(SparkConnectGrpcException("failed to connect", "UNAVAILABLE"))
+    assert not is_engine_lost(changed)

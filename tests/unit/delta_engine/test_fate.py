@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.error_classes import EngineFailure, as_table_error, describe, is_conflict, is_gateway_loss
+from maintainer.delta.error_classes import EngineFailure, as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.fate import not_landed, settle
+from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, TableError
 
 
@@ -64,7 +65,7 @@ def test_an_answer_of_java_is_no_lost_connection() -> None:
     error = Py4JError(
         "An error occurred while calling o42.foo. Trace:\npy4j.Py4JException: Method foo does not exist\n"
     )
-    assert not is_gateway_loss(error)
+    assert not is_engine_lost(error)
     assert settle(lambda: None, error, where="t") is None
 
 
@@ -111,8 +112,31 @@ def test_python_conflict_classes_are_known_by_text() -> None:
     assert is_conflict(describe(ConcurrentDeleteReadException()))
     assert is_conflict(describe(_java("io.delta.exceptions.MetadataChangedException", "changed")))
     assert not is_conflict(describe(_java("java.io.IOException", "broken pipe")))
-    assert is_gateway_loss(Py4JNetworkError())
-    assert not is_gateway_loss(RuntimeError())
+
+
+def test_an_engine_is_lost_when_the_connection_is_also_as_the_cause_of_something_else() -> None:
+    assert is_engine_lost(Py4JNetworkError())
+    assert not is_engine_lost(RuntimeError())
+    outer = RuntimeError("reading")
+    outer.__cause__ = ValueError("again")
+    outer.__cause__.__cause__ = ConnectionRefusedError()
+    assert is_engine_lost(outer)
+    ring = RuntimeError("ring")
+    ring.__cause__ = ring
+    assert not is_engine_lost(ring)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Cannot call methods on a stopped SparkContext.",
+        "[SPARK_JOB_CANCELLED] Job 5 cancelled because SparkContext was shut down SQLSTATE: XXKDA",
+    ],
+)
+def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message: str) -> None:
+    error = _java("java.lang.IllegalStateException", message)
+    assert (as_table_error(error, "t").code, as_write_error(error, "t", "writing").code) == ("E612", "E612")
+    assert as_write_error(_java("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled"), "t", "w").code == "C710"
 
 
 @pytest.mark.parametrize(

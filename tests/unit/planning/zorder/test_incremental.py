@@ -179,7 +179,7 @@ def test_why_names_level_cube_and_group_and_why_others_wait() -> None:
         *[tagged(f"small{n}", "1", 30) for n in range(2)],
         tagged("done", "00", 5000, strategy="pieces", size=1000),
     )
-    planned = plan(policy_of(strategies=(Strategy.LEVELED,)), facts)
+    planned = plan(policy_of(strategies=(Strategy.LEVELED,), bytes_per_iteration=200), facts)
     step = zorder_of(planned)
     assert [reason.text for reason in step.reasons] == [
         "leveled: level 1, cube 01 of revision 1: 2 files with 120 elements, at least 100"
@@ -193,6 +193,25 @@ def test_why_names_level_cube_and_group_and_why_others_wait() -> None:
         (ReasonCode.SAME_ZORDER, "1 file on the Z-order curve of id, day (revision 1)"),
     ]
     counted(planned, facts)
+
+
+def test_small_groups_of_one_level_are_one_turn_with_a_bin_each() -> None:
+    facts = known(
+        *[tagged(f"first{n}", "01", 60) for n in range(2)],
+        *[tagged(f"second{n}", "011", 70) for n in range(2)],
+        tagged("done", "00", 5000, strategy="pieces", size=1000),
+    )
+    step = zorder_of(plan(policy_of(strategies=(Strategy.LEVELED,)), facts))
+    assert step.turn is not None
+    assert (step.turn.elements, step.turn.level, step.turn.cube, len(step.turn.num_files)) == (260, 1, "01", 2)
+    assert [[file.path for file in one.files] for one in step.batches[0].bins] == [
+        ["first0", "first1"],
+        ["second0", "second1"],
+    ]
+    assert [reason.text for reason in step.reasons] == [
+        "leveled: level 1, cube 01 of revision 1: 2 files with 120 elements, at least 100; "
+        "with it 1 small group of its level"
+    ]
 
 
 def test_when_holds_unindexed_files_back_but_not_the_rest() -> None:

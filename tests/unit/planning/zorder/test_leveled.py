@@ -19,9 +19,48 @@ def on_curve(
 
 
 def take(*files: CurveFile, iteration: int = 1 << 40, written: int = 1) -> Group | None:
-    return select_leveled(
+    found = select_leveled(
         leveled_groups(files), bytes_per_iteration=iteration, num_files=lambda group: written, num_bits=4
     )
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def pairs(*cubes: str, elements: int = 60) -> list[CurveFile]:
+    """Two files in each cube."""
+    return [on_curve(elements, cube, name=f"{cube}{n}") for cube in cubes for n in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("company", "iteration", "cubes"),
+    [
+        (0, 1000, ["0"]),
+        (239, 1000, ["0"]),
+        (240, 1000, ["0", "01"]),
+        (1000, 1000, ["0", "01", "010"]),
+        (1000, 359, ["0", "01"]),
+        (1000, 180, ["0"]),
+    ],
+)
+def test_small_groups_of_one_level_go_together(company: int, iteration: int, cubes: list[str]) -> None:
+    found = select_leveled(
+        leveled_groups([*pairs("0", "01", "010"), *pairs("1", elements=600), on_curve(60, "11")]),
+        bytes_per_iteration=iteration,
+        num_files=lambda group: 1,
+        num_bits=4,
+        company_bytes=company,
+    )
+    assert [group.cube for group in found] == cubes
+    assert {group.level for group in found} == {1}
+
+
+def test_a_group_without_progress_is_no_company_and_keeps_none_out() -> None:
+    def num_files(group: Group) -> int:
+        return 2 if group.cube == "0101" else 1
+
+    groups = leveled_groups(pairs("01", "0101", "0110"))
+    found = select_leveled(groups, bytes_per_iteration=1000, num_files=num_files, num_bits=4, company_bytes=1000)
+    assert [group.cube for group in found] == ["01", "0110"]
 
 
 @pytest.mark.parametrize(

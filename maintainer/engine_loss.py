@@ -1,0 +1,73 @@
+"""What it looks like when the engine's process has gone: the same for every layer that calls it.
+
+A JVM ends by a signal to its process, by the system when memory runs out, or by a user who stops the session. Nothing
+is imported here to find out: exceptions are known by the names of their classes and by what they say.
+"""
+
+from __future__ import annotations
+
+import re
+
+from maintainer.errors import EnvironmentUnfit
+
+MAX_CAUSES = 8
+
+_NAMES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
+_CONNECT_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
+_NO_ANSWER = re.compile(
+    r"An error occurred while calling \S+|.*(Answer from Java side is empty|while trying to connect to the Java).*",
+    re.DOTALL,
+)
+_STOPPED = re.compile(r"on a stopped SparkContext|SparkContext (has been|was) shut ?down", re.IGNORECASE)
+
+
+def is_engine_lost(error: BaseException) -> bool:
+    """Whether the connection to the engine broke, so that nothing is known about what it did.
+
+    Looks at the exception and what it was raised from, at most ``MAX_CAUSES`` deep.
+    """
+    one: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if one is None:
+            return False
+        if _is_lost(one):
+            return True
+        one = one.__cause__
+    return False
+
+
+def _is_lost(error: BaseException) -> bool:
+    name = type(error).__name__
+    if name in _NAMES or name == "RetriesExceeded":
+        return True
+    status = getattr(error, "getGrpcStatusCode", None)
+    if status is not None and status().name in _CONNECT_STATUS:
+        return True
+    # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
+    # such as a method that is not there, it adds a trace.
+    return name == "Py4JError" and _NO_ANSWER.fullmatch(str(error).strip()) is not None
+
+
+def says_stopped(text: str) -> bool:
+    """Whether a message of Spark says that its context has ended: a JVM that still answers, but works no more."""
+    return _STOPPED.search(text) is not None
+
+
+def engine_gone(where: str | None) -> EnvironmentUnfit:
+    """The error for a table, or whatever was being done, when the JVM ended."""
+    return EnvironmentUnfit(
+        "the Spark JVM has gone",
+        code="E612",
+        where=where,
+        help="see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g",
+    )
+
+
+def session_gone() -> EnvironmentUnfit:
+    """The error for a command that finds, or is left with, a session whose JVM has ended."""
+    return EnvironmentUnfit(
+        "the Spark JVM has gone",
+        code="E612",
+        found="this process has a Spark session, and its JVM does not answer",
+        help="start this Python process again, then `maintainer apply`: it settles what was being done and goes on",
+    )
