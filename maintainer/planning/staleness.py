@@ -27,6 +27,7 @@ from maintainer.model.steps import (
     ZOrderStep,
 )
 from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.zorder import Turn
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.decision import count_of
 from maintainer.planning.properties import property_of, same_value
@@ -155,6 +156,8 @@ def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]
             return _reduce_properties(step, facts), []
         case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
             batches, dropped = _live_batches(step.batches, facts)
+            if isinstance(step, ZOrderStep) and step.turn is not None and dropped:
+                step = replace(step, turn=_live_turn(step.turn, step.batches, batches))
             return (replace(step, batches=batches) if batches else None), dropped
         case VacuumStep():
             return _reduce_vacuum(step, facts)
@@ -187,6 +190,15 @@ def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[
         if live:
             kept.append(Batch(live))
     return tuple(kept), dropped
+
+
+def _live_turn(turn: Turn, batches: tuple[Batch, ...], live: tuple[Batch, ...]) -> Turn:
+    """The turn of what is left: as many numbers of files as bins, in their order."""
+    kept = [one for batch in live for one in batch.bins]
+    bins = [one for batch in batches for one in batch.bins]
+    num_files = tuple(number for one, number in zip(bins, turn.num_files, strict=True) if one in kept)
+    elements = sum(file.live_records or 0 for one in kept for file in one.files)
+    return replace(turn, num_files=num_files, elements=elements)
 
 
 def _dropped(one: Bin, facts: TableFacts) -> LeftAlone:

@@ -10,8 +10,9 @@ import pytest
 from maintainer.errors import ExitCode, Refused
 from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import CompactStep, SetPropertiesStep, VacuumStep
+from maintainer.model.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.table import DataFile, Protocol, RemovedFile, TableFacts
+from maintainer.model.zorder import Strategy, Turn
 from maintainer.planning.columns import schema_digest
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, still_live
@@ -102,6 +103,21 @@ def test_bins_with_a_file_that_is_gone_are_dropped_and_the_others_kept() -> None
     assert [one.files for batch in step.batches for one in batch.bins] == [FILES[2:]]
     text = "a bin of 2 files, of which 1 changed since the plan was made"
     assert checked.left_alone[-1] == LeftAlone(Reason(ReasonCode.NO_LONGER_LIVE, text), 2, 30, (("p", "1"),))
+
+
+def test_a_turn_keeps_the_numbers_of_files_of_the_bins_that_are_left() -> None:
+    turn = Turn(Strategy.LEVELED, "1:ab", 999, (7, 3), level=1, cube="01")
+    step = ZOrderStep((Batch((Bin(FILES[:2]), Bin(FILES[2:]))),), ("id",), 1000, 2, (), turn=turn)
+    before = replace(planned(), steps=(step,))
+    assert recheck(before, FACTS, "sha256:aa") == before
+    checked = recheck(before, replace(FACTS, version=8, files=FILES[1:]), "sha256:aa")
+    assert isinstance(checked, TablePlan)
+    (left,) = checked.steps
+    assert isinstance(left, ZOrderStep)
+    assert left.turn is not None
+    assert [one.files for one in left.batches[0].bins] == [FILES[2:]]
+    assert left.turn == replace(turn, num_files=(3,), elements=sum(one.live_records or 0 for one in FILES[2:]))
+    assert left.num_files_added == 3
 
 
 def test_a_new_deletion_vector_makes_it_another_file() -> None:
