@@ -18,6 +18,10 @@ _NO_ANSWER = re.compile(
     r"An error occurred while calling \S+|.*(Answer from Java side is empty|while trying to connect to the Java).*",
     re.DOTALL,
 )
+_SURELY_THERE = r"org\.apache\.(?:hadoop|spark(?!\.sql\.delta))"
+_NOT_THERE = re.compile(rf"(?:java|scala|org|io|(?:java|scala|{_SURELY_THERE})\.\S+) does not exist in the JVM")
+"""What py4j says of a name when nobody answers: of Java, Hadoop and Spark, but not of Delta, whose private names differ
+from version to version."""
 _STOPPED = re.compile(r"on a stopped SparkContext|SparkContext (has been|was) shut ?down", re.IGNORECASE)
 
 
@@ -45,7 +49,8 @@ def _is_lost(error: BaseException) -> bool:
         return True
     # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
     # such as a method that is not there, it adds a trace.
-    return name == "Py4JError" and _NO_ANSWER.fullmatch(str(error).strip()) is not None
+    said = str(error).strip() if name == "Py4JError" else ""
+    return _NO_ANSWER.fullmatch(said) is not None or _NOT_THERE.fullmatch(said) is not None
 
 
 def says_stopped(text: str) -> bool:

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
+from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import (
     CommitConflict,
     CommitUnknown,
@@ -237,6 +238,8 @@ class _TableRun:
             case _ if control.reason is not None:
                 return StepStatus.INTERRUPTED, problem
             case MaintainerError():
+                return StepStatus.FAILED, problem
+            case _ if is_engine_lost(error):
                 return StepStatus.FAILED, problem
             case _:
                 self._keep_traceback(error)

@@ -117,6 +117,9 @@ def test_python_conflict_classes_are_known_by_text() -> None:
 def test_an_engine_is_lost_when_the_connection_is_also_as_the_cause_of_something_else() -> None:
     assert is_engine_lost(Py4JNetworkError())
     assert not is_engine_lost(RuntimeError())
+    assert is_engine_lost(Py4JError("java does not exist in the JVM"))
+    assert is_engine_lost(Py4JError("org.apache.spark.sql.SparkSession.setActiveSession does not exist in the JVM"))
+    assert not is_engine_lost(Py4JError("org.apache.spark.sql.delta.DeltaLog.forTable does not exist in the JVM"))
     outer = RuntimeError("reading")
     outer.__cause__ = ValueError("again")
     outer.__cause__.__cause__ = ConnectionRefusedError()

@@ -374,6 +374,7 @@ def test_an_engine_that_is_gone_is_no_bug_of_ours(bench: Bench) -> None:
     assert outcome.status is TableStatus.FAILED
     assert outcome.steps[0].error is not None
     assert (outcome.steps[0].error.code, outcome.steps[0].error.what) == ("E612", "the Spark JVM has gone")
+    assert not list(bench.journal.folder.path.glob("traceback*"))
 
 
 def test_an_error_nobody_foresaw_is_a_bug_of_this_table_with_its_traceback_in_the_folder(bench: Bench) -> None:
