@@ -155,8 +155,9 @@ def turns(lake: Lake, strategies: tuple[Strategy, ...]) -> None:
         chosen = choose_turn(settings, candidates, lake.revision, lake.revision)
         if chosen is None:
             return
-        rows = lake.take([file.path for file in chosen.batch.files])
-        lake.along_curve(rows, chosen.turn.num_files[0], chosen.turn.strategy)
+        for one, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
+            rows = lake.take([file.path for file in one.files])
+            lake.along_curve(rows, num_files, chosen.turn.strategy)
 
 
 def liquid(lake: Lake, sealed_rows: int, night: int) -> None:

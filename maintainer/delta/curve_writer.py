@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maintainer.delta.column_statistics import parse_statistics, physical_path, range_in
+from maintainer.model.steps import Bin
 from maintainer.model.zorder import Turn
 from maintainer.planning.curve import bit_order, cut_curve
 from maintainer.planning.revision import Revision
@@ -25,41 +27,83 @@ PIECE = "__maintainer_piece"
 MAX_COUNTED_BITS = 14
 """Rows are counted by so many bits of the address below the cube: at most 16,384 counts come to the driver."""
 
+SMALL_BYTES = 32 * 1024 * 1024
+"""Up to so many bytes the rows of a bin are counted by one task."""
+
 _HASHABLE = ("byte", "short", "integer", "long", "float", "double", "date", "timestamp", "string", "decimal", "binary")
 
 
-def along_curve(frame: DataFrame, revision: Revision, turn: Turn, num_files: int) -> DataFrame:
-    """Return the frame in one partition for each file to write, each sorted along the curve.
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where the curve is cut for the files of one bin.
+
+    ``starts`` are the first cells of the pieces, a cell being an address without its last ``shift`` bits. ``parts``
+    are the files of each piece: a cell of the curve with more rows than a file should have is divided by a hash, for
+    there is nothing left in it that queries could tell apart by these columns.
+    """
+
+    shift: int
+    starts: tuple[int, ...]
+    parts: tuple[int, ...]
+
+
+ONE_FILE = Cuts(0, (0,), (1,))
+
+
+def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, one: Bin, num_files: int) -> Cuts:
+    """Count the rows along the curve and cut it; a Spark job, unless one file is wanted.
+
+    Args:
+        frame: The rows of the bin.
+        revision: Its columns are in the frame.
+        turn: Its cube, where it has one, is where all rows lie.
+        one: The bin. A small one is counted by one task: a shuffle costs more than it saves.
+        num_files: About how many files are wanted.
+    """
+    from pyspark.sql import functions as F
+
+    if num_files <= 1:
+        return ONE_FILE
+    shift = max(0, revision.num_bits - len(turn.cube or "") - MAX_COUNTED_BITS)
+    cells = with_address(frame, revision).select(F.shiftright(F.col(ADDRESS), shift).alias(ADDRESS))
+    if one.size_bytes <= SMALL_BYTES:
+        cells = cells.coalesce(1)
+    counts = sorted((int(row[0]), int(row[1])) for row in cells.groupBy(ADDRESS).count().collect())
+    max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
+    starts = cut_curve(counts, num_bits=revision.num_bits - shift, max_rows=max_rows)
+    parts = _parts(counts, starts, max_rows) if _hashable(frame) else [1] * len(starts)
+    return Cuts(shift, tuple(starts), tuple(parts))
+
+
+def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
+    """Return the frame in one partition for each file to write, each sorted along the curve. Reads nothing.
 
     Args:
         frame: The rows of one bin, with whatever columns are written beside the table's own.
         revision: Its columns are in the frame.
-        turn: Its cube, where it has one, is where all rows lie.
-        num_files: About how many files are wanted. A cell of the curve with more rows than a file should have is
-            divided by a hash: there is nothing left in it that queries could tell apart by these columns.
+        cuts: From ``find_cuts`` of the same rows.
     """
     from pyspark.sql import functions as F
 
     placed = with_address(frame, revision)
     order = [F.col(ADDRESS), *(F.col(column.name) for column in revision.columns)]
-    if num_files <= 1:
+    parts, starts = cuts.parts, cuts.starts
+    if sum(parts) <= 1:
         return placed.coalesce(1).sortWithinPartitions(*order).drop(ADDRESS)
-    shift = max(0, revision.num_bits - len(turn.cube or "") - MAX_COUNTED_BITS)
-    cell = F.shiftright(F.col(ADDRESS), shift)
-    counts = sorted((int(row[0]), int(row[1])) for row in placed.groupBy(cell).count().collect())
-    max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
-    starts = cut_curve(counts, num_bits=revision.num_bits - shift, max_rows=max_rows)
-    # Columns that a hash takes; without any, a cell stays whole.
-    plain = [_quoted(one.name) for one in frame.schema.fields if one.dataType.typeName().startswith(_HASHABLE)]
-    parts = _parts(counts, starts, max_rows) if plain else [1] * len(starts)
+    cell = F.shiftright(F.col(ADDRESS), cuts.shift)
     first = [sum(parts[:place]) for place in range(len(parts))]
     piece = rank(cell, F.array(*(F.lit(start).cast("long") for start in starts[1:])), len(starts) - 1)
     number = F.get(F.array(*(F.lit(place) for place in first)), piece)
     if max(parts) > 1:
         share = F.get(F.array(*(F.lit(part) for part in parts)), piece)
-        number = number + F.pmod(F.xxhash64(*plain), share).cast("int")
+        number = number + F.pmod(F.xxhash64(*_hashable(frame)), share).cast("int")
     numbered = placed.withColumn(PIECE, number.cast("int"))
     return numbered.repartitionById(sum(parts), PIECE).sortWithinPartitions(*order).drop(ADDRESS, PIECE)
+
+
+def _hashable(frame: DataFrame) -> list[str]:
+    """Columns that a hash takes; without any, a cell stays whole."""
+    return [_quoted(one.name) for one in frame.schema.fields if one.dataType.typeName().startswith(_HASHABLE)]
 
 
 def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:

@@ -15,7 +15,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from maintainer.delta.curve_writer import along_curve, tags_from_statistics
+from maintainer.delta.curve_writer import along_curve, find_cuts, tags_from_statistics
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.layout import lay_out
@@ -199,23 +199,43 @@ class RewriteJob:
         frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
-            frame = self._along_curve(frame, self.step, self.step.turn, one)
-            found = self._written_by(frame, number, adds)
-            return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
-        if self.facts.property_map.get("delta.enableRowTracking") == "true" or not reads_once(self.step):
+            return self._write_along_curve(frame, self.step, self.step.turn, number, one, adds)
+        if not (self._observable and reads_once(self.step)):
             return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
+        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, one), number, adds)
+
+    @property
+    def _observable(self) -> bool:
+        """Whether rows can be added up on their way: with row tracking, their ids and versions go with them."""
+        return self.facts.property_map.get("delta.enableRowTracking") != "true"
+
+    def _written_observed(
+        self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: JavaObject
+    ) -> list[WrittenFile]:
         rows = observe(self.jvm, frame)
-        found = self._written_by(lay_out(self.jvm, rows.frame, self.step, one), number, adds)
+        found = self._written_by(laid_out(rows.frame), number, sources)
         fingerprint = rows.fingerprint(self.jvm)
         if fingerprint is not None:
             self.observed[number] = fingerprint
         return found
 
-    def _along_curve(self, frame: DataFrame, step: ZOrderStep, turn: Turn, one: Bin) -> DataFrame:
+    def _write_along_curve(
+        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, one: Bin, sources: JavaObject
+    ) -> list[WrittenFile]:
         # Bins that are no longer live were dropped, so a bin is found by its files.
         planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
         num_files = turn.num_files[planned.index([file.key for file in one.files])]
-        return along_curve(frame, self._revision(turn), turn, num_files)
+        revision = self._revision(turn)
+        cuts = find_cuts(frame, revision, turn, one, num_files)
+
+        def laid_out(rows: DataFrame) -> DataFrame:
+            return along_curve(rows, revision, cuts)
+
+        if self._observable:
+            found = self._written_observed(frame, laid_out, number, sources)
+        else:
+            found = self._written_by(laid_out(frame), number, sources)
+        return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
 
     def _revision(self, turn: Turn) -> Revision:
         """The turn's revision as the table's property defines it now.
