@@ -7,15 +7,16 @@ count of rows by address, so that files keep to the borders of cubes.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.column_statistics import parse_statistics, physical_path, range_in
+from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.steps import Bin
 from maintainer.model.zorder import Turn
 from maintainer.planning.curve import bit_order, cut_curve
-from maintainer.planning.revision import Revision
+from maintainer.planning.revision import PROPERTY_PREFIX, Revision, read_revision
 from maintainer.planning.written import max_rows_of, tags_of
 
 if TYPE_CHECKING:
@@ -153,13 +154,39 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
     return ranked.withColumn(ADDRESS, found).drop(*names)
 
 
+def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:
+    """The turn's revision as the table's property defines it now.
+
+    Raises:
+        CommitConflict: C701, it was removed or changed since it was planned.
+    """
+    name = f"{PROPERTY_PREFIX}{turn.revision.partition(':')[0]}"
+    revision = read_revision(name, metadata["configuration"].get(name, ""))
+    if revision is None or revision.tag != turn.revision:
+        raise CommitConflict(
+            f"the table property {name} was removed or changed since it was planned",
+            where=where,
+            help="plan again; without it files of this revision count as unindexed",
+        )
+    return revision
+
+
 def tags_from_statistics(
-    stats_text: str | None, schema_json: str, revision: Revision, turn: Turn
-) -> tuple[tuple[str, str], ...] | None:
-    """Return the tags of a written file; None where it was written without statistics."""
-    stats = parse_statistics(stats_text)
+    stats_text: str | None, metadata: Mapping[str, Any], turn: Turn, where: str
+) -> tuple[tuple[str, str], ...]:
+    """Return the tags of a written file.
+
+    Raises:
+        CommitConflict: C701, the revision was removed or changed.
+        CommitNotLanded: C702, the file was written without statistics.
+    """
+    revision, stats = revision_of(turn, metadata, where), parse_statistics(stats_text)
     if not str(stats.get("numRecords", "")).isdecimal():
-        return None
-    schema = json.loads(schema_json)
+        raise CommitNotLanded(
+            "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
+            where=where,
+            help="remove spark.databricks.delta.stats.collect=false from the session",
+        )
+    schema = json.loads(metadata["schemaString"])
     ranges = [range_in(stats, physical_path(schema, column.name)) for column in revision.columns]
     return tags_of(revision, turn.strategy, ranges, int(stats["numRecords"]))

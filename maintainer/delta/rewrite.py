@@ -15,7 +15,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from maintainer.delta.curve_writer import along_curve, find_cuts, tags_from_statistics
+from maintainer.delta.curve_writer import along_curve, find_cuts, revision_of, tags_from_statistics
 from maintainer.delta.error_classes import as_write_error
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.layout import lay_out
@@ -33,7 +33,6 @@ from maintainer.model.outcome import Fingerprint
 from maintainer.model.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.table import TableFacts
 from maintainer.model.zorder import Turn
-from maintainer.planning.revision import PROPERTY_PREFIX, Revision, read_revision
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -225,7 +224,7 @@ class RewriteJob:
         # Bins that are no longer live were dropped, so a bin is found by its files.
         planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
         num_files = turn.num_files[planned.index([file.key for file in one.files])]
-        revision = self._revision(turn)
+        revision = revision_of(turn, self.jvm.metadata(self.snapshot), self.where)
         cuts = find_cuts(frame, revision, turn, one, num_files)
 
         def laid_out(rows: DataFrame) -> DataFrame:
@@ -237,24 +236,6 @@ class RewriteJob:
             found = self._written_by(laid_out(frame), number, sources)
         return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
 
-    def _revision(self, turn: Turn) -> Revision:
-        """The turn's revision as the table's property defines it now.
-
-        Raises:
-            CommitConflict: C701, it was removed or changed since it was planned.
-        """
-        properties = self.jvm.metadata(self.snapshot)["configuration"]
-        number = turn.revision.partition(":")[0]
-        name = f"{PROPERTY_PREFIX}{number}"
-        revision = read_revision(name, properties.get(name, ""))
-        if revision is None or revision.tag != turn.revision:
-            raise CommitConflict(
-                f"the table property {name} was removed or changed since it was planned",
-                where=self.where,
-                help="plan again; without it files of this revision count as unindexed",
-            )
-        return revision
-
     def curve_tags(self, stats: str | None) -> dict[str, str]:
         """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
 
@@ -264,15 +245,7 @@ class RewriteJob:
         """
         if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
             return {}
-        turn, schema_json = self.step.turn, self.jvm.metadata(self.snapshot)["schemaString"]
-        tags = tags_from_statistics(stats, schema_json, self._revision(turn), turn)
-        if tags is None:
-            raise CommitNotLanded(
-                "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
-                where=self.where,
-                help="remove spark.databricks.delta.stats.collect=false from the session",
-            )
-        return dict(tags)
+        return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
 
     def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
         kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from maintainer.delta.column_statistics import parse_statistics, physical_path, range_in
-from maintainer.delta.curve_writer import _parts, tags_from_statistics
+from maintainer.delta.curve_writer import _parts, revision_of, tags_from_statistics
+from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy, Turn
 from maintainer.planning.revision import Revision, make_column
 
@@ -46,18 +47,33 @@ def test_statistics_that_cannot_be_read_say_nothing(text: str | None) -> None:
     assert parse_statistics(text) == {}
 
 
+REVISION = Revision(4, (make_column("id", "long", [str(n) for n in range(64)], max_bits=3),))
+TURN = Turn(Strategy.PIECES, REVISION.tag, 10, (1,), cube="01")
+METADATA = {"schemaString": json.dumps(SCHEMA), "configuration": {REVISION.property_name: REVISION.to_json()}}
+
+
 def test_tags_follow_from_the_statistics_of_the_file() -> None:
-    revision = Revision(4, (make_column("id", "long", [str(n) for n in range(64)], max_bits=3),))
-    turn = Turn(Strategy.PIECES, revision.tag, 10, (1,), cube="01")
     stats = json.dumps({"numRecords": 10, "minValues": {"id": 16}, "maxValues": {"id": 23}, "nullCount": {"id": 0}})
-    assert dict(tags_from_statistics(stats, json.dumps(SCHEMA), revision, turn) or ()) == {
-        REVISION_TAG: revision.tag,
+    assert dict(tags_from_statistics(stats, METADATA, TURN, "t")) == {
+        REVISION_TAG: REVISION.tag,
         CUBE_TAG: "010",
         ELEMENTS_TAG: "10",
         STRATEGY_TAG: "pieces",
     }
-    assert tags_from_statistics('{"minValues":{"id":1}}', json.dumps(SCHEMA), revision, turn) is None
-    assert tags_from_statistics(None, json.dumps(SCHEMA), revision, turn) is None
+
+
+@pytest.mark.parametrize("stats", ['{"minValues":{"id":1}}', None])
+def test_a_file_without_statistics_is_not_committed(stats: str | None) -> None:
+    with pytest.raises(CommitNotLanded, match="without statistics") as caught:
+        tags_from_statistics(stats, METADATA, TURN, "t")
+    assert (caught.value.code, caught.value.where) == ("C702", "t")
+
+
+@pytest.mark.parametrize("text", [None, "{}", REVISION.to_json().replace('"63"', '"64"')])
+def test_a_revision_that_was_removed_or_changed_is_a_conflict(text: str | None) -> None:
+    metadata = {**METADATA, "configuration": {REVISION.property_name: text} if text else {}}
+    with pytest.raises(CommitConflict, match=r"maintainer\.zorder\.revision\.4 was removed or changed"):
+        revision_of(TURN, metadata, "t")
 
 
 def test_only_a_piece_with_far_too_many_rows_is_divided() -> None:
