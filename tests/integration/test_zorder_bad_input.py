@@ -137,15 +137,15 @@ def test_columns_without_order_are_refused_by_name_when_planning(
 ) -> None:
     path = lake / "t"
     spark.sql(
-        f"CREATE TABLE delta.`{path}` (id BIGINT, day STRING, late STRING, labels MAP<STRING, STRING>, "
-        "items ARRAY<BIGINT>, payload VARIANT, place STRUCT<street: STRING>, flag BOOLEAN, raw BINARY) USING delta "
-        "PARTITIONED BY (day) "
-        "TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'id,labels,items,payload,place,flag,raw')"
+        f"CREATE TABLE delta.`{path}` (id BIGINT, day STRING, labels MAP<STRING, STRING>, items ARRAY<BIGINT>, "
+        "payload VARIANT, place STRUCT<street: STRING>, flag BOOLEAN, raw BINARY, late STRING) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '7')"
     )
     for first in (0, 100):
         spark.sql(
-            f"INSERT INTO delta.`{path}` SELECT id, '2026-01-01', 'x', map('k', 'v'), array(id), parse_json('1'), "
-            f"named_struct('street', 's'), id % 2 = 0, cast('b' AS binary) FROM range({first}, {first + 100})"
+            f"INSERT INTO delta.`{path}` SELECT id, '2026-01-01', map('k', 'v'), array(id), parse_json('1'), "
+            "named_struct('street', 's'), id % 2 = 0, cast('b' AS binary), 'x' "
+            f"FROM range({first}, {first + 100})"
         )
     maintenance = Maintenance(engine, tmp_path / "runs")
     version = maintenance.facts(path).version
