@@ -202,6 +202,38 @@ def test_pairs_are_compared_as_text_and_two_missing_figures_are_not_equal() -> N
     assert "fail" in {one.outcome for one in gx.validate_pairs((Pair("a", None, "b", None),), "t").assertions}
 
 
+def test_each_pair_and_each_figure_is_told_by_its_name() -> None:
+    pairs = (Pair("a", "1", "b", "1"), Pair("c", "2", "d", "3"), Pair("e", "4", "f", None), Pair("g", None, "h", None))
+    found = gx.validate_pairs(pairs, "t", version=7)
+    equal, measured = "expect_column_pair_values_to_be_equal", "expect_column_values_to_not_be_null"
+    assert [(one.expectation, one.outcome, one.expected, one.observed, one.column) for one in found.assertions] == [
+        (f"{equal}: a = b", "pass", "1", "1", None),
+        (f"{equal}: c = d", "fail", "2", "3", None),
+        (f"{equal}: e = f", "fail", "4", None, None),
+        (f"{equal}: g = h", "fail", None, None, None),
+        (measured, "pass", "a figure", "1", "a"),
+        (measured, "pass", "a figure", "1", "b"),
+        (measured, "pass", "a figure", "2", "c"),
+        (measured, "pass", "a figure", "3", "d"),
+        (measured, "pass", "a figure", "4", "e"),
+        (measured, "fail", "a figure", None, "f"),
+        (measured, "fail", "a figure", None, "g"),
+        (measured, "fail", "a figure", None, "h"),
+    ]
+    assert {one.version for one in found.assertions} == {7}
+    assert found.document["figures"] == {
+        "a": "1",
+        "b": "1",
+        "c": "2",
+        "d": "3",
+        "e": "4",
+        "f": None,
+        "g": None,
+        "h": None,
+    }
+    assert len(found.document["results"]) == 3
+
+
 @pytest.mark.parametrize(
     "bad",
     [
