@@ -19,6 +19,8 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "writeFiles", 4),
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
+    ("OptimisticTransaction", "snapshot", 0),
+    ("Snapshot", "checksumOpt", 0),
     ("actions.AddFile", "json", 0),
     ("actions.AddFile", "path", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),
@@ -39,6 +41,11 @@ REQUIRED: tuple[Required, ...] = (
     ("catalog.DeltaTableV2", "apply", 4),
 )
 """What this module calls of Delta's private surface."""
+
+DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
+WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
+"""Off, and no checksum is derived before a commit, or made up after it. Only for the call itself: a transaction that is
+*started* without the first builds the table's state to check it."""
 
 
 class TransactionCalls(Gateway):
@@ -157,8 +164,16 @@ class TransactionCalls(Gateway):
         return self._module("RowTracking$").addPreservedRowTrackingTagIfNotSet(snapshot, self.string_map({}))
 
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
-        """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``."""
-        return int(txn.commit(actions, operation, self.string_map({}) if tags is None else tags))
+        """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``.
+
+        A version without a checksum file, as other engines leave it, is followed by one without. To write one Delta
+        would have to build the table's state first, in Spark, which takes longer than the rest of a small rewrite.
+        """
+        given = self.string_map({}) if tags is None else tags
+        if txn.snapshot().checksumOpt().isDefined():
+            return int(txn.commit(actions, operation, given))
+        with self.setting(DERIVE_CHECKSUM, "false"), self.setting(WRITE_CHECKSUM, "false"):
+            return int(txn.commit(actions, operation, given))
 
     def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:
         """Set table properties in one commit, with Delta's own validation; no SQL text is built."""
