@@ -1,8 +1,9 @@
 """A night over 200 tables, of which most need nothing: ours, a plain loop, the same loop tuned and threaded, delta-rs.
 
 Each arm works on a copy of one lake. ``maintainer`` and ``delta-rs`` do all of it. The two loops do a sample of each
-kind of table and the rest is reckoned from it (``--samples``): a loop on default settings takes hours. Every table's
-seconds are written as it ends, so a run that is cut off goes on where it was with the same ``--dir``.
+kind of table and the rest is reckoned from it (``SAMPLES``): a loop on default settings takes hours. The seconds of
+each kind are written as it ends, so a run that is cut off goes on where it was with the same ``--dir``. CPU seconds
+(Python and JVM, on Linux) stand beside the seconds: they say more on a machine that does other work too.
 
     python benchmarks/fleet.py --dir /tmp/fleet --arm build
     python benchmarks/fleet.py --dir /tmp/fleet --arm maintainer      # and delta-rs, tuned, default
@@ -27,7 +28,7 @@ from statistics import mean
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.optimize_loop import TUNED, machine, progress, start_spark, versions  # noqa: E402
+from benchmarks.optimize_loop import TUNED, Stopwatch, machine, progress, start_spark, versions  # noqa: E402
 
 POLICY = "version: 1\ntable: lake/{name}\nvacuum: {{retention: 7d}}\n"
 THREADS = 2
@@ -39,7 +40,7 @@ TITLES = {
     "default": "the same loop, default session, one thread",
 }
 SAMPLES = {
-    "tuned": {"healthy": 10, "small": 6, "medium": 1, "large": 1},
+    "tuned": {"healthy": 10, "small": 6, "medium": 2, "large": 2},
     "default": {"healthy": 2, "small": 1, "medium": 1, "large": 1},
 }
 """Tables of each kind that a loop does; the rest is reckoned."""
@@ -96,13 +97,13 @@ def by_maintainer(work: Path, lake: Path) -> None:
     (lake.parent / "maintainer.yml").write_text("version: 1\n", encoding="utf-8")
     for name in names():
         (lake.parent / "policies" / f"{name}.yml").write_text(POLICY.format(name=name), encoding="utf-8")
-    with open_session(SessionOptions()):
+    with open_session(SessionOptions()) as lease:
+        watch = Stopwatch(lease.spark)
         for turn in ("first", "second"):
-            started = time.monotonic()
             code = run(["--project", str(lake.parent), "apply", "--yes", "-j", str(THREADS)])
             if code != 0:
                 raise SystemExit(f"maintainer apply ended with exit code {code}")
-            _note(work, "maintainer", turn, time.monotonic() - started)
+            _note(work, "maintainer", turn, *watch.lap())
 
 
 def by_delta_rs(work: Path, lake: Path) -> None:
@@ -115,34 +116,39 @@ def by_delta_rs(work: Path, lake: Path) -> None:
         table.vacuum(retention_hours=168, dry_run=False)
 
     for turn in ("first", "second"):
-        started = time.monotonic()
+        started, cpu = time.monotonic(), time.process_time()
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(one, names()))
-        _note(work, "delta-rs", turn, time.monotonic() - started)
+        _note(work, "delta-rs", turn, time.monotonic() - started, time.process_time() - cpu)
 
 
 def by_loop(work: Path, lake: Path, arm: str) -> None:
-    """OPTIMIZE and VACUUM of a sample of each kind; what was done before is not done again."""
+    """OPTIMIZE and VACUUM of a sample of each kind, kind by kind; what was done before is not done again."""
     spark, seconds = start_spark(TUNED if arm == "tuned" else {})
     progress(f"session {seconds:.1f} s")
     done = {one["table"] for one in _notes(work, arm)}
-    sample = [name for name in names() if int(name.partition("_")[2]) < SAMPLES[arm][name.partition("_")[0]]]
     spark.sql(f"OPTIMIZE delta.`{lake / 'healthy_074'}`").collect()  # warm, as it is for nearly all of a night
 
-    def one(name: str) -> None:
+    def one(name: str) -> float:
         started = time.monotonic()
         for statement in ("OPTIMIZE", "VACUUM"):
             spark.sql(f"{statement} delta.`{lake / name}`").collect()
-        _note(work, arm, name, time.monotonic() - started)
         progress(f"{arm} {name} {time.monotonic() - started:.1f} s")
+        return time.monotonic() - started
 
-    with ThreadPoolExecutor(THREADS if arm == "tuned" else 1) as pool:
-        list(pool.map(one, [name for name in sample if name not in done]))
+    watch = Stopwatch(spark)
+    for kind, number in SAMPLES[arm].items():
+        if kind in done:
+            continue
+        with ThreadPoolExecutor(THREADS if arm == "tuned" else 1) as pool:
+            each = list(pool.map(one, [f"{kind}_{at:03d}" for at in range(number)]))
+        _note(work, arm, kind, mean(each), watch.lap()[1] / number)
 
 
-def _note(work: Path, arm: str, table: str, seconds: float) -> None:
+def _note(work: Path, arm: str, table: str, seconds: float, cpu_seconds: float) -> None:
     with (work / f"{arm}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"table": table, "seconds": round(seconds, 3)}) + "\n")
+        found = {"table": table, "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
+        file.write(json.dumps(found) + "\n")
 
 
 def _notes(work: Path, arm: str) -> list[dict[str, str | float]]:
@@ -150,14 +156,32 @@ def _notes(work: Path, arm: str) -> list[dict[str, str | float]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def reckoned(notes: list[dict[str, str | float]], threads: int) -> tuple[float, float, dict[str, float]]:
-    """Seconds of the whole fleet and of its healthy tables, and the mean by kind, from a sample."""
-    by_kind: dict[str, list[float]] = {}
-    for one in notes:
-        by_kind.setdefault(str(one["table"]).partition("_")[0], []).append(float(one["seconds"]))
-    means = {kind: mean(seconds) for kind, seconds in by_kind.items()}
-    total = sum(KINDS[kind].number * value for kind, value in means.items()) / threads
-    return total, KINDS["healthy"].number * means.get("healthy", 0.0) / threads, means
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What one arm takes for the fleet, for its healthy tables, and when nothing is left; ``cpu`` is CPU seconds."""
+
+    seconds: float
+    cpu: float
+    healthy_seconds: float
+    idle: str
+    how: str
+
+
+def night_of(work: Path, arm: str) -> Night | None:
+    """An arm as it was measured, or reckoned from its sample; None where it was not run to its end."""
+    notes = {str(one["table"]): (float(one["seconds"]), float(one["cpu_seconds"])) for one in _notes(work, arm)}
+    if arm not in SAMPLES:
+        if "second" not in notes:
+            return None
+        share = KINDS["healthy"].number / len(names())
+        return Night(*notes["first"], notes["second"][0] * share, f"{notes['second'][0]:.1f} s", "all of it")
+    if set(notes) != set(KINDS):
+        return None
+    threads = THREADS if arm == "tuned" else 1
+    seconds = {kind: one.number * notes[kind][0] / threads for kind, one in KINDS.items()}
+    cpu = sum(one.number * notes[kind][1] for kind, one in KINDS.items())
+    how = ", ".join(f"{SAMPLES[arm][kind]} {kind} of {notes[kind][0]:.1f} s" for kind in KINDS)
+    return Night(sum(seconds.values()), cpu, seconds["healthy"], "-", how)
 
 
 def render(work: Path, seed: int) -> str:
@@ -170,26 +194,21 @@ def render(work: Path, seed: int) -> str:
         f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
-        "| | the night | against ours | on healthy tables | when nothing is left | measured |",
-        "|---|---|---|---|---|---|",
+        "| | the night | against ours | its CPU | against ours | on healthy tables | when nothing is left | measured |",
+        "|" + "---|" * 8,
     ]
-    ours = {str(one["table"]): float(one["seconds"]) for one in _notes(work, "maintainer")}
-    base = ours.get("first", 0.0)
+    ours = night_of(work, "maintainer")
     for arm in ARMS:
-        notes = _notes(work, arm)
-        if not notes:
+        night = night_of(work, arm)
+        if night is None:
             continue
-        if arm in SAMPLES:
-            total, healthy, means = reckoned(notes, THREADS if arm == "tuned" else 1)
-            kinds = ", ".join(f"{kind} {value:.1f} s" for kind, value in means.items())
-            idle, how = "-", f"{len(notes)} tables: {kinds}"
-        else:
-            turns = {str(one["table"]): float(one["seconds"]) for one in notes}
-            total, healthy = turns["first"], turns.get("second", 0.0) * KINDS["healthy"].number / len(names())
-            idle, how = f"{turns.get('second', 0.0):.1f} s", "all of it"
-        share = f"{healthy:.1f} s ({healthy / total:.0%})"
-        times = f"{total / base:.1f}x" if base else "-"
-        lines.append(f"| {TITLES[arm]} | {total:.0f} s | {times} | {share} | {idle} | {how} |")
+        times = f"{night.seconds / ours.seconds:.1f}x" if ours else "-"
+        cpu_times = f"{night.cpu / ours.cpu:.1f}x" if ours else "-"
+        share = f"{night.healthy_seconds:.1f} s ({night.healthy_seconds / night.seconds:.0%})"
+        lines.append(
+            f"| {TITLES[arm]} | {night.seconds:.0f} s | {times} | {night.cpu:.0f} s | {cpu_times} "
+            f"| {share} | {night.idle} | {night.how} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -130,7 +130,7 @@ def project(tmp_path: Path) -> Path:
 def run_command(project: Path, *command: str, **environment: str) -> dict[str, Any]:
     """Run a command that applies, and return its result; it must end well and leave the rows as they were."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
-    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=200, env=variables, check=False)
+    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=420, env=variables, check=False)
     assert ran.returncode == 0, (ran.stdout[-1000:], ran.stderr[-4000:])
     for name in TABLES:
         assert rows_and_files(project / "lake" / name) == (list(range(40)), 1)
@@ -145,13 +145,13 @@ def apply(project: Path, *options: str, **environment: str) -> dict[str, Any]:
     return run_command(project, *command, **environment)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(450)
 def test_a_standalone_cluster_of_two_workers(project: Path, cluster: Cluster) -> None:
     apply(project, "--master", cluster.url)
     assert cluster.workers_of("maintainer") == {"work1", "work2"}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(450)
 def test_spark_submit(project: Path, cluster: Cluster) -> None:
     job = project / "job.py"
     job.write_text(
@@ -178,7 +178,7 @@ def test_spark_submit(project: Path, cluster: Cluster) -> None:
     assert cluster.workers_of("submitted") == {"work1", "work2"}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(450)
 def test_a_local_cluster_of_two_executors(project: Path, tmp_path: Path) -> None:
     # Its executors work in folders below SPARK_HOME, so that is one of our own, of links to the real one.
     home = tmp_path / "spark"
@@ -188,4 +188,5 @@ def test_a_local_cluster_of_two_executors(project: Path, tmp_path: Path) -> None
             (home / one.name).symlink_to(one)
     apply(project, "--master", "local-cluster[2,1,1024]", SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
     (application,) = (home / "work").glob("app-*")
-    assert {one.name for one in application.iterdir()} == {"0", "1"}
+    for executor in ("0", "1"):
+        assert "Finished task" in (application / executor / "stderr").read_text(encoding="utf-8", errors="replace")
