@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from maintainer.errors import ExitCode
+from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
@@ -21,7 +22,8 @@ FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
 
 def start(lake: FakeLake, runs: Path, run_id: str, plan: Plan) -> RunOutcome:
     journal = Journal.open(runs, run_id, lambda: NOW_MS)
-    return run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK))
+    clock = Clock(now_ms=lambda: NOW_MS)  # that of the other run as well, whatever the time is
+    return run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK), clock=clock)
 
 
 def test_the_second_run_leaves_the_table_alone_and_says_who_has_it(tmp_path: Path) -> None:
