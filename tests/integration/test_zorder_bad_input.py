@@ -117,3 +117,40 @@ def test_a_renamed_column_moves_over_and_a_dropped_one_is_refused(
     assert (gone.code, gone.what.startswith("Z-order column `renamed` does not exist")) == ("T411", True)
     assert maintenance.apply(maintenance.plan(path, ordered_by("b", "id"))).status is TableStatus.DONE
     assert {revision_number(file) for file in maintenance.facts(path).files} == {3}
+
+
+REFUSED = {
+    "nope": "T411",
+    "day": "T412",
+    "late": "T413",
+    "labels": "T414",
+    "items": "T414",
+    "payload": "T414",
+    "place": "T414",
+    "flag": "T427",
+    "raw": "T427",
+}
+
+
+def test_columns_without_order_are_refused_by_name_when_planning(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, tmp_path: Path
+) -> None:
+    path, between = lake / "t", ", ".join(f"n{number} INT" for number in range(8))
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, day STRING, labels MAP<STRING, STRING>, items ARRAY<BIGINT>, "
+        f"payload VARIANT, place STRUCT<street: STRING>, flag BOOLEAN, raw BINARY, {between}, late STRING) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '9')"
+    )
+    for first in (0, 100):
+        spark.sql(
+            f"INSERT INTO delta.`{path}` SELECT id, '2026-01-01', map('k', 'v'), array(id), parse_json('1'), "
+            "named_struct('street', 's'), id % 2 = 0, cast('b' AS binary), 0, 0, 0, 0, 0, 0, 0, 0, 'x' "
+            f"FROM range({first}, {first + 100})"
+        )
+    maintenance = Maintenance(engine, tmp_path / "runs")
+    version = maintenance.facts(path).version
+    for column, code in REFUSED.items():
+        problem = maintenance.plan(path, ordered_by("id", column)).problem
+        assert problem is not None, column
+        assert (problem.code, f"`{column}`" in problem.what) == (code, True), problem
+    assert maintenance.facts(path).version == version

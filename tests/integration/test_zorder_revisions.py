@@ -7,6 +7,7 @@ nothing with Spark, files by the log's text.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ import deltalake
 import pytest
 
 from maintainer.cli.main import run
+from maintainer.journal.leases import Leases
+from maintainer.journal.records import record_key
 from tests.rewrites import actions_of
 
 if TYPE_CHECKING:
@@ -138,3 +141,116 @@ def test_files_of_an_old_revision_move_over_batch_by_batch_and_the_loop_ends(lak
     assert lake.run("apply", "--yes") == 0, capsys.readouterr()
     assert lake.version == version
     assert lake.contents() == before
+
+
+def test_revisions_live_side_by_side_and_each_is_optimized_by_itself(lake: Lake, capsys: Capture) -> None:
+    # Fragments of revision 1: what is appended is indexed and no more.
+    lake.policy("columns: [a, b], strategies: [unindexed]")
+    for _ in range(4):
+        lake.append(400, 400)
+        assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    # Fragments of revision 2 beside them; the old files are from before the time from which files count.
+    time.sleep(1.1)
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    for _ in range(4):
+        lake.append(400, 400)
+        lake.policy(f"columns: [b, pad], strategies: [unindexed], fromTimestamp: '{since}'")
+        assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    before, files = lake.contents(), lake.files()
+    assert set(files.values()) == {1, 2}
+
+    for revision in (1, 2):
+        done, files = len(lake.turns()), lake.files()
+        lake.policy(f"columns: [b, pad], strategies: [leveled], revision: {revision}, fromTimestamp: '{since}'")
+        assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+        turns = lake.turns()[done:]
+        assert turns, f"nothing of revision {revision} was compacted"
+        assert {(row["strategy"], row["revision"]) for row in turns} == {("leveled", revision)}
+        now = lake.files()
+        gone = {number for path, number in files.items() if path not in now}
+        come = {number for path, number in now.items() if path not in files}
+        assert (gone, come) == ({revision}, {revision})
+        version = lake.version
+        assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+        assert lake.version == version
+    assert lake.contents() == before
+
+    # Revision 0 only puts on the curve what is on none; a revision that was never made is refused by name.
+    lake.policy("columns: [b, pad], revision: 0")
+    lake.append(400)
+    before, done = lake.contents(), len(lake.turns())
+    assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    assert {(row["strategy"], row["revision"]) for row in lake.turns()[done:]} == {("unindexed", 2)}
+    assert lake.contents() == before
+    lake.policy("columns: [b, pad], revision: 7")
+    capsys.readouterr()
+    version = lake.version
+    assert lake.run("apply", "--yes") == 1
+    assert "T426" in "".join(capsys.readouterr())
+    assert lake.version == version
+
+
+def test_a_request_on_the_table_is_done_once_and_only_where_it_may(lake: Lake, capsys: Capture) -> None:
+    request = "'use.optimization.type' = 'LeveledCompaction', 'use.optimization.bytes-per-iter' = '150000'"
+    lake.policy("columns: [a, b], strategies: [unindexed]")
+    for _ in range(4):
+        lake.append(400, 400)
+        assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    before, done, version = lake.contents(), len(lake.turns()), lake.version
+
+    # Where the policy does not honour it, it is a property like others.
+    lake.sql(f"SET TBLPROPERTIES ({request})")
+    assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    assert (lake.version, len(lake.properties("use."))) == (version + 1, 2)
+
+    # Under automatic optimization it is ignored with a note, and stays.
+    lake.policy("columns: [a, b], strategies: [unindexed], tableProperties: honour")
+    lake.sql(f"SET TBLPROPERTIES ('{AUTO}enabled' = 'true', '{AUTO}revisionId' = '0')")
+    capsys.readouterr()
+    assert lake.run("plan", "-o", "json") == 0
+    note = f"use.optimization.type is ignored: the table is under automatic optimization ({AUTO}enabled)"
+    assert note in capsys.readouterr().out
+    assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    assert (lake.version, len(lake.properties("use."))) == (version + 2, 4)
+    lake.sql(f"UNSET TBLPROPERTIES ('{AUTO}enabled', '{AUTO}revisionId')")
+
+    # While another run works on the table it is ignored.
+    leases = Leases(lake.project / ".maintainer" / "runs", "20261121T220000Z-7f3a", lambda: time.time_ns() // 1_000_000)
+    log = actions_of(lake.path, 0)
+    table_id = next(one["metaData"]["id"] for one in log if "metaData" in one)
+    lease = leases.acquire(record_key(table_id, location_of(lake, capsys)), "lake/t")
+    capsys.readouterr()
+    assert lake.run("apply", "--yes") == 4, capsys.readouterr()
+    assert "A406" in "".join(capsys.readouterr())
+    assert (lake.version, len(lake.properties("use."))) == (version + 3, 2)
+    leases.release(lease)
+    leases.close()
+
+    # `status` and `why` say what is to come.
+    assert lake.run("status", "--scheduled", "-o", "json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (row["table"], row["scheduled"], row["running"]) == ("lake/t", True, None)
+    assert lake.run("why", "lake/t") == 0
+    said = capsys.readouterr().out
+    assert "leveled: level 2, " in said
+    assert "of revision 1: " in said
+
+    # Then it is done: leveled compaction in turns of at most so many bytes; the request is taken back.
+    assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    turns = lake.turns()[done:]
+    assert turns
+    assert {row["strategy"] for row in turns} == {"leveled"}
+    assert all(row["bytes_removed"] <= 150_000 for row in turns), turns
+    assert lake.properties("use.") == {}
+    assert lake.contents() == before
+    version = lake.version
+    assert lake.run("apply", "--yes") == 0, capsys.readouterr()
+    assert lake.version == version
+
+
+def location_of(lake: Lake, capsys: Capture) -> str:
+    """Where the table lies, as a plan spells it."""
+    capsys.readouterr()
+    assert lake.run("plan", "-o", "json") == 0
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    return next(str(one["observed"]["location"]) for one in tables if one["observed"]["location"].endswith("lake/t"))
