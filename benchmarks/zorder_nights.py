@@ -144,12 +144,12 @@ class Course:
             print(f"{self.name}: back from version {version} to {done[-1].version}", flush=True)
             spark.sql(f"RESTORE TABLE delta.`{self.table}` TO VERSION AS OF {done[-1].version}").collect()
             done[-1] = replace(done[-1], version=self._version())
-        longest = 0.0
-        for night in range(done[-1].night + self.every if done else 0, NIGHTS + 1, self.every):
+        longest, first = 0.0, done[-1].night + self.every if done else 0
+        for night in range(first, NIGHTS + 1, self.every):
             if time.monotonic() + 1.5 * longest > ends_at:
                 return
             began = time.monotonic()
-            found = self._night(engine, night)
+            found = replace(self._night(engine, night), cold=night == first)
             # The first table takes long, and with a session that has just begun.
             longest = max(longest, time.monotonic() - began) if night else 0.0
             with (self.work / f"{self.name}.jsonl").open("a", encoding="utf-8") as file:

@@ -19,7 +19,7 @@ class Night:
     """One night of one way: what was written, how long it took, and how the table lay afterwards. Sizes in bytes.
 
     ``bytes_read`` and ``files_read`` are what an average query cannot skip. ``num_files`` and ``size_bytes`` are of
-    the whole table.
+    the whole table. ``cold`` is the first night after a start of the benchmark: its seconds count for nothing.
     """
 
     night: int
@@ -31,6 +31,7 @@ class Night:
     files_read: float
     num_files: int
     size_bytes: int
+    cold: bool = False
 
 
 WHOLE, EVERY = ("full", "liquid"), 3
@@ -73,8 +74,8 @@ def ratios(way: Sequence[Night], full: Sequence[Night]) -> Ratios | None:
         read=tuple((night, ours[night].bytes_read / theirs[night].bytes_read) for night in both),
         files_read=tuple(ours[night].files_read / theirs[night].files_read for night in both),
         files=ours[last].num_files / theirs[last].num_files,
-        seconds=_mean(ours, last, "seconds") / _mean(theirs, last, "seconds"),
-        turns=_mean(ours, last, "turns"),
+        seconds=_seconds(ours, last) / _seconds(theirs, last),
+        turns=fmean(one.turns for night, one in ours.items() if 0 < night <= last),
     )
 
 
@@ -87,8 +88,10 @@ def _written(nights: Mapping[int, Night], last: int) -> list[int]:
     return list(itertools.accumulate(found))
 
 
-def _mean(nights: Mapping[int, Night], last: int, what: str) -> float:
-    return fmean(float(getattr(one, what)) for night, one in nights.items() if 0 < night <= last)
+def _seconds(nights: Mapping[int, Night], last: int) -> float:
+    """Mean of a run, without those of a session that had just begun where there are others."""
+    counted = [one for night, one in nights.items() if 0 < night <= last]
+    return fmean(one.seconds for one in [one for one in counted if not one.cold] or counted)
 
 
 HEAD = (
