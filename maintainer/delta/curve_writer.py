@@ -93,12 +93,13 @@ def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
         return placed.coalesce(1).sortWithinPartitions(*order).drop(ADDRESS)
     cell = F.shiftright(F.col(ADDRESS), cuts.shift)
     first = [sum(parts[:place]) for place in range(len(parts))]
-    piece = rank(cell, F.array(*(F.lit(start).cast("long") for start in starts[1:])), len(starts) - 1)
-    number = F.get(F.array(*(F.lit(place) for place in first)), piece)
+    borders = F.array(*(F.lit(start).cast("long") for start in starts[1:]))
+    pieces = with_ranks(placed, {PIECE: Boundaries(cell, borders, len(starts) - 1)})
+    number = F.get(F.array(*(F.lit(place) for place in first)), F.col(PIECE))
     if max(parts) > 1:
-        share = F.get(F.array(*(F.lit(part) for part in parts)), piece)
+        share = F.get(F.array(*(F.lit(part) for part in parts)), F.col(PIECE))
         number = number + F.pmod(F.xxhash64(*_hashable(frame)), share).cast("int")
-    numbered = placed.withColumn(PIECE, number.cast("int"))
+    numbered = pieces.withColumn(PIECE, number.cast("int"))
     return numbered.repartitionById(sum(parts), PIECE).sortWithinPartitions(*order).drop(ADDRESS, PIECE)
 
 
@@ -122,19 +123,46 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def rank(value: Column, boundaries: Column, number: int) -> Column:
-    """The number of boundaries at or below a value, 0 for null: a binary search in steps that halve."""
+def with_ranks(frame: DataFrame, wanted: Mapping[str, Boundaries]) -> DataFrame:
+    """Add columns with the number of boundaries at or below a value each, 0 for null.
+
+    A search in steps that become four times smaller: three comparisons a step, written out, for Spark compiles those
+    and would interpret a loop for every row. All columns take a step together: each is one pass over wide rows.
+    """
     from pyspark.sql import functions as F
 
-    if number == 0:
-        return F.lit(0)
-    steps = F.array(*(F.lit(1 << bit) for bit in reversed(range(number.bit_length()))))
-    return F.aggregate(
-        steps,
-        F.lit(0),
+    steps = {name: _steps(one.number) for name, one in wanted.items()}
+    frame = frame.withColumns({name: F.lit(0) for name in wanted})
+    for turn in range(max(map(len, steps.values()), default=0)):
+        due = {name: one for name, one in wanted.items() if turn < len(steps[name])}
+        frame = frame.withColumns({name: _step(one, F.col(name), steps[name][turn]) for name, one in due.items()})
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """What a value is compared with: an ascending array and its length."""
+
+    value: Column
+    array: Column
+    number: int
+
+
+def _steps(number: int) -> list[int]:
+    """Powers of four, falling, that add up three times each to ``number`` or more."""
+    return [1 << (2 * place) for place in reversed(range((number.bit_length() + 1) // 2))]
+
+
+def _step(one: Boundaries, found: Column, step: int) -> Column:
+    """What was found and up to three times ``step`` more."""
+    from pyspark.sql import functions as F
+
+    total = found
+    for share in (1, 2, 3):
         # Beyond the last boundary there is null, and what compares with null is not at or above it.
-        lambda found, step: F.when(value >= F.get(boundaries, found + step - 1), found + step).otherwise(found),
-    )
+        reached = one.value >= F.get(one.array, found + (share * step - 1))
+        total = total + F.when(reached, F.lit(step)).otherwise(F.lit(0))
+    return total
 
 
 def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
@@ -142,11 +170,12 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
     from pyspark.sql import functions as F
 
     names = [f"{ADDRESS}_rank_{place}" for place in range(len(revision.columns))]
-    ranked = frame
+    wanted = {}
     for name, column in zip(names, revision.columns, strict=True):
         texts = F.from_json(F.lit(json.dumps(list(column.boundaries))), "array<string>")
-        boundaries = texts.cast(f"array<{column.type_name}>")
-        ranked = ranked.withColumn(name, rank(F.col(column.name), boundaries, len(column.boundaries)))
+        array = texts.cast(f"array<{column.type_name}>")
+        wanted[name] = Boundaries(F.col(column.name), array, len(column.boundaries))
+    ranked = with_ranks(frame, wanted)
     found = F.lit(0).cast("long")
     for position, (place, bit) in enumerate(reversed(bit_order(revision.bits))):
         digit = F.shiftright(F.col(names[place]), bit).bitwiseAND(F.lit(1)).cast("long")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from maintainer.errors import TableError
 from maintainer.model.table import TableFacts
 from maintainer.planning.columns import FoundColumn, find_column, nearest_column
+from maintainer.planning.zorder_revision import usable_columns
 from maintainer.policy.resolved import ResolvedPolicy
 
 _LEAVE_OUT = "leave it out of optimize.zorder.columns"
@@ -15,8 +16,9 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
     """Return the Z-order columns as the schema spells them.
 
     Raises:
-        TableError: T411 no such column, T412 a partition column, T413 a column without statistics, T414 a type that
-            has no order, T420 a column twice; all wrong columns of one kind are named at once.
+        TableError: T411 no such column, T412 a partition column, T413 a column without statistics, T427 one of
+            which there never are any, T414 a type that has no order, T420 a column twice; all wrong columns of one
+            kind are named at once.
     """
     zorder = policy.optimize.zorder
     if zorder is None:
@@ -49,11 +51,14 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
         types=True,
     )
     with_stats = {name.lower() for name in facts.columns_with_stats}
+    without = [column for column in columns if column.quoted.lower() not in with_stats]
+    # For these no setting helps: Delta keeps none of a boolean or of bytes, wherever the column stands.
+    usable_columns(tuple(without), where)
     _refuse(
         where,
         "T413",
         "has no statistics, so no file could be skipped by it",
-        [column for column in columns if column.quoted.lower() not in with_stats],
+        without,
         help="name it in delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols",
     )
     if len(set(columns)) < len(columns):

@@ -91,9 +91,9 @@ class Lake:
         return live
 
     def turns(self) -> list[dict[str, Any]]:
-        """The ledger's rows of turns, oldest first."""
+        """The ledger's rows of turns that were done, oldest first."""
         found = deltalake.DeltaTable(str(self.project / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
-        return sorted((row for row in found if row["kind"] == "zorder"), key=lambda row: row["version_after"])
+        return sorted((row for row in found if row["strategy"] is not None), key=lambda row: row["version_after"])
 
 
 @pytest.fixture
