@@ -123,22 +123,6 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def with_ranks(frame: DataFrame, wanted: Mapping[str, Boundaries]) -> DataFrame:
-    """Add columns with the number of boundaries at or below a value each, 0 for null.
-
-    A search in steps that become four times smaller: three comparisons a step, written out, for Spark compiles those
-    and would interpret a loop for every row. All columns take a step together: each is one pass over wide rows.
-    """
-    from pyspark.sql import functions as F
-
-    steps = {name: _steps(one.number) for name, one in wanted.items()}
-    frame = frame.withColumns({name: F.lit(0) for name in wanted})
-    for turn in range(max(map(len, steps.values()), default=0)):
-        due = {name: one for name, one in wanted.items() if turn < len(steps[name])}
-        frame = frame.withColumns({name: _step(one, F.col(name), steps[name][turn]) for name, one in due.items()})
-    return frame
-
-
 @dataclass(frozen=True, slots=True)
 class Boundaries:
     """What a value is compared with: an ascending array and its length."""
@@ -148,21 +132,27 @@ class Boundaries:
     number: int
 
 
-def _steps(number: int) -> list[int]:
-    """Powers of four, falling, that add up three times each to ``number`` or more."""
-    return [1 << (2 * place) for place in reversed(range((number.bit_length() + 1) // 2))]
+def with_ranks(frame: DataFrame, wanted: Mapping[str, Boundaries]) -> DataFrame:
+    """Add columns with the number of boundaries at or below a value each, 0 for null.
+
+    By the binary search that Spark has for its own machine learning: a loop in SQL is interpreted for every row, and
+    took twelve times as long. It says where it found a value, or, below 0, before which boundary it would belong.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.internal import InternalFunction
+
+    places = {
+        name: InternalFunction.array_binary_search(one.array, one.value) if one.number else F.lit(-1)
+        for name, one in wanted.items()
+    }
+    # Columns of their own first: each is used three times.
+    return frame.withColumns(places).withColumns({name: _rank(F.col(name)) for name in wanted})
 
 
-def _step(one: Boundaries, found: Column, step: int) -> Column:
-    """What was found and up to three times ``step`` more."""
+def _rank(place: Column) -> Column:
     from pyspark.sql import functions as F
 
-    total = found
-    for share in (1, 2, 3):
-        # Beyond the last boundary there is null, and what compares with null is not at or above it.
-        reached = one.value >= F.get(one.array, found + (share * step - 1))
-        total = total + F.when(reached, F.lit(step)).otherwise(F.lit(0))
-    return total
+    return F.when(place.isNull(), F.lit(0)).when(place >= 0, place + 1).otherwise(-place - 1)
 
 
 def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
