@@ -42,7 +42,8 @@ WHOLE, EVERY = ("full", "liquid"), 3
 class Ratios:
     """A way beside the full Z-order, up to the last night that both have; the first table's own are left out.
 
-    ``written`` has a figure for each night, ``read`` and ``files_read`` for those after which both were looked at.
+    ``written`` has a figure for each night, ``read`` and ``files_read`` for each that the way itself was looked at:
+    beside the full Z-order of that night or the last before it.
     ``seconds`` and ``turns`` are of a run.
     """
 
@@ -61,18 +62,19 @@ def nights_of(path: Path) -> list[Night]:
     return [Night(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def ratios(way: Sequence[Night], full: Sequence[Night]) -> Ratios | None:
+def ratios(way: Sequence[Night], whole: Sequence[Night]) -> Ratios | None:
     """Compare a way with the full Z-order; None where there is no night of both."""
-    ours, theirs = {one.night: one for one in way}, {one.night: one for one in full}
+    ours, theirs = {one.night: one for one in way}, {one.night: one for one in whole}
     both = sorted(night for night in ours.keys() & theirs.keys() if night)
     if not both:
         return None
     last = both[-1]
     written = (_written(ours, last), _written(theirs, last))
+    beside = {night: theirs[max(one for one in theirs if one <= night)] for night in ours if 0 < night <= last}
     return Ratios(
         written=tuple((night + 1, a / b) for night, (a, b) in enumerate(zip(*written, strict=True))),
-        read=tuple((night, ours[night].bytes_read / theirs[night].bytes_read) for night in both),
-        files_read=tuple(ours[night].files_read / theirs[night].files_read for night in both),
+        read=tuple((night, ours[night].bytes_read / full.bytes_read) for night, full in beside.items()),
+        files_read=tuple(ours[night].files_read / full.files_read for night, full in beside.items()),
         files=ours[last].num_files / theirs[last].num_files,
         seconds=_seconds(ours, last) / _seconds(theirs, last),
         turns=fmean(one.turns for night, one in ours.items() if 0 < night <= last),
@@ -133,7 +135,8 @@ def draw(folder: Path, number: int, shown: dict[str, Ratios]) -> None:
     read = {way: one.read for way, one in shown.items()}
     written = {way: one.written for way, one in shown.items()}
     title = f"bytes that queries read, by those after a full Z-order ({number} columns)"
-    text = line_plot(title, read, nights=nights, top=4.0, target=1.2)
+    highest = max(value for points in read.values() for _, value in points)
+    text = line_plot(title, read, nights=nights, top=1.6 if highest < 1.6 else 4.0, target=1.2)
     (folder / f"zorder-nights-read-{number}.svg").write_text(text, encoding="utf-8")
     title = f"bytes written so far, by those of a full Z-order each night ({number} columns)"
     text = line_plot(title, written, nights=nights, top=1.0, target=0.125)
