@@ -15,7 +15,7 @@ from types import FrameType
 
 from maintainer.errors import Interrupted
 
-APPLY_AGAIN = "run `maintainer apply` again: what is done is not done twice"
+APPLY_AGAIN = "`maintainer retry` takes up what is left; what is done is not done twice"
 """The way out where a run ended before its tables did."""
 
 

@@ -27,7 +27,7 @@ from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
-from maintainer.model.progress import BatchStarted, StepHeartbeat, TableStarted
+from maintainer.model.progress import BatchStarted, RunStopping, StepHeartbeat, TableStarted
 from maintainer.model.table import TableRecord
 
 MAX_GIVEN_UP = 8
@@ -129,10 +129,15 @@ class Crew:
                 self.context.switch.stop(f"timeout of {limit:g} s")
             if self.context.switch.stop_reason is not None and stopped_at is None:
                 stopped_at = now
+                self._say_that_it_stops(self.context.switch.stop_reason)
             for member in list(self._members):
                 self._watch(member, now, stopped_at)
         self._collect(0.0)
         self._report_broken_workers()
+
+    def _say_that_it_stops(self, reason: str) -> None:
+        grace_seconds = self.bounds.stop_grace_seconds
+        self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds))
 
     def _catch_up(self) -> None:
         try:
@@ -208,7 +213,8 @@ class Crew:
                 self._num_failed += 1
                 failed, allowed = self._num_failed, self.bounds.failures_allowed
             if allowed is not None and failed >= allowed:
-                self.context.switch.halt(f"{failed} tables failed, {allowed} are allowed")
+                tables = "1 table" if failed == 1 else f"{failed} tables"
+                self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
         self._ended.put(outcome)
 
     def _take(self, member: _Member) -> _Running | None:

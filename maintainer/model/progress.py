@@ -118,6 +118,15 @@ class TableFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RunStopping:
+    """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit."""
+
+    at_ms: int
+    reason: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """Last event of a run, also of an interrupted one."""
 
@@ -134,6 +143,7 @@ ProgressEvent = (
     | StepFinished
     | Verified
     | TableFinished
+    | RunStopping
     | RunFinished
 )
 """Closed: every renderer matches over it and ends in ``assert_never``."""

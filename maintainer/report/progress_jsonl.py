@@ -17,6 +17,7 @@ from maintainer.model.progress import (
     ProgressEvent,
     RunFinished,
     RunStarted,
+    RunStopping,
     StepFinished,
     StepHeartbeat,
     StepStarted,
@@ -78,6 +79,8 @@ def event_json(event: ProgressEvent) -> Json:
                 planned_bytes=event.planned_bytes,
                 timeout_seconds=event.timeout_seconds,
             )
+        case RunStopping():
+            return _object("run_stopping", event.at_ms, reason=event.reason, grace_seconds=event.grace_seconds)
         case BatchStarted():
             return _object(
                 "batch_started", event.at_ms, number=event.number, total=event.total, num_tables=event.num_tables

@@ -21,6 +21,7 @@ from maintainer.model.progress import (
     ProgressEvent,
     RunFinished,
     RunStarted,
+    RunStopping,
     StepFinished,
     StepHeartbeat,
     StepStarted,
@@ -139,6 +140,8 @@ class ProgressText:
                 return [self._finished_line(event)]
             case Verified():
                 return [self._verified_line(event)]
+            case RunStopping():
+                return [_stopping_line(event)]
             case TableFinished():
                 self._whole.table(event.outcome)
                 return self._table_lines(event.at_ms, event.outcome)
@@ -264,3 +267,10 @@ def _seconds(seconds: float) -> str:
 def _batches(running: _Running) -> str:
     total = running.event.num_batches
     return f"  {running.num_batches_done}/{total} commits" if total > 1 else ""
+
+
+def _stopping_line(event: RunStopping) -> str:
+    """What a person wants to know who has just pressed Ctrl-C, and nothing seems to happen."""
+    grace = format_duration(round(event.grace_seconds))
+    text = f"{printable(event.reason)}: no further table is begun; what runs has {grace} to finish its commit,"
+    return f"{text} then it is cancelled. Once more: cancelled now."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maintainer.errors import ExitCode
 from maintainer.model.exit_codes import exit_code, exit_reason
@@ -16,6 +16,8 @@ from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
 from maintainer.units import format_duration, format_size
 
+MAX_NAMES = 5
+"""So many tables are named where one warning is about many of them."""
 MAX_BLOCKS = 50
 """Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
 
@@ -66,6 +68,25 @@ def findings(outcome: RunOutcome) -> list[Finding]:
     """Collect what failed, yielded, was blocked or was interrupted: the worst first, else in the run's order."""
     found = [finding for table in outcome.tables for finding in _of_table(table)]
     return sorted(found, key=lambda finding: finding.rank)
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """Put warnings that say the same of many tables, such as that the run never came to them, into one each."""
+    same: dict[tuple[str, str], list[Finding]] = {}
+    for one in found:
+        if one.severity == "warning" and not one.notes and not one.step:
+            same.setdefault((one.problem.code, one.problem.what), []).append(one)
+    kept: list[Finding] = []
+    for one in found:
+        group = same.get((one.problem.code, one.problem.what), [])
+        if one not in group or len(group) < 3:
+            kept.append(one)
+        elif one is group[0]:
+            names = ", ".join(each.table for each in group[:MAX_NAMES])
+            more = f" and {len(group) - MAX_NAMES:,} more" if len(group) > MAX_NAMES else ""
+            note = printable(f"{names}{more}")
+            kept.append(replace(one, table=f"{len(group):,} tables", policy_file="", notes=(note,)))
+    return kept
 
 
 def _of_table(table: TableOutcome) -> Iterator[Finding]:
@@ -123,7 +144,7 @@ def render_run(
     style: Style = PLAIN,
     *,
     run_folder: str | None = None,
-    next_command: str | None = "maintainer apply",
+    next_command: str | None = "maintainer retry",
 ) -> str:
     """Return the end of a run as text, ending in a newline: error blocks, totals, what to do next, the exit code.
 
@@ -134,7 +155,7 @@ def render_run(
         next_command: What takes up the unfinished rest; shown only if there is one, None leaves it out.
     """
     lines: list[str] = []
-    found = findings(outcome)
+    found = together(findings(outcome))
     for finding in found[:MAX_BLOCKS]:
         lines += _block(finding, style)
     lines += _counted(found[MAX_BLOCKS:])

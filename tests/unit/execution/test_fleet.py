@@ -22,7 +22,15 @@ from maintainer.journal.run_folder import RunFolder
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
-from maintainer.model.progress import ProgressEvent, RunFinished, RunStarted, StepHeartbeat, TableFinished, TableStarted
+from maintainer.model.progress import (
+    ProgressEvent,
+    RunFinished,
+    RunStarted,
+    RunStopping,
+    StepHeartbeat,
+    TableFinished,
+    TableStarted,
+)
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.results_wire import run_from_json
 from maintainer.model.table import TableRef
@@ -158,6 +166,9 @@ def test_failures_are_bounded_on_request(run: Run, bounds: dict[str, Any], expec
     run.lake.at("write", fail)
     outcome = run(plan_all(*plans), **bounds)
     assert list(by_table(outcome).values()) == expected
+    said = {table.problem.what for table in outcome.tables if table.problem and table.problem.code == "C713"}
+    failed = {1: "1 table", 2: "2 tables"}.get(expected.count("failed"))
+    assert said == ({f"not started: {failed} failed, and --max-failures is {failed[0]}"} if failed else set())
 
 
 def test_a_table_over_its_time_is_cancelled_and_the_others_go_on(run: Run) -> None:
@@ -252,6 +263,11 @@ def test_after_a_stop_what_runs_is_cancelled_when_its_grace_is_over(run: Run) ->
     outcome = run(plan_all(*plans))
     assert (outcome.interrupted_by, by_table(outcome)) == ("SIGINT", {"a": "interrupted"})
     assert run.lake.tables["a"].version == 1
+    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (told.reason, told.grace_seconds) == ("SIGINT", QUICK["stop_grace_seconds"])
+    # Told while the table still runs: whoever pressed Ctrl-C must not think that nothing happens.
+    kinds = [type(event) for event in run.events]
+    assert kinds.index(RunStopping) < kinds.index(TableFinished)
 
 
 def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from maintainer.model.outcome import TableOutcome, TableStatus
-from maintainer.model.progress import ProgressEvent, RunStarted, StepHeartbeat, StepStarted
+from maintainer.model.progress import ProgressEvent, RunStarted, RunStopping, StepHeartbeat, StepStarted
 from maintainer.model.table import TableRef
-from maintainer.report.progress_jsonl import ProgressJsonl
+from maintainer.report.progress_jsonl import ProgressJsonl, event_line
 from maintainer.report.progress_text import ProgressText
 from maintainer.report.progress_whole import WholeRun
 from maintainer.report.style import Style
@@ -167,3 +167,16 @@ def test_the_run_as_a_whole_stands_below_with_what_is_left_of_its_time() -> None
     )
     assert WholeRun(RunStarted(TEN_PM, RUN, 1, 1, 1, "x")).line(TEN_PM) is None
     assert WholeRun().line(TEN_PM) is None
+
+
+def test_whoever_asks_for_the_end_is_answered_at_once() -> None:
+    stream = io.StringIO()
+    event = RunStopping(TEN_PM, "SIGINT", 10.0)
+    ProgressText(stream)(event)
+    assert stream.getvalue() == (
+        "SIGINT: no further table is begun; what runs has 10s to finish its commit, then it is cancelled. "
+        "Once more: cancelled now.\n"
+    )
+    assert json.loads(event_line(event)) == {
+        "type": "run_stopping", "at": "2026-11-21T22:00:00.000Z", "reason": "SIGINT", "grace_seconds": 10.0,
+    }  # fmt: skip

@@ -120,6 +120,28 @@ def test_the_end_of_an_interrupted_run() -> None:
     ]
 
 
+def test_tables_that_the_run_never_came_to_are_told_together() -> None:
+    problem = Problem("C713", "not started: 1 table failed, and --max-failures is 1", help="take up what is left")
+    left = tuple(
+        TableOutcome(TableRef(f"t{number}"), TableStatus.NOT_REACHED, (), problem, f"p/t{number}.yml")
+        for number in range(8)
+    )
+    failed = TableOutcome(TableRef("a"), TableStatus.FAILED, (), Problem("T401", "no such table"), "p/a.yml")
+    lines = render_run(RunOutcome(RUN, TEN_PM, 1.0, (failed, *left))).splitlines()
+    assert lines[:6] == [
+        "error[T401]: a: no such table",
+        "  --> p/a.yml",
+        "warning[C713]: 8 tables: not started: 1 table failed, and --max-failures is 1",
+        "   = t0, t1, t2, t3, t4 and 3 more",
+        "   = help: take up what is left",
+        "",
+    ]
+    two = render_run(RunOutcome(RUN, TEN_PM, 1.0, (failed, *left[:2]))).splitlines()
+    assert [line for line in two if line.startswith("warning")] == [
+        f"warning[C713]: t{number}: not started: 1 table failed, and --max-failures is 1" for number in (0, 1)
+    ]
+
+
 def test_a_check_that_did_not_decide_is_a_warning() -> None:
     step = dataclasses.replace(
         compact_done(), assertions=(Assertion("expect_x", "error", 1845, error="no such column", column="price"),)
