@@ -81,7 +81,8 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
     try:
         with _open(options or EngineOptions()) as opened:
             yield opened
-    except MaintainerError:
+    except (MaintainerError, BrokenPipeError):
+        # A pipe that broke is our own output's: py4j has a name of its own for the engine's.
         raise
     except Exception as error:
         if is_engine_lost(error):

@@ -36,6 +36,7 @@ def test_a_session_that_is_dead_already() -> None:
     ("error", "expected"),
     [
         (ConnectionResetError(104, "Connection reset by peer"), EnvironmentUnfit),
+        (BrokenPipeError(32, "Broken pipe"), BrokenPipeError),
         (TableError("no such table", code="T401"), TableError),
         (ValueError("a bug"), ValueError),
     ],
