@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.durable import unreadable, write_atomically
@@ -22,6 +23,7 @@ from maintainer.model.results_wire import run_from_json
 from maintainer.model.steps import RewriteStep
 from maintainer.model.wire import from_json
 from maintainer.planning.budget import Learned
+from maintainer.planning.pace import Timed, pace_of
 
 MAX_RUNS_LEARNED_FROM = 60
 LESSONS_FILE = "lessons.json"
@@ -33,14 +35,14 @@ class Lessons:
 
     Args:
         created_at_ms: When its plan was made.
-        timed: Bytes and seconds of steps that succeeded, by kind.
+        timed: Steps that succeeded, by kind.
         tried: Rewrites tried and lost against other writers, by table.
         waiting: Tables that a budget left out altogether.
         settled: The other tables of the plan.
     """
 
     created_at_ms: int
-    timed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    timed: dict[str, Timed] = field(default_factory=dict)
     tried: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()
     settled: tuple[str, ...] = ()
@@ -56,7 +58,7 @@ class Lessons:
             value = json.loads(text)
             return Lessons(
                 int(value["created_at_ms"]),
-                {str(kind): (int(size), float(seconds)) for kind, (size, seconds) in value["timed"].items()},
+                {str(kind): _timed(one) for kind, one in value["timed"].items()},
                 {str(name): (int(tries), int(lost)) for name, (tries, lost) in value["tried"].items()},
                 tuple(map(str, value["waiting"])),
                 tuple(map(str, value["settled"])),
@@ -65,16 +67,27 @@ class Lessons:
             raise ValueError(f"no lessons: {error}") from error
 
 
+def _timed(value: dict[str, Any]) -> Timed:
+    """Read sums back; what an earlier version wrote, two figures for each kind, is damaged and drawn anew."""
+    return Timed(
+        int(value["num_commits"]),
+        int(value["size_bytes"]),
+        float(value["seconds"]),
+        float(value["squares"]),
+        float(value["products"]),
+    )
+
+
 def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     """Draw the lessons of a run."""
-    timed: dict[str, tuple[int, float]] = {}
+    timed: dict[str, Timed] = {}
     tried: dict[str, tuple[int, int]] = {}
     for table in outcome.tables:
         for step in table.steps:
             size = sum(one.bytes_removed for one in step.commits)
             if size and step.status is StepStatus.SUCCEEDED:
-                before = timed.get(step.kind, (0, 0.0))
-                timed[step.kind] = (before[0] + size, before[1] + step.duration_seconds)
+                one = Timed.of_step(len(step.commits), size, step.duration_seconds)
+                timed[step.kind] = timed.get(step.kind, Timed()) + one
             if step.kind not in ("set_properties", "vacuum"):
                 tries, lost = tried.get(table.ref.identifier, (0, 0))
                 tried[table.ref.identifier] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
@@ -124,12 +137,11 @@ def _read(folder: Path) -> Lessons | None:
 def learn(runs: Iterable[Lessons]) -> Learned:
     """Put the lessons of past runs together; the newest comes first."""
     learned = Learned()
-    timed: dict[str, tuple[int, float]] = {}
+    timed: dict[str, Timed] = {}
     settled: set[str] = set()
     for run in runs:
-        for kind, (size, seconds) in run.timed.items():
-            before = timed.get(kind, (0, 0.0))
-            timed[kind] = (before[0] + size, before[1] + seconds)
+        for kind, one in run.timed.items():
+            timed[kind] = timed.get(kind, Timed()) + one
         for name, (tries, lost) in run.tried.items():
             so_far = learned.yielded.get(name, (0, 0))
             learned.yielded[name] = (so_far[0] + tries, so_far[1] + lost)
@@ -137,5 +149,9 @@ def learn(runs: Iterable[Lessons]) -> Learned:
             if name not in settled:
                 learned.waiting_since_ms[name] = run.created_at_ms
         settled.update(run.settled)
-    learned.bytes_per_second = {kind: size / seconds for kind, (size, seconds) in timed.items() if seconds > 0}
+    for kind, one in timed.items():
+        if one.seconds > 0:
+            pace = pace_of(one)
+            learned.bytes_per_second[kind] = pace.bytes_per_second
+            learned.commit_seconds[kind] = pace.commit_seconds
     return learned

@@ -21,28 +21,35 @@ from maintainer.model.steps import (
     ZOrderStep,
 )
 from maintainer.model.table import TableRef
+from maintainer.planning.pace import DEFAULT_BYTES_PER_SECOND
 from maintainer.planning.ranking import Candidate, Choice, Waiting, choose
 from maintainer.planning.rhythm import lost_ratio
 from maintainer.policy.budgets import Budget, Budgets
 from maintainer.units import format_size
-
-DEFAULT_BYTES_PER_SECOND = 20 * 1024 * 1024
-"""Until a run has been timed: reading, writing and proving on a small machine."""
 
 _DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
 class Learned:
-    """What past runs say. Times are milliseconds since 1970 UTC."""
+    """What past runs say. Times are milliseconds since 1970 UTC.
+
+    ``commit_seconds`` is what each commit of a kind of step takes whatever its size, ``bytes_per_second`` what it
+    rewrites beyond that.
+    """
 
     bytes_per_second: dict[str, float] = field(default_factory=dict)
     yielded: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting_since_ms: dict[str, int] = field(default_factory=dict)
+    commit_seconds: dict[str, float] = field(default_factory=dict)
 
     def rate_of(self, kind: str) -> float:
         """Bytes a second that a kind of step rewrites."""
         return self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
+
+    def seconds_of(self, kind: str, size_bytes: int, *, num_commits: int = 1) -> float:
+        """How long a kind of step takes for so many bytes in so many commits."""
+        return self.commit_seconds.get(kind, 0.0) * num_commits + size_bytes / self.rate_of(kind)
 
 
 def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan, Choice]:
@@ -113,7 +120,8 @@ class _Room:
 
     def _takes(self, kind: str, bins: Sequence[Bin]) -> bool:
         size, files = sum(one.size_bytes for one in bins), sum(len(one.files) for one in bins)
-        seconds = size / self.learned.rate_of(kind)
+        # What a commit takes by itself is counted with the first bin: the others go into the same one, or a few more.
+        seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.num_files else 1)
         bound = self.budget
         if (
             (bound.size_bytes is not None and self.size_bytes + size > bound.size_bytes)
@@ -137,7 +145,7 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
     name = table.ref.identifier
     files = [file for _, batch in batches for file in batch.files]
     added = sum(getattr(step, "num_files_added", 0) for step in table.steps if _batches(step))
-    seconds = sum(batch.size_bytes / learned.rate_of(step.kind) for step, batch in batches)
+    seconds = sum(learned.seconds_of(step.kind, batch.size_bytes) for step, batch in batches)
     since = learned.waiting_since_ms.get(name)
     return Candidate(
         name=name,
@@ -165,7 +173,9 @@ def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
         learned: What past runs say.
     """
     work = [
-        (one.size_bytes / learned.rate_of(step.kind), one.size_bytes) for step in table.steps for one in _batches(step)
+        (learned.seconds_of(step.kind, one.size_bytes), one.size_bytes)
+        for step in table.steps
+        for one in _batches(step)
     ]
     if not work:
         return 0.0
@@ -191,7 +201,7 @@ def expected_seconds(plan: Plan, learned: Learned) -> float | None:
     batches = [(step.kind, batch.size_bytes) for _, step in plan.steps() for batch in _batches(step)]
     if not any(kind in learned.bytes_per_second for kind, _ in batches):
         return None
-    return sum(size / learned.rate_of(kind) for kind, size in batches)
+    return sum(learned.seconds_of(kind, size) for kind, size in batches)
 
 
 def _batches(step: Step) -> tuple[Batch, ...]:

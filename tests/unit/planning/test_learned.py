@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from maintainer.app.learned import LESSONS_FILE, Lessons, keep_lessons, learn, lessons_of, past_lessons
 from maintainer.journal.run_folder import RunFolder
@@ -12,6 +15,7 @@ from maintainer.model.plan import LeftAlone, Plan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.results_wire import run_to_json
 from maintainer.model.wire import to_json
+from maintainer.planning.pace import DEFAULT_BYTES_PER_SECOND
 from tests.unit.report import samples
 
 Run = tuple[Plan, RunOutcome]
@@ -36,7 +40,10 @@ def run(created_at_ms: int, *, waits: bool, status: StepStatus = StepStatus.SUCC
 def test_rates_and_lost_races() -> None:
     yielded = run(1, waits=False, status=StepStatus.YIELDED)
     learned = learn(lessons(run(3, waits=False), yielded))
-    assert learned.bytes_per_second == {"compact": 250.0}
+    # One size says nothing of others: a byte costs what it costs by default, the rest is the commit's.
+    assert learned.bytes_per_second == {"compact": DEFAULT_BYTES_PER_SECOND}
+    assert learned.commit_seconds == {"compact": pytest.approx(4.0 - 1000 / DEFAULT_BYTES_PER_SECOND)}
+    assert learned.seconds_of("compact", 1000) == pytest.approx(4.0)
     assert learned.yielded == {"sales.orders": (2, 1)}
 
 
@@ -74,3 +81,11 @@ def test_what_cannot_be_read_is_passed_over_and_damaged_lessons_are_drawn_anew(t
     RunFolder.create(tmp_path, "20261121T220003Z-0000")
     assert list(past_lessons(tmp_path)) == lessons(run(3, waits=False))
     assert list(past_lessons(tmp_path / "nowhere")) == []
+
+
+def test_lessons_of_an_earlier_version_are_drawn_anew(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, 1, run(3, waits=False), with_lessons=True)
+    old = json.loads((folder / LESSONS_FILE).read_text())
+    old["timed"] = {"compact": [1000, 4.0]}
+    (folder / LESSONS_FILE).write_text(json.dumps(old))
+    assert list(past_lessons(tmp_path)) == lessons(run(3, waits=False))
