@@ -41,7 +41,7 @@ TITLES = {
 }
 SAMPLES = {
     "tuned": {"healthy": 10, "small": 6, "medium": 2, "large": 2},
-    "default": {"healthy": 2, "small": 1, "medium": 1, "large": 1},
+    "default": {"healthy": 1, "small": 1, "medium": 1, "large": 1},
 }
 """Tables of each kind that a loop does; the rest is reckoned."""
 
