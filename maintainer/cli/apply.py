@@ -12,14 +12,14 @@ from maintainer.app.apply_plan import (
 )
 from maintainer.app.make_plan import PlanRequest
 from maintainer.app.project import describe_selection
-from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.selection import Look, choose
 from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import in_shard, selection_options, shard_given, shard_option
+from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_given, shard_option
 from maintainer.errors import ProjectError
 from maintainer.execution.batches import BatchSize, parse_batches
 from maintainer.model.plan import Plan
@@ -59,12 +59,6 @@ from maintainer.units import UnitError, parse_duration
 def command(
     context: CliContext,
     plan_file: Path | None,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     yes: bool,
     jobs: int,
     fail_fast: bool,
@@ -83,28 +77,27 @@ def command(
     refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
     if exact and plan_file is None:
         raise click.UsageError("--exact is for a saved PLAN: `maintainer plan --out FILE` makes one")
-    project = open_project(context)
+    project, selection = open_project(context), given_selection()
     started_at_ms = now_ms()
-    chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, chosen, _batches(batches))
+    request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, selection, _batches(batches))
     if plan_file is not None:
-        given = (select_, exclude, since, shard_given(), ignore_window, ignore_every, given_budget().bounded)
+        given = (selection.given, shard_given(), ignore_window, ignore_every, given_budget().bounded)
         _refuse_beside_a_plan(*given)
         saved, planning = _read_plan(plan_file), None
     else:
         saved = None
-        policies = in_shard(choose(project.loaded.resolved(), project.loaded, chosen, command="apply", look=Look.COMES))
+        found = choose(project.loaded.resolved(), project.loaded, selection, command="apply", look=Look.COMES)
         planning = PlanRequest(
-            policies,
+            in_shard(found),
             started_at_ms,
-            describe_selection(select_, exclude),
+            describe_selection(selection.select, selection.exclude),
             max(jobs, DEFAULT_PLAN_JOBS),
             PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every),
             progress(context) if output == "text" else None,
         )
     journal = open_journal(project, started_at_ms)
     try:
-        options = parse_engine_options(master, conf, engine_log_of(journal))
+        options = given_engine(engine_log_of(journal))
         return carry_out(context, project, journal, options, request, saved, planning, exact=exact, ask=not yes)
     finally:
         journal.close()

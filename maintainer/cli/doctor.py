@@ -11,7 +11,7 @@ from dataclasses import asdict
 import click
 
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.delta.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor_model import Check, Status, guarded
 from maintainer.delta.session import SessionOptions
@@ -30,10 +30,10 @@ _WIDEST_NAME = 20
 @click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
 @engine_options
 @click.pass_context
-def command(ctx: click.Context, output: str, no_spark: bool, master: str | None, conf: tuple[str, ...]) -> None:
+def command(ctx: click.Context, output: str, no_spark: bool) -> None:
     """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that mends it."""
     context: CliContext = ctx.obj
-    engine = parse_engine_options(master, conf)
+    engine = given_engine()
     locations: list[str] = []
     project = guarded("project", lambda: _project(context, locations))
     subject = DoctorInput(

@@ -1,7 +1,7 @@
 """The options that say which engine and which Spark do the work, shared by every command that needs them.
 
-``--engine`` and ``--remote`` are kept in click's context, as is what maintainer.yml says of the engine: every command
-has them, and none hands them on.
+They are kept in click's context, as is what maintainer.yml says of the engine: most commands have them, none looks at
+them, and `given_engine` reads them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,17 @@ def engine_options(command: _F) -> _F:
         "--conf",
         multiple=True,
         metavar="KEY=VALUE",
+        expose_value=False,
+        callback=_keep,
         help="A Spark setting for the session that is started. Repeatable.",
     )
-    master = click.option("--master", metavar="URL", help="Spark master. Default: local[*], in this process.")
+    master = click.option(
+        "--master",
+        metavar="URL",
+        expose_value=False,
+        callback=_keep,
+        help="Spark master. Default: local[*], in this process.",
+    )
     engine = click.option(
         "--engine",
         type=click.Choice(ENGINES),
@@ -44,7 +52,7 @@ def engine_options(command: _F) -> _F:
     return master(conf(engine(remote(command))))
 
 
-def _keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+def _keep(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...] | None) -> None:
     ctx.meta[_PREFIX + str(parameter.name)] = value
 
 
@@ -56,22 +64,24 @@ def remember_project_engine(engine: str | None, single_writer: bool = False) -> 
         context.meta[f"{_PREFIX}single_writer"] = single_writer
 
 
-def parse_engine_options(master: str | None, conf: tuple[str, ...], log_path: Path | None = None) -> EngineOptions:
-    """Read the options; ``--engine`` wins over maintainer.yml.
+def given_engine(log_path: Path | None = None) -> EngineOptions:
+    """What the command that runs was given; ``--engine`` wins over maintainer.yml.
+
+    Args:
+        log_path: Where the engine's own log goes.
 
     Raises:
         click.BadParameter: A setting has no ``=``.
         click.UsageError: ``--master`` beside ``--remote``.
     """
+    kept = click.get_current_context().meta
+    master, engine, project, remote = (kept.get(_PREFIX + name) for name in ("master", "engine", "project", "remote"))
     pairs = []
-    for setting in conf:
+    for setting in kept.get(f"{_PREFIX}conf", ()):
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
         pairs.append((key.strip(), value))
-    context = click.get_current_context(silent=True)
-    kept = {} if context is None else context.meta
-    engine, project, remote = (kept.get(_PREFIX + name) for name in ("engine", "project", "remote"))
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
     single_writer = bool(kept.get(_PREFIX + "single_writer"))

@@ -8,7 +8,7 @@ from maintainer.app.insight import history_rows
 from maintainer.app.project import Project
 from maintainer.app.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import MaintainerError
@@ -44,8 +44,6 @@ def command(
     ours: bool,
     ledger: bool,
     limit: int,
-    master: str | None,
-    conf: tuple[str, ...],
     output: str,
 ) -> None:
     """Show the steps of past runs, newest first; with TABLE only that table's, beside everyone else's commits.
@@ -60,13 +58,12 @@ def command(
     rows_wanted = MAX_ROWS if with_others else limit
     unread: list[str] = []
     if ledger:
-        engine = parse_engine_options(master, conf)
+        engine = given_engine()
         rows = ledger_rows(project, table=name, since_ms=earliest, failed=failed, limit=rows_wanted, options=engine)
     else:
         rows, unread = history_rows(project.runs_dir, table=name, since_ms=earliest, failed=failed, limit=rows_wanted)
     if ref is not None and with_others:
-        options = (master, conf)
-        rows = _with_others(project, ref, rows, since_ms=earliest, limit=limit, options=options)[:limit]
+        rows = _with_others(project, ref, rows, since_ms=earliest, limit=limit)[:limit]
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
@@ -85,13 +82,10 @@ def _with_others(
     *,
     since_ms: int | None,
     limit: int,
-    options: tuple[str | None, tuple[str, ...]],
 ) -> list[HistoryRow]:
     """Our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
     try:
-        found = table_commits(
-            ref, project.runs_dir, since_ms=since_ms, limit=limit, options=parse_engine_options(*options)
-        )
+        found = table_commits(ref, project.runs_dir, since_ms=since_ms, limit=limit, options=given_engine())
     except (MaintainerError, OSError, ValueError) as error:
         why = error.what if isinstance(error, MaintainerError) else str(error)
         click.echo(

@@ -11,7 +11,7 @@ import click
 from maintainer.app.engine_access import open_engine
 from maintainer.app.inventory import Care, Entry, Found, found_at, inventory, write_stubs
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import open_project
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import absolute_path
@@ -31,8 +31,6 @@ FORMAT_VERSION = "1"
 def command(
     context: CliContext,
     roots: tuple[str, ...],
-    master: str | None,
-    conf: tuple[str, ...],
     unmanaged: bool,
     write: bool,
     output: str,
@@ -43,7 +41,7 @@ def command(
     """
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]
-    with open_engine(parse_engine_options(master, conf)) as opened, opened.finder() as finder:
+    with open_engine(given_engine()) as opened, opened.finder() as finder:
         found = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
         found += [found_at(location, project.root) for root in below for location in finder.below(root)]
     entries = inventory(project.loaded, found, whole_catalog=True)

@@ -6,10 +6,11 @@ import click
 
 from maintainer.app.engine_access import open_engine
 from maintainer.app.ledger_rebuild import RebuildEnd, RebuildRequest, rebuild_ledger
+from maintainer.app.selection import Look, choose
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import select_policies, selection_options
+from maintainer.cli.selection import given_selection, selection_options
 from maintainer.errors import ExitCode
 from maintainer.report.layout import count, printable
 from maintainer.units import UnitError, parse_duration
@@ -36,12 +37,6 @@ def command() -> None:
 @click.pass_obj
 def rebuild(
     context: CliContext,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     older_than: str,
     dry_run: bool,
 ) -> int:
@@ -51,9 +46,7 @@ def rebuild(
     whole; one from a history has no prediction and no proof. The column `source` tells where a row is from.
     """
     project = open_project(context)
-    policies = select_policies(
-        project.loaded, command="ledger", select_=select_, exclude=exclude, since=since, allow_empty=allow_empty
-    )
+    policies = choose(project.loaded.resolved(), project.loaded, given_selection(), command="ledger", look=Look.NEVER)
     request = RebuildRequest(
         policies,
         now_ms(),
@@ -61,7 +54,7 @@ def rebuild(
         dry_run,
         lambda policy: _say(context, f"reading the history of {printable(policy.table.identifier)}"),
     )
-    with open_engine(parse_engine_options(master, conf)) as opened:
+    with open_engine(given_engine()) as opened:
         end = rebuild_ledger(project, opened, request)
     _report(end, project.ledger_location, dry_run=dry_run)
     return ExitCode.FINDINGS if end.unread else ExitCode.OK

@@ -6,9 +6,10 @@ import json
 
 import click
 
+from maintainer.app.selection import Look, choose
 from maintainer.cli.context import CliContext
 from maintainer.cli.project import open_project
-from maintainer.cli.selection import in_shard, select_policies, selection_options, shard_option
+from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.style import Role, Style
@@ -23,22 +24,11 @@ FORMAT_VERSION = "1"
 @click.pass_obj
 def command(
     context: CliContext,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
     output: str,
 ) -> None:
     """Show the tables that a selection means. Without one: all tables that a policy file names."""
-    policies = select_policies(
-        open_project(context).loaded,
-        command="list",
-        select_=select_,
-        exclude=exclude,
-        since=since,
-        allow_empty=allow_empty,
-    )
-    policies = in_shard(policies)
+    project = open_project(context).loaded
+    policies = in_shard(choose(project.resolved(), project, given_selection(), command="list", look=Look.NEVER))
     if output == "json":
         click.echo(json.dumps(_as_json(policies), indent=2, ensure_ascii=False))
         return

@@ -12,12 +12,12 @@ from maintainer.app.engine_access import open_engine
 from maintainer.app.learned import learn, past_lessons
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
 from maintainer.app.project import Project, describe_selection
-from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
+from maintainer.app.selection import Look, choose, narrowed
 from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import in_shard, selection_options, shard_option
+from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
 from maintainer.engine import Engine
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
@@ -53,12 +53,6 @@ DEFAULT_PLAN_JOBS = 2
 @click.pass_obj
 def command(
     context: CliContext,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     out: Path | None,
     output: str,
     compare: str | None,
@@ -68,16 +62,15 @@ def command(
     jobs: int,
 ) -> int:
     """Show what would be done to each table, why, and what it costs. Nothing is changed."""
-    project = open_project(context)
-    chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    policies = in_shard(choose(project.loaded.resolved(), project.loaded, chosen, command="plan", look=Look.COMES))
+    project, selection = open_project(context), given_selection()
+    policies = in_shard(choose(project.loaded.resolved(), project.loaded, selection, command="plan", look=Look.COMES))
     if compare is not None and output != "markdown":
         raise click.UsageError("--compare is for -o markdown")
+    described = describe_selection(selection.select, selection.exclude)
     planning = PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every)
-    selection = describe_selection(select_, exclude)
-    with open_engine(parse_engine_options(master, conf)) as opened:
-        request = PlanRequest(policies, now_ms(), selection, jobs, planning, progress(context))
-        plan = narrowed(make_plan(project, opened.engine, request), project.loaded, chosen, command="plan")
+    with open_engine(given_engine()) as opened:
+        request = PlanRequest(policies, now_ms(), described, jobs, planning, progress(context))
+        plan = narrowed(make_plan(project, opened.engine, request), project.loaded, selection, command="plan")
         compared = None if compare is None else _compared(project, opened.engine, request, plan, compare)
     plan = fit(project, plan, given_budget())
     if out is not None:

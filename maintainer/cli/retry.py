@@ -10,7 +10,7 @@ from maintainer.app.make_plan import PlanRequest
 from maintainer.app.selection import SelectionOptions
 from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
 from maintainer.report.layout import count, printable
@@ -34,8 +34,6 @@ from maintainer.report.layout import count, printable
 def command(
     context: CliContext,
     run: str | None,
-    master: str | None,
-    conf: tuple[str, ...],
     yes: bool,
     jobs: int,
     fail_fast: bool,
@@ -68,7 +66,7 @@ def command(
     request = RunRequest(jobs, fail_fast, max_failures, None, output, SelectionOptions())
     journal = open_journal(project, started_at_ms)
     try:
-        options = parse_engine_options(master, conf, engine_log_of(journal))
+        options = given_engine(engine_log_of(journal))
         return carry_out(context, project, journal, options, request, None, planning, exact=False, ask=not yes)
     finally:
         journal.close()

@@ -10,16 +10,16 @@ import click
 from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
-from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.selection import SelectionOptions
 from maintainer.app.shard import Shard
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError
-from maintainer.policy.project import LoadedProject, load_project
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.policy.project import load_project
 from maintainer.policy.selectors import Selectable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = TypeVar("_P", bound=Selectable)
+_SELECTION = "maintainer.selection"
 _SHARD = "maintainer.shard"
 _MAX_COMPLETIONS = 200
 
@@ -43,26 +43,46 @@ class TableName(StringParamType):
 
 
 def selection_options(command: _F) -> _F:
-    """Add ``--select``, ``--exclude``, ``--since`` and ``--allow-empty`` to a command."""
-    for option in reversed(
-        (
-            click.option(
-                "-s",
-                "--select",
-                "select_",
-                multiple=True,
-                metavar="SPEC",
-                type=TableName(),
-                help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
-                "A space joins alternatives, a comma joins conditions.",
-            ),
-            click.option("--exclude", multiple=True, metavar="SPEC", help="The same, for what to leave out."),
-            click.option("--since", metavar="REF", help="Git commit that state:modified compares with."),
-            click.option("--allow-empty", is_flag=True, help="Selecting nothing is not an error."),
-        )
-    ):
-        command = option(command)
-    return command
+    """Add ``--select``, ``--exclude``, ``--since`` and ``--allow-empty``; `given_selection` reads them."""
+    select = click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="SPEC",
+        type=TableName(),
+        expose_value=False,
+        callback=_keep,
+        help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
+        "A space joins alternatives, a comma joins conditions.",
+    )
+    exclude = click.option(
+        "--exclude",
+        multiple=True,
+        metavar="SPEC",
+        expose_value=False,
+        callback=_keep,
+        help="The same, for what to leave out.",
+    )
+    since = click.option(
+        "--since",
+        metavar="REF",
+        expose_value=False,
+        callback=_keep,
+        help="Git commit that state:modified compares with.",
+    )
+    allow_empty = click.option(
+        "--allow-empty",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep,
+        help="Selecting nothing is not an error.",
+    )
+    return select(exclude(since(allow_empty(command))))
+
+
+def given_selection() -> SelectionOptions:
+    """What the command that runs was given; chooses everything without options."""
+    return SelectionOptions(**click.get_current_context().meta.get(_SELECTION, {}))
 
 
 def shard_option(command: _F) -> _F:
@@ -87,24 +107,13 @@ def shard_given() -> bool:
     return _SHARD in click.get_current_context().meta
 
 
+def _keep(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
+    ctx.meta.setdefault(_SELECTION, {})[str(parameter.name)] = value
+
+
 def _keep_shard(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
         try:
             ctx.meta[_SHARD] = Shard.parse(value)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
-
-
-def select_policies(
-    project: LoadedProject,
-    *,
-    command: str,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    look: Look = Look.NEVER,
-) -> tuple[ResolvedPolicy, ...]:
-    """Return the policies that a command's options choose, sorted by table; see `choose`."""
-    options = SelectionOptions(select_, exclude, since, allow_empty)
-    return choose(project.resolved(), project, options, command=command, look=look)

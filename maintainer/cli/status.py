@@ -9,13 +9,13 @@ from collections.abc import Callable
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.selection import Look, choose
 from maintainer.app.status_look import StatusLook, look_at_all
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
-from maintainer.cli.selection import selection_options
+from maintainer.cli.selection import given_selection, selection_options
 from maintainer.errors import ExitCode
 from maintainer.execution.interruption import StopSwitch, signals_stop
 from maintainer.report.layout import printable, when
@@ -47,12 +47,6 @@ MAX_INTERVAL_SECONDS = 86_400
 @click.pass_obj
 def command(
     context: CliContext,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     output: str,
     scheduled: bool,
     watch_: bool,
@@ -69,18 +63,17 @@ def command(
     if looks is not None and not watch_:
         raise click.UsageError("--looks goes with --watch")
     pause = _seconds(interval)
-    project = open_project(context)
-    chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    policies = choose(project.loaded.resolved(), project.loaded, chosen, command="status", look=Look.COMES)
+    project, selection = open_project(context), given_selection()
+    policies = choose(project.loaded.resolved(), project.loaded, selection, command="status", look=Look.COMES)
     switch = StopSwitch()
 
     def text_of(found: StatusLook) -> str:
         return render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
 
-    with open_engine(parse_engine_options(master, conf)) as opened:
+    with open_engine(given_engine()) as opened:
 
         def look() -> StatusLook:
-            return look_at_all(project, opened, policies, chosen, at_ms=now_ms(), jobs=jobs, scheduled=scheduled)
+            return look_at_all(project, opened, policies, selection, at_ms=now_ms(), jobs=jobs, scheduled=scheduled)
 
         if watch_:
             with signals_stop(switch):

@@ -8,7 +8,7 @@ from maintainer.app.apply_plan import engine_log_of, open_journal
 from maintainer.app.engine_access import open_engine
 from maintainer.app.undelete import undelete_run
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import ExitCode
@@ -23,7 +23,7 @@ MAX_NAMED = 20
 @click.option("--run", "run_id", required=True, metavar="ID", help="The run whose vacuum moved them: see history.")
 @engine_options
 @click.pass_obj
-def command(context: CliContext, table: str, run_id: str, master: str | None, conf: tuple[str, ...]) -> int:
+def command(context: CliContext, table: str, run_id: str) -> int:
     """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten.
 
     It is recorded as a run of its own: see `maintainer history`.
@@ -33,7 +33,7 @@ def command(context: CliContext, table: str, run_id: str, master: str | None, co
     journal = open_journal(project, now_ms())
     try:
         with (
-            open_engine(parse_engine_options(master, conf, engine_log_of(journal))) as opened,
+            open_engine(given_engine(engine_log_of(journal))) as opened,
             opened.engine.worker("undelete") as worker,
         ):
             receipt = undelete_run(project, worker, journal, policy, run_id)

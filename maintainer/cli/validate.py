@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.selection import SelectionOptions
 from maintainer.cli.context import CliContext
-from maintainer.cli.selection import selection_options
+from maintainer.cli.selection import given_selection, selection_options
 from maintainer.cli.validate_scope import Checked, check_project, check_text
 from maintainer.cli.validate_selection import check_selected
 from maintainer.cli.validate_tests import check_project_and_tests
@@ -48,10 +47,6 @@ FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
 def command(
     ctx: click.Context,
     paths: tuple[Path, ...],
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
     form: str,
     output_file: Path | None,
     strict: bool,
@@ -65,8 +60,8 @@ def command(
     rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
     their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
     """
-    options = SelectionOptions(select_, exclude, since, allow_empty)
-    if options.given and (paths or stdin_filename or with_tests):
+    selection = given_selection()
+    if selection.given and (paths or stdin_filename or with_tests):
         raise click.UsageError(
             "--select, --exclude and --since choose tables of the whole project: they go with neither PATHS "
             "(`--select path:policies/sales/`) nor --stdin-filename nor --tests"
@@ -80,8 +75,8 @@ def command(
     started = time.perf_counter()
     if stdin_filename:
         checked = check_text(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), stdin_filename, root)
-    elif options.given:
-        checked = check_selected(root, context.env, options)
+    elif selection.given:
+        checked = check_selected(root, context.env, selection)
     elif with_tests:
         checked = check_project_and_tests(root, context.env, context.verbosity)
     else:

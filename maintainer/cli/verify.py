@@ -7,6 +7,7 @@ import click
 from maintainer.app.apply_plan import engine_log_of, open_journal
 from maintainer.app.engine_access import open_engine
 from maintainer.app.project import Project
+from maintainer.app.selection import Look, choose
 from maintainer.app.verify import (
     VerifyRequest,
     VerifyTarget,
@@ -15,9 +16,9 @@ from maintainer.app.verify import (
     verify_tables,
 )
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import TableName, select_policies, selection_options
+from maintainer.cli.selection import TableName, given_selection, selection_options
 from maintainer.errors import ExitCode
 from maintainer.model.table import TableRef
 from maintainer.model.verification import CheckResult, TableVerification, VerifyRun
@@ -56,12 +57,6 @@ EXIT_CODES = {
 def command(
     context: CliContext,
     table: str | None,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     content: str,
     accept: str | None,
     output: str,
@@ -70,24 +65,18 @@ def command(
 
     Without a version, the newest that maintenance made. Exit code 0 proven, 5 wrong, 1 could not be checked.
     """
-    project = open_project(context)
+    project, selection = open_project(context), given_selection()
     if table is None and accept is not None:
         raise click.UsageError("--accept needs one TABLE")
     if accept is not None and not accept.strip():
         raise click.UsageError("--accept needs a reason, which is recorded")
-    if table is not None and (select_ or exclude or since):
+    if table is not None and selection.given:
         raise click.UsageError("name a TABLE or select tables, not both")
     if table is not None:
         targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
     else:
-        chosen = select_policies(
-            project.loaded,
-            command="verify",
-            select_=select_,
-            exclude=exclude,
-            since=since,
-            allow_empty=allow_empty,
-        )
+        loaded = project.loaded
+        chosen = choose(loaded.resolved(), loaded, selection, command="verify", look=Look.NEVER)
         targets = tuple(VerifyTarget(policy.table) for policy in chosen)
     style = Style(context.color_stderr)
 
@@ -99,7 +88,7 @@ def command(
     journal = open_journal(project, now_ms())
     try:
         with (
-            open_engine(parse_engine_options(master, conf, engine_log_of(journal))) as opened,
+            open_engine(given_engine(engine_log_of(journal))) as opened,
             opened.proving() as worker,
         ):
             run = verify_tables(project, worker, journal, request)

@@ -10,14 +10,14 @@ from maintainer.app.apply_plan import ApplyRequest, apply_plan, check_run_limits
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import open_engine
 from maintainer.app.make_plan import PlanRequest, make_plan
-from maintainer.app.selection import Look, SelectionOptions, choose
+from maintainer.app.selection import Look, choose
 from maintainer.app.watching import WatchBounds, watch
 from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import in_shard, selection_options, shard_option
+from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
 from maintainer.errors import ExitCode
 from maintainer.execution.interruption import StopSwitch, signals_stop
 from maintainer.model.outcome import RunOutcome
@@ -40,12 +40,6 @@ from maintainer.units import UnitError, parse_duration
 @click.pass_obj
 def command(
     context: CliContext,
-    select_: tuple[str, ...],
-    exclude: tuple[str, ...],
-    since: str | None,
-    allow_empty: bool,
-    master: str | None,
-    conf: tuple[str, ...],
     jobs: int,
     interval: str,
     until_idle: bool,
@@ -55,12 +49,11 @@ def command(
     Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
     they do for apply. A table that fails or loses against another writer is left alone for a while that doubles.
     """
-    project = open_project(context)
-    chosen = SelectionOptions(select_, exclude, since, allow_empty)
-    policies = in_shard(choose(project.loaded.resolved(), project.loaded, chosen, command="watch", look=Look.NEVER))
+    project, selection = open_project(context), given_selection()
+    policies = in_shard(choose(project.loaded.resolved(), project.loaded, selection, command="watch", look=Look.NEVER))
     bounds, switch, budget = WatchBounds(_seconds(interval), until_idle), StopSwitch(), given_budget()
 
-    with signals_stop(switch), open_engine(parse_engine_options(master, conf)) as opened:
+    with signals_stop(switch), open_engine(given_engine()) as opened:
         ledger = opened.ledger_at(project.ledger_location)
 
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:

@@ -9,7 +9,7 @@ from maintainer.app.learned import learn, past_lessons
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.status_row import auto_compact_of
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import engine_options, parse_engine_options
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.model.auto_compact import SESSION_ENABLED
@@ -24,12 +24,12 @@ from maintainer.report.why_text import render_why
 @click.argument("table", type=TableName())
 @engine_options
 @click.pass_obj
-def command(context: CliContext, table: str, master: str | None, conf: tuple[str, ...]) -> int:
+def command(context: CliContext, table: str) -> int:
     """Show every decision about one table, taken and not taken, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
     looks: list[TableLook] = []
-    with open_engine(parse_engine_options(master, conf)) as opened:
+    with open_engine(given_engine()) as opened:
         plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms(), on_table=looks.append))
         in_session = opened.session_setting(SESSION_ENABLED)
     learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()

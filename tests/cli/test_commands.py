@@ -9,6 +9,7 @@ import click
 import pytest
 
 from maintainer.cli.main import COMMANDS, run
+from maintainer.errors import ExitCode
 from tests.projects import write_project
 
 
@@ -134,3 +135,11 @@ def test_no_option_of_apply_is_passed_over_in_silence(
     if "--fail-fast" in options:
         assert run(["retry", "--yes", *options]) == 2
         assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_saved_plan_without_options_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(write_project(tmp_path, {"policies/t.yml": "table: a.t\n", "plan.json": "{}\n"}))
+    assert run(["apply", "--yes", "plan.json"]) == ExitCode.REFUSED
+    assert "A402" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from maintainer.app.engine_access import EngineOptions
-from maintainer.cli.engine_options import engine_options, parse_engine_options, remember_project_engine
+from maintainer.cli.engine_options import engine_options, given_engine, remember_project_engine
 from maintainer.delta.command.connect import open_connect, remote_of
 from maintainer.delta.error_classes import describe, is_cancelled, is_conflict
 from maintainer.delta.start_conf import SessionOptions
@@ -24,9 +24,9 @@ def options(*args: str, project: str | None = None) -> EngineOptions:
 
     @click.command()
     @engine_options
-    def command(master: str | None, conf: tuple[str, ...]) -> None:
+    def command() -> None:
         remember_project_engine(project)
-        found.append(parse_engine_options(master, conf))
+        found.append(given_engine())
 
     done = CliRunner().invoke(command, list(args))
     if done.exception is not None:
