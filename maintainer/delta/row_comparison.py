@@ -5,6 +5,7 @@ One Spark job for tables of up to ``MAX_COLUMNS`` columns with statistics, one m
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from maintainer.delta.statistics import (
     bound_expressions,
     bounds_schema,
     figure_aggregates,
-    figure_expressions,
+    figures_of_file,
     joined,
     no_figures,
     read_figures,
@@ -33,6 +34,10 @@ from maintainer.model.table import DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+FEW_COLUMNS = 16
+"""Up to so many, bounds of a single file are literals, which saves a broadcast. Spark parses the statistics anew for
+each of the literals: 50 columns take twice as long as with the broadcast."""
 
 SOURCES = -1
 """Number that rows of the files read carry in the place of the number of a written file."""
@@ -143,62 +148,73 @@ class _Measurement:
         from pyspark.sql import functions as F
 
         hashed = [f"{text} AS {name}" for text, name in zip(self._hashed.hashes, hashes, strict=bool(hashes))]
-        sides = self._target_side(group, hashes, hashed) if self._target is not None else None
+        sums = ["count(1) AS rows", *sum_expressions(hashes)]
+        sides = []
         if hashes and self._source is not None:
-            source = self._source.selectExpr(f"{SOURCES} AS file", *hashed, *no_figures(group))
-            sides = source if sides is None else source.unionAll(sides)
-        assert sides is not None
-        totals = ["count(1) AS rows", *sum_expressions(hashes), *figure_aggregates(group)]
+            source = self._source.selectExpr(*hashed).agg(*map(F.expr, sums))
+            sides.append(source.selectExpr(f"{SOURCES} AS file", "*", *no_figures(group)))
+        if self._target is not None:
+            own = self._own
+            rows = self._target.selectExpr("*", *hashed, f"xxhash64(_metadata.file_path) AS {own}path")
+            rows = self._with_bounds(rows, f"{own}path", group)
+            measured = rows.groupBy(f"{own}file").agg(*map(F.expr, [*sums, *figure_aggregates(group, f"{own}b")]))
+            measured = self._with_bounds(measured, f"{own}file", group)
+            names = [text.rpartition(" AS ")[2] for text in sums]
+            sides.append(measured.selectExpr(f"{own}file AS file", *names, *figures_of_file(group, f"{own}b")))
+        both = sides[0] if len(sides) == 1 else sides[0].unionAll(sides[1])
         # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
         with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
-            rows = sides.groupBy("file").agg(*map(F.expr, totals)).collect()
-        unknown = [row for row in rows if row["file"] is None]
+            found = [tuple(row) for row in both.collect()]
+        unknown = [row for row in found if row[0] is None]
         if unknown:
-            raise ValueError(f"{unknown[0]['rows']} rows are in a file that is not among those written")
-        return {row["file"]: tuple(row)[1:] for row in rows}
+            raise ValueError(f"{unknown[0][1]} rows are in a file that is not among those written")
+        return {row[0]: row[1:] for row in found}
 
-    def _target_side(
-        self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...], hashed: list[str]
-    ) -> DataFrame:
-        """The rows of the written files with their figures; bounds are literals, or joined to each file's rows."""
+    def _with_bounds(self, frame: DataFrame, key: str, group: tuple[StatisticsColumn, ...]) -> DataFrame:
+        """Put the number of the file and the struct of its bounds beside each row.
+
+        Joined by ``key``, which is either the file's number or the hash of its path: a join by the path itself would
+        take as long as reading the row. A single file's bounds are literals, unless there are many.
+        """
         from pyspark.sql import functions as F
 
-        assert self._target is not None
         own = self._own
-        bounds, place = f"{own}b", f"{own}file"
-        rows = self._target.selectExpr("*", *hashed, f"_metadata.file_path AS {own}path")
-        if len(self._adds) == 1:
-            parsed, made = self._parsed(group)
-            rows = rows.withColumn(f"{own}s", parsed(F.lit(self._adds[0].get("stats")).cast("string")))
-            rows = rows.selectExpr("*", f"{made} AS {bounds}", f"0 AS {place}")
-        else:
-            rows = rows.join(F.broadcast(self._bounds_of_files(group)), f"{own}path", "left")
-        return rows.selectExpr(f"{place} AS file", *hashes, *figure_expressions(group, bounds))
+        if len(self._adds) == 1 and len(group) <= FEW_COLUMNS:
+            frame = frame.withColumn(f"{own}stats", F.lit(self._adds[0].get("stats")).cast("string"))
+            number = [] if key == f"{own}file" else [f"0 AS {own}file"]
+            return self._parsed(frame, f"{own}stats", group, "*", *number)
+        wanted = [key, *(name for name in (f"{own}file", f"{own}b") if name != key)]
+        return frame.join(F.broadcast(self._bounds_of_files(group).select(*wanted)), key, "left")
 
-    def _parsed(self, group: tuple[StatisticsColumn, ...]) -> tuple[Any, str]:
-        """What parses the text of statistics, and SQL for the struct of bounds out of the column ``<own>s``."""
+    def _parsed(self, frame: DataFrame, stats: str, group: tuple[StatisticsColumn, ...], *kept: str) -> DataFrame:
+        """What is kept of a frame, and the struct of bounds from the text of statistics in a column of it."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
-        taken = bound_expressions(group, f"{self._own}s")
+        taken = bound_expressions(group, f"{self._own}parsed")
         if not taken:
-            return (lambda text: text), "NULL"
-        schema = StructType.fromJson(bounds_schema(group))
-        return (lambda text: F.from_json(text, schema)), f"struct({', '.join(taken)})"
+            return frame.selectExpr(*kept, f"NULL AS {self._own}b")
+        parsed = F.from_json(stats, StructType.fromJson(bounds_schema(group)))
+        return frame.withColumn(f"{self._own}parsed", parsed).selectExpr(
+            *kept, f"struct({', '.join(taken)}) AS {self._own}b"
+        )
 
     def _bounds_of_files(self, group: tuple[StatisticsColumn, ...]) -> DataFrame:
-        """One row for each written file: its path as Spark spells it, its number, its bounds."""
-        from pyspark.sql import functions as F
+        """One row for each written file: the hash of its path as Spark spells it, its number, its bounds.
 
-        own = self._own
-        parsed, made = self._parsed(group)
+        Rows of literals: Spark parses the statistics while it plans, and needs no job for them.
+        """
         numbered = enumerate(zip(self._uris, self._adds, strict=True))
-        listed = json.dumps([[uri, str(number), add.get("stats")] for number, (uri, add) in numbered])
-        one = F.explode(F.from_json(F.lit(listed), "array<array<string>>")).alias("f")
-        files = self._jvm.spark.range(1).select(one)
-        files = files.selectExpr("f[0] AS path", "cast(f[1] AS INT) AS number", "f[2] AS s")
-        files = files.withColumn(f"{own}s", parsed(F.col("s")))
-        return files.selectExpr(f"path AS {own}path", f"number AS {own}file", f"{made} AS {own}b")
+        listed = [f"({number}, {_literal(uri)}, {_literal(add.get('stats'))})" for number, (uri, add) in numbered]
+        files = self._jvm.spark.sql(f"SELECT * FROM VALUES {', '.join(listed)} AS f(number, path, stats)")
+        files = files.selectExpr("number", *(f"CAST(unbase64({one}) AS STRING) AS {one}" for one in ("path", "stats")))
+        key, number = f"xxhash64(path) AS {self._own}path", f"number AS {self._own}file"
+        return self._parsed(files, "stats", group, key, number)
+
+
+def _literal(text: str | None) -> str:
+    """SQL for a text in Base64, which no setting of the parser reads in another way."""
+    return "CAST(NULL AS STRING)" if text is None else f"'{base64.b64encode(text.encode()).decode()}'"
 
 
 def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -> FileFigures:

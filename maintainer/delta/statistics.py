@@ -2,8 +2,9 @@
 
 A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. For every file
 one row of figures is computed beside its fingerprint: its rows, the nulls of each column, which bounds a row lies
-outside of, and which bounds a row reaches. Bounds are compared and not aggregated, because a least string would make
-Spark sort all rows.
+outside of, and which bounds a row reaches. Values of fixed width are aggregated to their extremes first, and those are
+held against the bounds: that is one step a row and not three. Each string is compared by itself, because a least
+string would make Spark sort all rows.
 
 What Delta 4.4.0 writes (``StatisticsCollection``): bounds for numbers, dates, timestamps and plain strings, also
 inside structs; a null count for every column; names under which the columns are stored. Timestamps are cut to whole
@@ -29,6 +30,7 @@ SHORTEST_CUT = 32
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _NULL_BITS = 32
+_STRING_BITS = ("beyond", "lowest", "highest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class StatisticsColumn:
     def name(self) -> str:
         """The name for people."""
         return ".".join(self.logical)
+
+    @property
+    def by_extremes(self) -> bool:
+        """Whether the least and the greatest value of a file are compared with its bounds, and not each value."""
+        return self.has_bounds and self.kind != "string"
 
     @property
     def has_bounds(self) -> bool:
@@ -112,8 +119,9 @@ def _struct(tree: dict[str, Any]) -> dict[str, Any]:
 def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> list[str]:
     """SQL that takes the bounds of each column out of the parsed statistics, computed once a file.
 
-    Fields ``lo<i>`` and ``hi<i>``; for strings also ``cut<i>``, the upper bound without the character that Delta
-    puts in the place of what it cut off, null where it cut nothing off.
+    Fields ``lo<i>`` and ``hi<i>``; for strings also ``shortened<i>``, whether the lower bound may be cut, and
+    ``cut<i>``, the upper bound without the character that Delta puts in the place of what it cut off, null where it
+    cut nothing off.
     """
     found = []
     for number, one in enumerate(columns):
@@ -123,6 +131,7 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
                 low, high = f"rtrim({low})", f"rtrim({high})"
             found += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
             if one.kind == "string":
+                found.append(f"char_length({low}) >= {SHORTEST_CUT} AS shortened{number}")
                 last, length = f"right({high}, 1)", f"char_length({high})"
                 # Delta counts UTF-16 units here: 16 characters of two units each are as long as 32 of one.
                 cut = f"{last} IN ('\\u007f', '\\U0010ffff', '\\ufffd') AND {length} > {SHORTEST_CUT // 2}"
@@ -130,36 +139,50 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
     return found
 
 
-def figure_expressions(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
-    """SQL for one row's part of the figures; ``bounds`` is the struct with the fields of ``bound_expressions``."""
-    nulls = []
+def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
+    """SQL aggregates over the rows of a file, for `figures_of_file`.
+
+    Args:
+        columns: The columns.
+        bounds: The struct beside each row with the fields of `bound_expressions` of its file.
+    """
+    found = []
     for start in range(0, len(columns), 2):
-        pair = columns[start : start + 2]
         parts = [
-            f"if(isnull({_dotted(one.logical)}), {1 << (_NULL_BITS * place)}L, 0L)" for place, one in enumerate(pair)
+            f"if(isnull({_dotted(one.logical)}), {1 << (_NULL_BITS * place)}L, 0L)"
+            for place, one in enumerate(columns[start : start + 2])
         ]
-        nulls.append(" + ".join(parts) + f" AS n{start // 2}")
+        found.append(f"coalesce(sum({' + '.join(parts)}), 0L) AS n{start // 2}")
+    for number, one in enumerate(columns):
+        value = _dotted(one.logical)
+        if one.by_extremes:
+            found += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
+        elif one.has_bounds:
+            for name, holds in zip(_STRING_BITS, _of_string(one, number, bounds), strict=True):
+                found.append(f"coalesce(bool_or({holds}), false) AS {name}{number}")
+    return found
+
+
+def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
+    """SQL over one row a file with `figure_aggregates`, in the order that `read_figures` takes."""
     outside, reached = ["0L"], [["0L"] for _ in range(_words(columns))]
     for number, one in enumerate(columns):
         if one.has_bounds:
-            beyond, at_low, at_high = _comparisons(one, number, bounds)
+            compared = (
+                _of_extremes(one, number, bounds) if one.by_extremes else (f"{bit}{number}" for bit in _STRING_BITS)
+            )
+            beyond, at_low, at_high = compared
             outside.append(f"if({beyond}, {1 << number}L, 0L)")
             word, place = divmod(number, 31)
             reached[word].append(f"if({at_low}, {1 << (2 * place)}L, 0L)")
             reached[word].append(f"if({at_high}, {1 << (2 * place + 1)}L, 0L)")
-    found = [*nulls, " | ".join(outside) + " AS o"]
-    return found + [" | ".join(bits) + f" AS r{word}" for word, bits in enumerate(reached)]
-
-
-def figure_aggregates(columns: tuple[StatisticsColumn, ...]) -> list[str]:
-    """The aggregates over ``figure_expressions``, in the order that ``read_figures`` takes."""
-    sums = [f"coalesce(sum(n{number}), 0L) AS n{number}" for number in range((len(columns) + 1) // 2)]
-    bits = ["o", *(f"r{word}" for word in range(_words(columns)))]
-    return sums + [f"coalesce(bit_or({name}), 0L) AS {name}" for name in bits]
+    nulls = [f"n{number}" for number in range((len(columns) + 1) // 2)]
+    words = [" | ".join(bits) + f" AS r{word}" for word, bits in enumerate(reached)]
+    return [*nulls, " | ".join(outside) + " AS o", *words]
 
 
 def no_figures(columns: tuple[StatisticsColumn, ...]) -> list[str]:
-    """What stands in for ``figure_expressions`` on rows that have no statistics to check."""
+    """What stands in for `figures_of_file` on the side that has no statistics to check."""
     names = [f"n{number}" for number in range((len(columns) + 1) // 2)]
     names += ["o", *(f"r{word}" for word in range(_words(columns)))]
     return [f"0L AS {name}" for name in names]
@@ -193,21 +216,28 @@ def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(quote(name) for name in path)
 
 
-def _comparisons(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
-    """SQL for: outside the bounds, at the lower one, at the upper one."""
+def _of_extremes(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+    """SQL for: a value is outside the bounds, at the lower one, at the upper one; by the file's extremes."""
+    low, high = f"{bounds}.lo{number}", f"{bounds}.hi{number}"
+    least, most = f"least{number}", f"most{number}"
+    if one.kind in _TIMES:
+        low_end, high_end = (f"{bound} + INTERVAL '0.001' SECOND" for bound in (low, high))
+        return (
+            f"{least} < {low} OR {most} >= {high_end}",
+            f"{least} >= {low} AND {least} < {low_end}",
+            f"{most} >= {high} AND {most} < {high_end}",
+        )
+    return f"{least} < {low} OR {most} > {high}", f"{least} = {low}", f"{most} = {high}"
+
+
+def _of_string(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+    """The same of one string; the equalities come first, for most strings fail them by their length."""
     value = _dotted(one.logical)
     low, high, cut = (f"{bounds}.{name}{number}" for name in ("lo", "hi", "cut"))
-    if one.kind in _TIMES:
-        milli = "INTERVAL '0.001' SECOND"
-        return (
-            f"{value} < {low} OR {value} >= {high} + {milli}",
-            f"{value} >= {low} AND {value} < {low} + {milli}",
-            f"{value} >= {high} AND {value} < {high} + {milli}",
-        )
     if one.is_char:
         value = f"rtrim({value})"
-    beyond = f"{value} < {low} OR {value} > {high}"
-    if one.kind == "string":
-        at_low = f"startswith({value}, {low}) AND ({value} = {low} OR char_length({low}) >= {SHORTEST_CUT})"
-        return beyond, at_low, f"{value} = {high} OR startswith({value}, {cut})"
-    return beyond, f"{value} = {low}", f"{value} = {high}"
+    return (
+        f"{value} < {low} OR {value} > {high}",
+        f"{value} = {low} OR {bounds}.shortened{number} AND startswith({value}, {low})",
+        f"{value} = {high} OR startswith({value}, {cut})",
+    )

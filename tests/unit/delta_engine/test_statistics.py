@@ -11,7 +11,7 @@ from maintainer.delta.statistics import (
     FileFigures,
     bounds_schema,
     figure_aggregates,
-    figure_expressions,
+    figures_of_file,
     joined,
     no_figures,
     read_figures,
@@ -65,14 +65,29 @@ def test_bounds_are_read_by_the_names_and_types_that_are_stored() -> None:
 
 
 def test_two_null_counts_share_a_number_and_come_apart_again() -> None:
-    assert figure_expressions(COLUMNS, "b")[:2] == [
-        "if(isnull(`a`), 1L, 0L) + if(isnull(`s`.`x.y`), 4294967296L, 0L) AS n0",
-        "if(isnull(`l`), 1L, 0L) AS n1",
+    assert figure_aggregates(COLUMNS, "b")[:2] == [
+        "coalesce(sum(if(isnull(`a`), 1L, 0L) + if(isnull(`s`.`x.y`), 4294967296L, 0L)), 0L) AS n0",
+        "coalesce(sum(if(isnull(`l`), 1L, 0L)), 0L) AS n1",
     ]
-    names = [text.rpartition(" AS ")[2] for text in figure_expressions(COLUMNS, "b")]
-    assert [text.rpartition(" AS ")[2] for text in figure_aggregates(COLUMNS)] == names
-    assert [text.rpartition(" AS ")[2] for text in no_figures(COLUMNS)] == names
+    names = [text.rpartition(" AS ")[2] for text in no_figures(COLUMNS)]
+    assert names == ["n0", "n1", "o", "r0"]
+    assert [text.rpartition(" AS ")[2] for text in figures_of_file(COLUMNS, "b")] == names
     assert read_figures(COLUMNS, 10, (7 + (5 << 32), 3, 0b10, 0b1001)) == FileFigures(10, (7, 5, 3), 0b10, 0b1001)
+
+
+def test_strings_are_compared_row_by_row_and_other_values_by_their_extremes() -> None:
+    assert figure_aggregates(COLUMNS, "b")[2:] == [
+        "min(`a`) AS least0",
+        "max(`a`) AS most0",
+        "coalesce(bool_or(`s`.`x.y` < b.lo1 OR `s`.`x.y` > b.hi1), false) AS beyond1",
+        "coalesce(bool_or(`s`.`x.y` = b.lo1 OR b.shortened1 AND startswith(`s`.`x.y`, b.lo1)), false) AS lowest1",
+        "coalesce(bool_or(`s`.`x.y` = b.hi1 OR startswith(`s`.`x.y`, b.cut1)), false) AS highest1",
+    ]
+    assert figures_of_file(COLUMNS, "b")[2:] == [
+        "0L | if(least0 < b.lo0 OR most0 > b.hi0, 1L, 0L) | if(beyond1, 2L, 0L) AS o",
+        "0L | if(least0 = b.lo0, 1L, 0L) | if(most0 = b.hi0, 2L, 0L) "
+        "| if(lowest1, 4L, 0L) | if(highest1, 8L, 0L) AS r0",
+    ]
 
 
 def test_figures_of_groups_of_columns_come_together_in_order() -> None:
