@@ -251,7 +251,8 @@ ACTION_FAULTS: dict[str, Plant] = {
     "a file is cut off, with its size": _truncated_with_its_size,
     "a file lies outside the table": _elsewhere,
     "a path is absolute": _absolute,
-    "a strange tag": _set(tags={"maintainer.zorder": '["id"]'}),
+    # Not one of a step's own tags: those are put over what is there.
+    "a strange tag": _set(tags={"maintainer.strange": "1"}),
     "a row id": _set(baseRowId=7),
     "a deletion vector": _set(
         deletionVector={"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
