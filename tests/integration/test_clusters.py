@@ -1,8 +1,4 @@
-"""The same command beyond one process: on a standalone cluster, by itself and by ``spark-submit``.
-
-Not on ``local-cluster``: pip's pyspark has what it takes, and two executors start and do the work, but they write into
-the installed package, and a run takes minutes for what the standalone cluster shows as well.
-"""
+"""The same command beyond one process: on a standalone cluster, by itself and by ``spark-submit``, on a local one."""
 
 from __future__ import annotations
 
@@ -131,12 +127,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_command(project: Path, *command: str) -> dict[str, Any]:
+def run_command(project: Path, *command: str, **environment: str) -> dict[str, Any]:
     """Run a command that applies, and return its result; it must end well and leave the rows as they were."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    ran = subprocess.run(
-        command, cwd=project, capture_output=True, text=True, timeout=200, env=environment, check=False
-    )  # fmt: skip
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
+    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=420, env=variables, check=False)
     assert ran.returncode == 0, (ran.stdout[-1000:], ran.stderr[-4000:])
     for name in TABLES:
         assert rows_and_files(project / "lake" / name) == (list(range(40)), 1)
@@ -145,19 +139,19 @@ def run_command(project: Path, *command: str) -> dict[str, Any]:
     return result
 
 
-def apply(project: Path, *options: str) -> dict[str, Any]:
+def apply(project: Path, *options: str, **environment: str) -> dict[str, Any]:
     """``maintainer apply`` in a process of its own."""
     command = (sys.executable, "-m", "maintainer", "apply", "--yes", "-j", "2", "-o", "json", *SMALL, *options)
-    return run_command(project, *command)
+    return run_command(project, *command, **environment)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(450)
 def test_a_standalone_cluster_of_two_workers(project: Path, cluster: Cluster) -> None:
     apply(project, "--master", cluster.url)
     assert cluster.workers_of("maintainer") == {"work1", "work2"}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(450)
 def test_spark_submit(project: Path, cluster: Cluster) -> None:
     job = project / "job.py"
     job.write_text(
@@ -182,3 +176,17 @@ def test_spark_submit(project: Path, cluster: Cluster) -> None:
     submit = str(spark_home() / "bin" / "spark-submit")
     run_command(project, submit, "--master", cluster.url, "--jars", jars, *conf, str(job))
     assert cluster.workers_of("submitted") == {"work1", "work2"}
+
+
+@pytest.mark.timeout(450)
+def test_a_local_cluster_of_two_executors(project: Path, tmp_path: Path) -> None:
+    # Its executors work in folders below SPARK_HOME, so that is one of our own, of links to the real one.
+    home = tmp_path / "spark"
+    home.mkdir()
+    for one in spark_home().iterdir():
+        if one.name != "work":
+            (home / one.name).symlink_to(one)
+    apply(project, "--master", "local-cluster[2,1,1024]", SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
+    (application,) = (home / "work").glob("app-*")
+    for executor in ("0", "1"):
+        assert "Finished task" in (application / executor / "stderr").read_text(encoding="utf-8", errors="replace")
