@@ -60,7 +60,10 @@ def policy_of(path: Path, extra: str = "") -> str:
 
 
 def alike(key: str, ours: Any, theirs: Any, *, of_new_files: bool = False) -> bool:
-    """Equal, but for the last bytes of new files: rows are read in any order, and compress to a byte more or less."""
+    """Equal, but for some bytes of new files: rows are read in any order, and compress to more or less.
+
+    OPTIMIZE itself makes 4108 to 4235 bytes of the same ten files of 100 numbers, by the order of their names.
+    """
     new = of_new_files or key in OF_NEW_FILES
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(
@@ -68,7 +71,7 @@ def alike(key: str, ours: Any, theirs: Any, *, of_new_files: bool = False) -> bo
         )
     if ours == theirs or not new or key == "totalFiles":
         return bool(ours == theirs)
-    return float(ours) == pytest.approx(float(theirs), rel=0.002)
+    return float(ours) == pytest.approx(float(theirs), rel=0.002, abs=200)
 
 
 def check_side_by_side(step: StepOutcome, ours: Path, theirs: Path, row: dict[str, Any]) -> None:
