@@ -16,7 +16,7 @@ from maintainer.execution.attempt import problem_of
 from maintainer.execution.batches import BatchSize, in_batches
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext, number_steps
-from maintainer.execution.interruption import APPLY_AGAIN, StopSwitch, signals_stop
+from maintainer.execution.interruption import RETRY_THE_REST, StopSwitch, signals_stop
 from maintainer.execution.ledger_append import append_within
 from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
@@ -213,7 +213,7 @@ class _Fleet:
         why = context.switch.halt_reason
         for table in self._plan.tables:
             if not self._results.has(table.ref):
-                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=APPLY_AGAIN)
+                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=RETRY_THE_REST)
                 self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
         outcome = self._results.outcome(context.switch.stop_reason)
         try:

@@ -15,7 +15,7 @@ from types import FrameType
 
 from maintainer.errors import Interrupted
 
-APPLY_AGAIN = "`maintainer retry` takes up what is left; what is done is not done twice"
+RETRY_THE_REST = "`maintainer retry` takes up what is left; what is done is not done twice"
 """The way out where a run ended before its tables did."""
 
 
@@ -122,7 +122,7 @@ class TableControl:
     def _interrupted(self, what: str) -> Interrupted:
         if self._timed_out:
             return Interrupted(what, code="C711", help="raise limits.timeout, or make batches smaller")
-        return Interrupted(what, help=APPLY_AGAIN)
+        return Interrupted(what, help=RETRY_THE_REST)
 
 
 @contextlib.contextmanager

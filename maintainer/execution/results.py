@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 
 from maintainer.execution.context import RunContext
-from maintainer.execution.interruption import APPLY_AGAIN
+from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.model.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.results_wire import run_from_fragments, table_to_json
@@ -97,10 +97,10 @@ class Results:
         if ref in self._done:
             return self._done[ref]
         if ref in self._running:
-            problem = Problem("C712", "the run ended while this table was worked on", help=APPLY_AGAIN)
+            problem = Problem("C712", "the run ended while this table was worked on", help=RETRY_THE_REST)
             return TableOutcome(ref, TableStatus.INTERRUPTED, tuple(self._running[ref]), problem, policy_file, owner)
         if ref not in self._untouched:
-            problem = Problem("C713", "the run ended before this table was started", help=APPLY_AGAIN)
+            problem = Problem("C713", "the run ended before this table was started", help=RETRY_THE_REST)
             self._untouched[ref] = TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
         return self._untouched[ref]
 

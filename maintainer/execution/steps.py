@@ -8,7 +8,7 @@ from maintainer.engine import DeletionGuard
 from maintainer.errors import CheckImpossible as CheckImpossible
 from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, VerificationFailed
 from maintainer.execution.attempt import StepWork, Worker, attempt
-from maintainer.execution.interruption import APPLY_AGAIN
+from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.execution.table_state import step_now
 from maintainer.execution.window import check_window
 from maintainer.model.outcome import CommitReceipt, StepStatus
@@ -154,7 +154,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     take_verification(worker, work, after, found, None, worker.context.clock.monotonic() - started)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
-        raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=APPLY_AGAIN)
+        raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
     if receipt.remaining:
         work.notes.append(f"{len(receipt.remaining)} files could not be deleted, such as {receipt.remaining[0]}")
         return StepStatus.INCOMPLETE
