@@ -83,3 +83,15 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in sorted(candidates)}
     found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
+
+
+def nearest_table(word: str, names: Iterable[str]) -> str | None:
+    """Return the table that ``word`` was most likely meant to be, or None if none is near.
+
+    People call a table by the end of its name, ``orders`` for ``lake.sales.orders`` or ``/data/sales/orders``: where
+    that fits one table only, it is the one. Otherwise see ``nearest``.
+    """
+    known = sorted(names)
+    ends = tuple(separator + word.casefold() for separator in "./\\")
+    found = [name for name in known if name.casefold().endswith(ends)] if word else []
+    return found[0] if len(found) == 1 else nearest(word, known)

@@ -11,7 +11,7 @@ from pathlib import Path
 from maintainer.errors import ProjectError
 from maintainer.model.table import TableRef
 from maintainer.policy.cross_checks import check_extends, check_profiles, check_rules, check_tables
-from maintainer.policy.diagnostics import Diagnostic, nearest
+from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
 from maintainer.policy.discovery import find_files
 from maintainer.policy.document import Document
 from maintainer.policy.effective_checks import check_effective
@@ -179,8 +179,8 @@ class LoadedProject:
         return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=named_by_file)
 
     def _unmanaged(self, identifier: str) -> ProjectError:
-        names = {table.written for table in self.tables} | {table.ref.identifier for table in self.tables}
-        near = nearest(identifier, names)
+        near = nearest_table(identifier, {table.ref.identifier for table in self.tables})
+        near = near or nearest(identifier, {table.written for table in self.tables})
         return ProjectError(
             f"no policy names `{identifier}`, and no rule reaches it",
             code="E613",

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from maintainer.errors import ProjectError
 from maintainer.model.table import TableRef
-from maintainer.policy.diagnostics import nearest
+from maintainer.policy.diagnostics import nearest, nearest_table
 from maintainer.policy.identity import identity, plain_name, table_ref
 from maintainer.policy.matching import absolute_glob, is_glob, name_matches
 
@@ -303,9 +303,13 @@ def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: S
     text = ",".join(term.text for term in terms)
     hints = []
     for term in terms:
-        # A path in any spelling is compared as the tables are called.
-        value = table_ref(term.value, context.root).identifier if term.method is Method.TABLE else term.value
-        near = nearest(value, _known(term.method, policies)) if value else None
+        value, known = term.value, _known(term.method, policies)
+        if term.method is Method.TABLE:
+            # A path in any spelling is compared as the tables are called.
+            value = table_ref(value, context.root).identifier
+            near = nearest_table(value, known)
+        else:
+            near = nearest(value, known) if value else None
         if near is not None and near != value:
             prefix = "" if term.method is Method.TABLE else f"{term.method.value}:"
             hints.append(f"did you mean `{prefix}{near}`?")

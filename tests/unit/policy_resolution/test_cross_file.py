@@ -8,6 +8,7 @@ import pytest
 from maintainer.errors import ProjectError
 from maintainer.model.table import TableRef
 from maintainer.policy.project import PolicyErrors, load_project
+from maintainer.policy.selectors import SelectorContext, parse_selector, select
 from tests.projects import complaints, loaded, write_project
 
 
@@ -111,6 +112,30 @@ def test_a_table_that_only_rules_reach_is_resolved_and_any_other_is_unmanaged(tm
     with pytest.raises(ProjectError, match="E613") as caught:
         project.resolve_table("z.t")
     assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `s.t`?")
+
+
+@pytest.mark.parametrize(
+    ("word", "help_text"),
+    [
+        ("orders", "did you mean `analytics.finance.orders`?"),
+        ("Finance.Orders", "did you mean `analytics.finance.orders`?"),
+        ("events", "did you mean `/data/warehouse/events`?"),
+        # Two tables end like this, and neither is near enough by its letters.
+        ("items", "write a policy for it: `version: 1` and `table:` are enough"),
+    ],
+)
+def test_a_table_called_by_the_end_of_its_name_is_found_and_named(tmp_path: Path, word: str, help_text: str) -> None:
+    tables = ("analytics.finance.orders", "/data/warehouse/events", "analytics.finance.items", "analytics.sales.items")
+    files = {f"policies/{number}.yml": f"table: {table}\n" for number, table in enumerate(tables)}
+    project = loaded(tmp_path, files)
+    with pytest.raises(ProjectError, match="E613") as caught:
+        project.resolve_table(word)
+    assert caught.value.help == help_text
+    policies, none = project.resolved(), parse_selector([], tmp_path)
+    with pytest.raises(ProjectError, match="E623") as caught:
+        select(policies, parse_selector([word], tmp_path), none, SelectorContext(tmp_path, "plan"))
+    shown = str(caught.value.help).removesuffix("`maintainer list` shows all tables; --allow-empty if nothing is right")
+    assert shown.strip() == (help_text if help_text.startswith("did") else "")
 
 
 @pytest.mark.parametrize(
