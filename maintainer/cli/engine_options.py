@@ -13,55 +13,44 @@ from typing import Any, TypeVar
 import click
 
 from maintainer.app.engine_access import ENGINES, EngineOptions
+from maintainer.cli.kept_options import KeptOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_PREFIX = "maintainer.engine_options."
+_KEPT = KeptOptions("engine")
+_PROJECT = "maintainer.project_engine"
 
 
 def engine_options(command: _F) -> _F:
     """Add ``--master``, ``--conf``, ``--engine`` and ``--remote`` to a command."""
-    conf = click.option(
+    conf = _KEPT.option(
         "--conf",
         multiple=True,
         metavar="KEY=VALUE",
-        expose_value=False,
-        callback=_keep,
         help="A Spark setting for the session that is started. Repeatable.",
     )
-    master = click.option(
+    master = _KEPT.option(
         "--master",
         metavar="URL",
-        expose_value=False,
-        callback=_keep,
         help="Spark master. Default: local[*], in this process.",
     )
-    engine = click.option(
+    engine = _KEPT.option(
         "--engine",
-        type=click.Choice(ENGINES),
-        expose_value=False,
-        callback=_keep,
+        kind=click.Choice(ENGINES),
         help="transaction: proves before it commits (default). command: Delta's own commands, proven afterwards.",
     )
-    remote = click.option(
+    remote = _KEPT.option(
         "--remote",
         metavar="URL",
-        expose_value=False,
-        callback=_keep,
         help="A Spark Connect server, sc://host:port; implies --engine command. Default: SPARK_REMOTE.",
     )
     return master(conf(engine(remote(command))))
-
-
-def _keep(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...] | None) -> None:
-    ctx.meta[_PREFIX + str(parameter.name)] = value
 
 
 def remember_project_engine(engine: str | None, single_writer: bool = False) -> None:
     """Keep what maintainer.yml says of the engine and of other writers, for this command."""
     context = click.get_current_context(silent=True)
     if context is not None:
-        context.meta[f"{_PREFIX}project"] = engine
-        context.meta[f"{_PREFIX}single_writer"] = single_writer
+        context.meta[_PROJECT] = (engine, single_writer)
 
 
 def given_engine(log_path: Path | None = None) -> EngineOptions:
@@ -74,15 +63,15 @@ def given_engine(log_path: Path | None = None) -> EngineOptions:
         click.BadParameter: A setting has no ``=``.
         click.UsageError: ``--master`` beside ``--remote``.
     """
-    kept = click.get_current_context().meta
-    master, engine, project, remote = (kept.get(_PREFIX + name) for name in ("master", "engine", "project", "remote"))
+    given = _KEPT.given()
+    master, engine, remote = (given.get(name) for name in ("master", "engine", "remote"))
     pairs = []
-    for setting in kept.get(f"{_PREFIX}conf", ()):
+    for setting in given.get("conf", ()):
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
         pairs.append((key.strip(), value))
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
-    single_writer = bool(kept.get(_PREFIX + "single_writer"))
+    project, single_writer = click.get_current_context().meta.get(_PROJECT, (None, False))
     return EngineOptions(master, tuple(pairs), log_path, engine or project, remote, single_writer=single_writer)

@@ -13,14 +13,15 @@ from click.types import StringParamType
 from maintainer.app.selection import SelectionOptions
 from maintainer.app.shard import Shard
 from maintainer.cli.context import CliContext, find_project_root
+from maintainer.cli.kept_options import KeptOptions
 from maintainer.errors import MaintainerError
 from maintainer.policy.project import load_project
 from maintainer.policy.selectors import Selectable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = TypeVar("_P", bound=Selectable)
-_SELECTION = "maintainer.selection"
-_SHARD = "maintainer.shard"
+_KEPT = KeptOptions("selection")
+_SHARD = KeptOptions("shard")
 _MAX_COMPLETIONS = 200
 
 
@@ -44,37 +45,29 @@ class TableName(StringParamType):
 
 def selection_options(command: _F) -> _F:
     """Add ``--select``, ``--exclude``, ``--since`` and ``--allow-empty``; `given_selection` reads them."""
-    select = click.option(
+    select = _KEPT.option(
         "-s",
         "--select",
         multiple=True,
         metavar="SPEC",
-        type=TableName(),
-        expose_value=False,
-        callback=_keep,
+        kind=TableName(),
         help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
         "A space joins alternatives, a comma joins conditions.",
     )
-    exclude = click.option(
+    exclude = _KEPT.option(
         "--exclude",
         multiple=True,
         metavar="SPEC",
-        expose_value=False,
-        callback=_keep,
         help="The same, for what to leave out.",
     )
-    since = click.option(
+    since = _KEPT.option(
         "--since",
         metavar="REF",
-        expose_value=False,
-        callback=_keep,
         help="Git commit that state:modified compares with.",
     )
-    allow_empty = click.option(
+    allow_empty = _KEPT.option(
         "--allow-empty",
         is_flag=True,
-        expose_value=False,
-        callback=_keep,
         help="Selecting nothing is not an error.",
     )
     return select(exclude(since(allow_empty(command))))
@@ -82,38 +75,25 @@ def selection_options(command: _F) -> _F:
 
 def given_selection() -> SelectionOptions:
     """What the command that runs was given; chooses everything without options."""
-    return SelectionOptions(**click.get_current_context().meta.get(_SELECTION, {}))
+    return SelectionOptions(**_KEPT.given())
 
 
 def shard_option(command: _F) -> _F:
     """Add ``--shard`` to a command; `in_shard` reads it."""
-    return click.option(
+    return _SHARD.option(
         "--shard",
         metavar="I/N",
-        expose_value=False,
-        callback=_keep_shard,
+        read=Shard.parse,
         help="Only the I-th of N parts of the selection, for several drivers side by side.",
     )(command)
 
 
 def in_shard(policies: tuple[_P, ...]) -> tuple[_P, ...]:
     """Those of the policies that ``--shard`` leaves to this command; all without it."""
-    shard: Shard | None = click.get_current_context().meta.get(_SHARD)
+    shard: Shard | None = _SHARD.given().get("shard")
     return policies if shard is None else shard.of(policies)
 
 
 def shard_given() -> bool:
     """Whether ``--shard`` was given to this command."""
-    return _SHARD in click.get_current_context().meta
-
-
-def _keep(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
-    ctx.meta.setdefault(_SELECTION, {})[str(parameter.name)] = value
-
-
-def _keep_shard(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        try:
-            ctx.meta[_SHARD] = Shard.parse(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
+    return "shard" in _SHARD.given()
