@@ -105,7 +105,7 @@ def plan_schema() -> dict[str, Any]:
     """The schema of ``plan.json``."""
     writer = _Writer()
     writer.of(Plan)
-    states = ["problem", "blocked", "changes", "up_to_date"]
+    states = ["problem", "blocked", "changes", "waiting", "up_to_date"]
     _counted(writer, "TablePlan", "state", {"enum": states, "description": "Counted when written, never read back."})
     rewrite = ("num_batches", "num_bins", "num_files_removed", "num_files_added", "size_bytes")
     for name, keys in {

@@ -15,6 +15,7 @@ _STATUSES: Mapping[str, frozenset[TableStatus]] = {
     "failed": frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED}),
     "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
     "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
+    "waiting": frozenset({TableStatus.WAITING}),
     "interrupted": frozenset({TableStatus.INTERRUPTED}),
     "refused": frozenset({TableStatus.BLOCKED, TableStatus.UNSUPPORTED}),
 }
@@ -50,8 +51,8 @@ def ended_as(status: TableStatus | None, value: str) -> bool:
     return status in _STATUSES[value]
 
 
-_ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.UNSUPPORTED})
-"""What another try would not change; a table that is not supported stays so."""
+_ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.UNSUPPORTED})
+"""Not for another try: a table that is not supported stays so, and what a budget left waiting is meant to wait."""
 
 
 @dataclass(frozen=True, slots=True)

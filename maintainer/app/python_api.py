@@ -233,7 +233,7 @@ class Project:
         )
 
 
-_GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE})
+_GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 
 OnProblem = Callable[[Problem], None]
 

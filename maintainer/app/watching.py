@@ -24,7 +24,7 @@ LONGEST_PAUSE_SECONDS = 3600.0
 PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
 ApplyPlan = Callable[[Plan], RunOutcome]
 
-_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE})
+_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,6 +265,8 @@ def _without_steps(table: TablePlan) -> TableOutcome:
             help_text = _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
             problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
             return _ended(table, TableStatus.BLOCKED, problem)
+        case "waiting":
+            return _ended(table, TableStatus.WAITING, None)
         case _:
             return _ended(table, TableStatus.UP_TO_DATE, None)
 

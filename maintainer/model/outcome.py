@@ -255,6 +255,7 @@ class TableStatus(str, enum.Enum):
 
     DONE = "done"
     UP_TO_DATE = "up_to_date"
+    WAITING = "waiting"
     YIELDED = "yielded"
     FAILED = "failed"
     VERIFY_FAILED = "verify_failed"

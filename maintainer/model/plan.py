@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from maintainer.model.file_sizes import FileSizes
-from maintainer.model.reasons import Reason
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Step
 from maintainer.model.table import PartitionValues, Protocol, TableRef
 from maintainer.model.writers import WriterRhythm
@@ -110,12 +110,15 @@ class TablePlan:
 
     @property
     def state(self) -> str:
-        """``problem``, ``blocked``, ``changes`` or ``up_to_date``."""
+        """``problem``, ``blocked``, ``changes``, ``waiting`` (for a budget, nothing else to do) or ``up_to_date``."""
         if self.problem:
             return "problem"
         if self.blocked:
             return "blocked"
-        return "changes" if self.steps else "up_to_date"
+        if self.steps:
+            return "changes"
+        waits = any(left.reason.code is ReasonCode.OVER_BUDGET for left in self.left_alone)
+        return "waiting" if waits else "up_to_date"
 
     def step_id(self, step: Step) -> str:
         """Name a step for journal and commit: the table and the kind, of which a plan has one each."""

@@ -68,7 +68,7 @@ class Method(str, enum.Enum):
 _WORDS = {"due": Method.DUE, "drifted": Method.DRIFTED, "unmanaged": Method.UNMANAGED}
 _ALLOWED_VALUES = {
     Method.STATE: ("modified",),
-    Method.RESULT: ("success", "failed", "verify_failed", "skipped", "interrupted", "refused"),
+    Method.RESULT: ("success", "failed", "verify_failed", "skipped", "waiting", "interrupted", "refused"),
 }
 _ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, unmanaged, @file"
 

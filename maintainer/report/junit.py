@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 from maintainer.model.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem
 from maintainer.report.layout import iso_utc, printable
-from maintainer.report.outcome_text import assertion_text, figures, message
+from maintainer.report.outcome_text import TABLE_STATUS_TEXT, assertion_text, figures, message
 from maintainer.report.steps import step_word
 
 _ELEMENT = {
@@ -99,12 +99,12 @@ def _cases(table: TableOutcome) -> list[Case]:
 def _table_case(table: TableOutcome) -> Case:
     """The case of a table that came to no step, or failed apart from its steps."""
     problem = table.problem
-    what = f"{problem.code}: {problem.what}" if problem else table.status.value
+    what = f"{problem.code}: {problem.what}" if problem else TABLE_STATUS_TEXT[table.status]
     body = _problem_body(problem)
     match table.status:
         case TableStatus.UP_TO_DATE | TableStatus.DONE:
             return Case("plan", 0.0)
-        case TableStatus.NOT_REACHED | TableStatus.YIELDED:
+        case TableStatus.NOT_REACHED | TableStatus.YIELDED | TableStatus.WAITING:
             return Case("plan", 0.0, "skipped", what, body)
         case TableStatus.VERIFY_FAILED:
             return Case("plan", 0.0, "failure", what, body)

@@ -128,7 +128,9 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
             took = format_duration(max(1, round(options.expected_seconds)))
             yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
     if not plan.has_changes:
-        if not totals.num_blocked and not totals.num_problems:
+        if totals.num_waiting:
+            yield "Nothing has room in its budget."
+        elif not totals.num_blocked and not totals.num_problems:
             yield "Nothing to do."
         return
     if options.applied_next:

@@ -193,6 +193,8 @@ class ProgressText:
             word = ("FAIL", Role.BAD)
         elif outcome.status is TableStatus.UP_TO_DATE and self._verbose:
             word = ("OK", Role.GOOD)
+        elif outcome.status is TableStatus.WAITING and self._verbose:
+            word = ("WAIT", Role.DIM)
         else:
             return []
         detail = (

@@ -232,6 +232,7 @@ class Totals:
 
     num_changed: int
     num_up_to_date: int
+    num_waiting: int
     num_blocked: int
     num_problems: int
     num_steps: dict[str, int]
@@ -265,6 +266,7 @@ def total(tables: Iterable[TablePlan]) -> Totals:
     return Totals(
         num_changed=states.count("changes"),
         num_up_to_date=states.count("up_to_date"),
+        num_waiting=states.count("waiting"),
         num_blocked=states.count("blocked"),
         num_problems=states.count("problem"),
         num_steps=kinds,
@@ -283,6 +285,8 @@ def tables_line(totals: Totals) -> str:
     text = f"{count(totals.num_changed, 'table')} to change, {count(num_steps, 'step')}"
     text += f" ({kinds})" if kinds else ""
     rest = [f"{totals.num_up_to_date:,} up to date"]
+    if totals.num_waiting:
+        rest.append(f"{totals.num_waiting:,} waiting for a budget")
     if totals.num_blocked:
         rest.append(f"{totals.num_blocked:,} blocked")
     if totals.num_problems:

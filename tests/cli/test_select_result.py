@@ -62,7 +62,9 @@ def test_how_a_table_ended_in_the_last_run(
 
 def test_a_table_that_was_in_no_run_ended_in_no_way(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(root, "20261121T010000Z-bbbb")
-    every = " ".join(f"result:{value}" for value in ("failed", "success", "skipped", "interrupted", "refused"))
+    every = " ".join(
+        f"result:{value}" for value in ("failed", "success", "skipped", "waiting", "interrupted", "refused")
+    )
     assert chosen(root, capsys, every) == {status.value for status in TableStatus}
 
 

@@ -21,7 +21,7 @@ from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
-from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.progress import (
     ProgressEvent,
     RunFinished,
@@ -104,15 +104,17 @@ def test_one_bad_table_never_stops_the_others(run: Run) -> None:
 
 def test_tables_without_steps_end_as_what_they_are_and_need_no_worker(run: Run) -> None:
     blocked = Reason(ReasonCode.OVER_LIMIT, "812 GiB are over 500 GiB", "policies/c.yml:9")
+    waits = LeftAlone(Reason(ReasonCode.OVER_BUDGET, "waits: place 1 of 1 in the queue"), 2, 10)
     plan = plan_all(
         plan_of(run.lake.table("a", (1,))),
         TablePlan(TableRef("b"), "b.yml", "d", problem=Problem("T401", "no such table")),
         plan_of(run.lake.table("c", (1,)), blocked=(blocked,)),
+        plan_of(run.lake.table("d", (1,)), left_alone=(waits,)),
     )
     outcome = run(plan)
-    assert by_table(outcome) == {"a": "up_to_date", "b": "failed", "c": "blocked"}
+    assert by_table(outcome) == {"a": "up_to_date", "b": "failed", "c": "blocked", "d": "waiting"}
     assert [table.problem.what if table.problem else None for table in outcome.tables] == [
-        None, "no such table", "812 GiB are over 500 GiB"
+        None, "no such table", "812 GiB are over 500 GiB", None
     ]  # fmt: skip
     assert run.lake.workers == []
 

@@ -55,6 +55,23 @@ def test_a_candidate_is_counted_from_the_exact_bins_and_past_runs() -> None:
     assert candidate_of(nothing, 0, learned) is None
 
 
+def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
+    pair = [table("large", 400, 400), table("small", 10, 10)]
+    large, small = (replace(one, steps=one.steps[1:]) for one in pair)
+    plan = made(large, small, replace(small, ref=TableRef("same"), steps=()))
+    fitted, _ = within_budget(plan, Budgets(Budget(size_bytes=300 * MIB)), Learned())
+    assert [one.state for one in fitted.tables] == ["waiting", "changes", "up_to_date"]
+    text = render_plan(fitted)
+    assert "over_budget: waits: the budget of bytes has no room for 800 MiB; place 1 of 1 in the queue" in text
+    assert "1 table   nothing to do\n" in text
+    assert "1 table to change, 1 step (compact 1); 1 up to date, 1 waiting for a budget." in text
+    nothing, _ = within_budget(made(large), Budgets(Budget(num_files=1)), Learned())
+    assert render_plan(nothing).splitlines()[-2:] == [
+        "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting for a budget.",
+        "Nothing has room in its budget.",
+    ]
+
+
 def test_waiting_is_said_in_days() -> None:
     learned = Learned(waiting_since_ms={"t": 97 * DAY_MS})
     fitted, _ = within_budget(made(table("t", 10, 10)), Budgets(Budget(num_files=1)), learned)

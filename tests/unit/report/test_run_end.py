@@ -61,6 +61,7 @@ def run_of(*statuses: TableStatus | StepStatus, interrupted_by: str | None = Non
     [
         (run_of(), 0),
         (run_of(TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.YIELDED), 0),
+        (run_of(TableStatus.DONE, TableStatus.WAITING), 0),
         (run_of(TableStatus.DONE, TableStatus.NOT_REACHED), 1),
         (run_of(StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT, StepStatus.YIELDED, StepStatus.SKIPPED), 0),
         (run_of(TableStatus.BLOCKED), 4),
@@ -101,6 +102,13 @@ def test_every_exit_code_has_words() -> None:
 
 def test_the_end_of_a_good_run() -> None:
     assert_golden("run_good.txt", render_run(good_run(), run_folder=FOLDER))
+
+
+def test_tables_that_wait_for_a_budget_are_counted_apart() -> None:
+    outcome = run_of(StepStatus.SUCCEEDED, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.WAITING)
+    assert "4 tables: 1 done, 1 up to date, 2 waiting for a budget." in render_run(outcome, run_folder=FOLDER)
+    skipped = ET.fromstring(render_junit(outcome).encode()).findall(".//skipped")
+    assert [one.get("message") for one in skipped] == ["waiting: a budget has no room for it"] * 2
 
 
 def test_the_end_of_a_bad_run() -> None:
