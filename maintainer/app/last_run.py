@@ -52,7 +52,7 @@ def ended_as(status: TableStatus | None, value: str) -> bool:
 
 
 _ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.UNSUPPORTED})
-"""Not for another try: a table that is not supported stays so, and what a budget left waiting is meant to wait."""
+"""Not for another try: a table that is not supported stays so, and what waits is meant to wait."""
 
 
 @dataclass(frozen=True, slots=True)

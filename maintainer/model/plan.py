@@ -80,6 +80,10 @@ class Problem:
     help: str | None = None
 
 
+HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED})
+"""Why nothing is done now whatever the table may need; every other reason is about the table itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     """Everything planned for one table, in the order in which it runs.
@@ -110,15 +114,14 @@ class TablePlan:
 
     @property
     def state(self) -> str:
-        """``problem``, ``blocked``, ``changes``, ``waiting`` (for a budget, nothing else to do) or ``up_to_date``."""
+        """``problem``, ``blocked``, ``changes``, ``waiting`` (held back, and no step is left) or ``up_to_date``."""
         if self.problem:
             return "problem"
         if self.blocked:
             return "blocked"
         if self.steps:
             return "changes"
-        waits = any(left.reason.code is ReasonCode.OVER_BUDGET for left in self.left_alone)
-        return "waiting" if waits else "up_to_date"
+        return "waiting" if any(left.reason.code in HELD_BACK for left in self.left_alone) else "up_to_date"
 
     def step_id(self, step: Step) -> str:
         """Name a step for journal and commit: the table and the kind, of which a plan has one each."""

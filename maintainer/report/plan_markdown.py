@@ -72,9 +72,12 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
 
 def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
     changed = [one for one in plan.tables if one.steps and one.left_alone]
-    quiet = [one for one in plan.tables if not is_named(one)]
+    unnamed = [one for one in plan.tables if not is_named(one)]
+    waiting = [one for one in unnamed if one.state == "waiting"]
+    quiet = [one for one in unnamed if one.state != "waiting"]
     sections = [
         (f"Left alone in {count(len(changed), 'table')} to change", changed),
+        (f"{count(len(waiting), 'table')} waiting", waiting),
         (f"{count(len(quiet), 'table')} up to date", quiet),
     ]
     return [(title, members) for title, members in sections if members]

@@ -86,6 +86,8 @@ def _table_symbol(table: TablePlan) -> str:
             return Symbol.BLOCKED
         case "changes":
             return Symbol.CHANGE
+        case "waiting":
+            return Symbol.LEFT
         case _:
             return Symbol.LEFT if is_named(table) else Symbol.SAME
 
@@ -129,7 +131,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
             yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
     if not plan.has_changes:
         if totals.num_waiting:
-            yield "Nothing has room in its budget."
+            yield "Nothing to do now."
         elif not totals.num_blocked and not totals.num_problems:
             yield "Nothing to do."
         return

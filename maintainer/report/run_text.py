@@ -25,7 +25,7 @@ _PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTA
 _TABLE_WORDS: tuple[tuple[TableStatus, str, Role | None], ...] = (
     (TableStatus.DONE, "done", Role.GOOD),
     (TableStatus.UP_TO_DATE, "up to date", None),
-    (TableStatus.WAITING, "waiting for a budget", None),
+    (TableStatus.WAITING, "waiting", None),
     (TableStatus.YIELDED, "yielded to another writer", Role.WARN),
     (TableStatus.BLOCKED, "blocked", Role.WARN),
     (TableStatus.UNSUPPORTED, "not supported", Role.WARN),

@@ -32,8 +32,10 @@ from maintainer.units import format_duration, format_size
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
 
-LOUD_REASONS = frozenset({ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE})
-"""Why a table is left alone though someone may have to act: such tables are always named."""
+LOUD_REASONS = frozenset(
+    {ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE, ReasonCode.OVER_BUDGET}
+)
+"""Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,9 @@ def with_code(code: ReasonCode, text: str) -> str:
 
 def is_named(table: TablePlan) -> bool:
     """Whether a table is named in a plan that is not verbose: it changes, or someone may have to look at it."""
-    return table.state != "up_to_date" or any(entry.reason.code in LOUD_REASONS for entry in table.left_alone)
+    return table.state not in ("up_to_date", "waiting") or any(
+        entry.reason.code in LOUD_REASONS for entry in table.left_alone
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +290,7 @@ def tables_line(totals: Totals) -> str:
     text += f" ({kinds})" if kinds else ""
     rest = [f"{totals.num_up_to_date:,} up to date"]
     if totals.num_waiting:
-        rest.append(f"{totals.num_waiting:,} waiting for a budget")
+        rest.append(f"{totals.num_waiting:,} waiting")
     if totals.num_blocked:
         rest.append(f"{totals.num_blocked:,} blocked")
     if totals.num_problems:

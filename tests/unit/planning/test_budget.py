@@ -64,11 +64,11 @@ def test_a_table_whose_only_work_waits_is_not_called_up_to_date() -> None:
     text = render_plan(fitted)
     assert "over_budget: waits: the budget of bytes has no room for 800 MiB; place 1 of 1 in the queue" in text
     assert "1 table   nothing to do\n" in text
-    assert "1 table to change, 1 step (compact 1); 1 up to date, 1 waiting for a budget." in text
+    assert "1 table to change, 1 step (compact 1); 1 up to date, 1 waiting." in text
     nothing, _ = within_budget(made(large), Budgets(Budget(num_files=1)), Learned())
     assert render_plan(nothing).splitlines()[-2:] == [
-        "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting for a budget.",
-        "Nothing has room in its budget.",
+        "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
+        "Nothing to do now.",
     ]
 
 

@@ -104,7 +104,7 @@ def test_outside_the_window_the_whole_table_is_left_with_its_files() -> None:
     planned = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
     text = "outside the window mon-fri 22:00-04:00 Europe/Berlin, opens 2026-11-23 21:00 UTC"
     assert planned.left_alone == (LeftAlone(Reason(ReasonCode.OUTSIDE_WINDOW, text, "orders.yml:40"), 2, 30),)
-    assert planned.state == "up_to_date"
+    assert planned.state == "waiting"
     options = PlanOptions(ignore_windows=True)
     assert plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21), options).state == "changes"
 

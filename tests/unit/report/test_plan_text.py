@@ -108,6 +108,19 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
     ]
 
 
+def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
+    shut = quiet("a.b", (ReasonCode.OUTSIDE_WINDOW, "outside the window sat 22:00-04:00 UTC"))
+    assert render_plan(plan(shut)).splitlines()[2:] == [
+        "  = 1 table   nothing to do: outside_window in 1",
+        "",
+        "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
+        "Nothing to do now.",
+    ]
+    text = render_plan_markdown(plan(shut))
+    assert "1 table waiting" in text
+    assert "table up to date" not in text
+
+
 def test_a_plan_that_only_blocks_does_not_say_that_nothing_is_to_do() -> None:
     assert render_plan(plan(leads())).splitlines()[-1] == "Plan: 0 tables to change, 0 steps; 0 up to date, 1 blocked."
 

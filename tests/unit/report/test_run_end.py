@@ -104,11 +104,11 @@ def test_the_end_of_a_good_run() -> None:
     assert_golden("run_good.txt", render_run(good_run(), run_folder=FOLDER))
 
 
-def test_tables_that_wait_for_a_budget_are_counted_apart() -> None:
+def test_tables_that_wait_are_counted_apart() -> None:
     outcome = run_of(StepStatus.SUCCEEDED, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.WAITING)
-    assert "4 tables: 1 done, 1 up to date, 2 waiting for a budget." in render_run(outcome, run_folder=FOLDER)
+    assert "4 tables: 1 done, 1 up to date, 2 waiting." in render_run(outcome, run_folder=FOLDER)
     skipped = ET.fromstring(render_junit(outcome).encode()).findall(".//skipped")
-    assert [one.get("message") for one in skipped] == ["waiting: a budget has no room for it"] * 2
+    assert [one.get("message") for one in skipped] == ["waiting: a budget, a window or a suspension holds it back"] * 2
 
 
 def test_the_end_of_a_bad_run() -> None:
