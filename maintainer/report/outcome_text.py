@@ -39,7 +39,7 @@ _WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
 TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
     TableStatus.DONE: "done",
     TableStatus.UP_TO_DATE: "up to date",
-    TableStatus.WAITING: "waiting: a budget, a window or a suspension holds it back",
+    TableStatus.WAITING: "waiting: held back for now",
     TableStatus.YIELDED: "another writer was first",
     TableStatus.FAILED: "failed",
     TableStatus.VERIFY_FAILED: "verification failed",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.closed import assert_never
-from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import (
     Batch,
@@ -184,7 +184,7 @@ class LeftGroup:
 
 
 def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
-    """Add up what is left alone by reason code, in the order in which the codes come.
+    """Add up what is left alone by reason code, in the order in which the codes come; what holds it back comes first.
 
     The text is the first entry's; where others differ, it says how many more there are.
     """
@@ -192,7 +192,7 @@ def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
     for entry in entries:
         by_code.setdefault(entry.reason.code, []).append(entry)
     groups = []
-    for code, members in by_code.items():
+    for code, members in sorted(by_code.items(), key=lambda item: item[0] not in HELD_BACK):
         texts = list(dict.fromkeys(member.reason.text for member in members))
         more = f" (and {len(texts) - 1:,} more like it)" if len(texts) > 1 else ""
         partitions = {member.partition_values for member in members if member.partition_values}

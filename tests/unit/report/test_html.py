@@ -15,6 +15,7 @@ import pytest
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, TablePlan
+from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import CompactStep, ZOrderStep
 from maintainer.model.table import TableRef
 from maintainer.model.zorder import LayoutFigures, Strategy, Turn, TurnOutcome
@@ -100,6 +101,14 @@ def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:
     assert "v1843, before it was committed: 700,000,000 rows read, 700,000,000 read back" in text
     assert "2 of 2 checks passed" in text
     assert "What needs a person" not in text
+
+
+def test_a_table_that_waits_says_what_for_and_not_what_else_was_found() -> None:
+    codes = ((ReasonCode.NOTHING_EXPIRED, "nothing is left on storage"), (ReasonCode.OVER_BUDGET, "place 1 of 2"))
+    waits = samples.quiet("a.waits", *codes)
+    run = RunOutcome(samples.RUN, samples.TEN_PM, 1.0, (TableOutcome(waits.ref, TableStatus.WAITING),))
+    view = run_view(samples.plan(waits), run, {}, UTC, run_folder="runs/x")
+    assert [(table.status, table.what) for table in view.tables] == [("waiting: held back for now", "place 1 of 2")]
 
 
 def test_a_bad_run_begins_with_what_failed_and_what_to_do() -> None:
