@@ -17,6 +17,7 @@ from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_given, shard_option
@@ -48,13 +49,7 @@ from maintainer.units import UnitError, parse_duration
 @click.option("--exact", is_flag=True, help="With PLAN: demand the very versions that were planned.")
 @click.option("--ignore-window", is_flag=True, help="Run as if every window were open.")
 @click.option("--ignore-every", is_flag=True, help="Run as if every step were due.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "jsonl", "github", "junit"]),
-    default="text",
-    show_default=True,
-)
+@output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def command(
     context: CliContext,

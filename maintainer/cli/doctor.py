@@ -12,6 +12,7 @@ import click
 
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.delta.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor_model import Check, Status, guarded
 from maintainer.delta.session import SessionOptions
@@ -26,7 +27,7 @@ _WIDEST_NAME = 20
 
 
 @click.command("doctor")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("json")
 @click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
 @engine_options
 @click.pass_context

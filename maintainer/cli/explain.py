@@ -7,6 +7,7 @@ import json
 import click
 
 from maintainer.cli.context import CliContext
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import open_project
 from maintainer.cli.selection import TableName
 from maintainer.report.explain_text import explain_json, explain_text, merged_yaml
@@ -16,7 +17,7 @@ from maintainer.report.style import Style
 @click.command("explain")
 @click.argument("table", type=TableName())
 @click.option("--merged", is_flag=True, help="Print one policy file that says the same without any other file.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("json")
 @click.pass_obj
 def command(context: CliContext, table: str, merged: bool, output: str) -> None:
     """Show the effective policy of TABLE, and the file and line of every value."""

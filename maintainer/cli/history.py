@@ -9,6 +9,7 @@ from maintainer.app.project import Project
 from maintainer.app.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import MaintainerError
@@ -34,7 +35,7 @@ MAX_ROWS = 100_000
     "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most so many steps."
 )
 @engine_options
-@click.option("-o", "--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@output_option("json", "csv")
 @click.pass_obj
 def command(
     context: CliContext,

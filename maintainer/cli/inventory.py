@@ -12,6 +12,7 @@ from maintainer.app.engine_access import open_engine
 from maintainer.app.inventory import Care, Entry, Found, found_at, inventory, write_stubs
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import open_project
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import absolute_path
@@ -26,7 +27,7 @@ FORMAT_VERSION = "1"
 @engine_options
 @click.option("--unmanaged", is_flag=True, help="Show only tables that no policy file names.")
 @click.option("--write", is_flag=True, help="Write the smallest policy for each of them into policies/inventory/.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("json")
 @click.pass_obj
 def command(
     context: CliContext,

@@ -8,6 +8,7 @@ import click
 
 from maintainer.app.selection import Look, choose
 from maintainer.cli.context import CliContext
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import open_project
 from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
 from maintainer.policy.resolved import ResolvedPolicy
@@ -20,7 +21,7 @@ FORMAT_VERSION = "1"
 @click.command("list")
 @selection_options
 @shard_option
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("json")
 @click.pass_obj
 def command(
     context: CliContext,

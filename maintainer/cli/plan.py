@@ -16,6 +16,7 @@ from maintainer.app.selection import Look, choose, narrowed
 from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
 from maintainer.engine import Engine
@@ -44,7 +45,7 @@ DEFAULT_PLAN_JOBS = 2
 @engine_options
 @budget_options
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, to apply exactly it.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@output_option("json", "markdown")
 @click.option("--compare", metavar="REF", help="With -o markdown: what differs from the policies at a Git commit.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
 @click.option("--ignore-window", is_flag=True, help="Plan as if every window were open.")

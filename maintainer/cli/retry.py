@@ -11,6 +11,7 @@ from maintainer.app.selection import SelectionOptions
 from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
 from maintainer.cli.project import now_ms, open_project
 from maintainer.report.layout import count, printable
@@ -23,13 +24,7 @@ from maintainer.report.layout import count, printable
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables at once.")
 @click.option("--fail-fast", is_flag=True, help="Start no further table after the first that fails.")
 @click.option("--max-failures", type=click.IntRange(min=1), help="Start no further table after so many failures.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "jsonl", "github", "junit"]),
-    default="text",
-    show_default=True,
-)
+@output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def command(
     context: CliContext,

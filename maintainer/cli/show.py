@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from maintainer.cli.context import CliContext
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import local_zone
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.model.outcome import RunOutcome
@@ -27,7 +28,7 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@output_option("json", "markdown")
 @click.pass_obj
 def command(context: CliContext, file: Path, output: str) -> None:
     """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""

@@ -13,6 +13,7 @@ from maintainer.app.selection import Look, choose
 from maintainer.app.status_look import StatusLook, look_at_all
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.plan import DEFAULT_PLAN_JOBS
 from maintainer.cli.project import local_zone, now_ms, open_project
 from maintainer.cli.selection import given_selection, selection_options
@@ -32,7 +33,7 @@ MAX_INTERVAL_SECONDS = 86_400
 @click.command("status")
 @selection_options
 @engine_options
-@click.option("-o", "--output", type=click.Choice(["text", "json", "prometheus"]), default="text", show_default=True)
+@output_option("json", "prometheus")
 @click.option(
     "--scheduled",
     is_flag=True,

@@ -17,6 +17,7 @@ from maintainer.app.verify import (
 )
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
+from maintainer.cli.output_option import output_option
 from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import TableName, given_selection, selection_options
 from maintainer.errors import ExitCode
@@ -46,13 +47,7 @@ EXIT_CODES = {
     help="How rows are compared; exact compares every value, too, and costs a shuffle of the rows.",
 )
 @click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE: you have looked, and this is why.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "junit", "github"]),
-    default="text",
-    show_default=True,
-)
+@output_option("json", "junit", "github")
 @click.pass_obj
 def command(
     context: CliContext,
