@@ -38,6 +38,10 @@ WHOLE, EVERY = ("full", "liquid"), 3
 """Ways that write the whole table whenever they run, and every how many nights they do."""
 
 
+MOST_DRAWN = 4.0
+"""The top of the chart of bytes read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ratios:
     """A way beside the full Z-order, up to the last night that both have; the first table's own are left out.
@@ -132,11 +136,12 @@ def draw(folder: Path, number: int, shown: dict[str, Ratios]) -> None:
     """Write the two charts of one number of columns."""
     folder.mkdir(parents=True, exist_ok=True)
     nights = max(one.read[-1][0] for one in shown.values())
-    read = {way: one.read for way, one in shown.items()}
+    # A way that is above the chart all the time would squeeze the others; the table has it.
+    read = {way: one.read for way, one in shown.items() if min(value for _, value in one.read) < MOST_DRAWN}
     written = {way: one.written for way, one in shown.items()}
     title = f"bytes that queries read, by those after a full Z-order ({number} columns)"
     highest = max(value for points in read.values() for _, value in points)
-    text = line_plot(title, read, nights=nights, top=1.6 if highest < 1.6 else 4.0, target=1.2)
+    text = line_plot(title, read, nights=nights, top=1.6 if highest < 1.6 else MOST_DRAWN, target=1.2)
     (folder / f"zorder-nights-read-{number}.svg").write_text(text, encoding="utf-8")
     title = f"bytes written so far, by those of a full Z-order each night ({number} columns)"
     text = line_plot(title, written, nights=nights, top=1.0, target=0.125)
