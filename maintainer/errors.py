@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     CHANGES_PENDING = 3
     REFUSED = 4
     VERIFICATION_FAILED = 5
+    PARTLY_REFUSED = 6
     BUG = 70
     INTERRUPTED = 130
     TERMINATED = 143

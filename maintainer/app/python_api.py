@@ -21,6 +21,7 @@ from maintainer.app.apply_plan import (
 )
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, open_engine
+from maintainer.app.ledger_access import open_ledger
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project as LoadedProject
 from maintainer.app.project import describe_selection
@@ -146,8 +147,7 @@ class Project:
         """
         chosen = SelectionOptions(tuple(select), tuple(exclude), since)
         request = self._request(chosen, jobs, ignore_windows, ignore_every)
-        single_writer = self._project.loaded.project.single_writer
-        with open_engine(EngineOptions(spark=spark, single_writer=single_writer)) as opened:
+        with open_engine(self._engine_options(spark)) as opened:
             plan = make_plan(self._project, opened.engine, request)
         return fit(self._project, narrowed(plan, self._project.loaded, chosen, command="plan"), Budget())
 
@@ -200,9 +200,7 @@ class Project:
         problems: list[Problem] = []
         journal = open_journal(self._project, started_at_ms)
         try:
-            single_writer = self._project.loaded.project.single_writer
-            given = EngineOptions(spark=spark, log_path=engine_log_of(journal), single_writer=single_writer)
-            with open_engine(given) as opened:
+            with open_engine(self._engine_options(spark, engine_log_of(journal))) as opened:
                 if plan is not None:
                     checked = check_saved_plan(self._project, opened.engine, plan, now_ms=_now_ms(), exact=exact)
                 else:
@@ -215,11 +213,17 @@ class Project:
                     jobs, fail_fast, max_failures, timeout_seconds,
                     on_event=on_event, on_problem=problems.append, batches=sizes,
                 )  # fmt: skip
-                ledger = opened.ledger_at(self._project.ledger_location)
+                ledger = open_ledger(self._project, opened, problems.append)
                 outcome = apply_plan(self._project, opened.engine, checked, journal, ledger, bounds)
             return RunResult(outcome, checked, journal.folder.path, tuple(problems))
         finally:
             journal.close()
+
+    def _engine_options(self, spark: object | None, log_path: Path | None = None) -> EngineOptions:
+        settings = self._project.loaded.project
+        return EngineOptions(
+            spark=spark, log_path=log_path, engine=settings.engine, single_writer=settings.single_writer
+        )
 
     def _request(self, chosen: SelectionOptions, jobs: int, ignore_windows: bool, ignore_every: bool) -> PlanRequest:
         loaded = self._project.loaded

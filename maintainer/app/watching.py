@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from maintainer.errors import ExitCode
 from maintainer.execution.interruption import StopSwitch
-from maintainer.model.exit_codes import exit_code, plan_exit_code
+from maintainer.model.exit_codes import exit_code, gravest, plan_exit_code
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan
 from maintainer.policy.resolved import ResolvedPolicy
@@ -79,11 +79,13 @@ def watch(
 
     Returns:
         What came of it. The code is 5 after a failed proof, which ends the watch at once; else the gravest of those
-        that tables ended with when they were last looked at.
+        that tables ended with when they were last looked at. A table that is refused makes it 4, and 6 where any run
+        of the watch changed a table.
     """
     aside = _SetAside()
     codes: dict[str, ExitCode] = {}
     rounds = runs = 0
+    changed = False
     while switch.stop_reason is None:
         rounds += 1
         now = monotonic()
@@ -96,6 +98,7 @@ def watch(
         if plan.has_changes:
             runs += 1
             outcome = apply(plan)
+            changed = changed or any(step.changed_table for table in outcome.tables for step in table.steps)
             if exit_code(outcome) is ExitCode.VERIFICATION_FAILED:
                 return WatchEnd(rounds, runs, ExitCode.VERIFICATION_FAILED)
             for ended in outcome.tables:
@@ -109,7 +112,8 @@ def watch(
         idle = not plan.has_changes and not aside.worth_waiting_for()
         if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.wait(bounds.interval_seconds):
             break
-    return WatchEnd(rounds, runs, max(codes.values(), default=ExitCode.OK))
+    code = gravest(codes.values())
+    return WatchEnd(rounds, runs, ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and changed else code)
 
 
 class _SetAside:

@@ -22,6 +22,7 @@ from maintainer.app.apply_plan import (
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.in_a_row import in_a_row
+from maintainer.app.ledger_access import open_ledger
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
 from maintainer.app.report_pages import run_page
@@ -120,9 +121,7 @@ def carry_out(
                 on_problem=_warn,
                 batches=request.batches,
             )
-            ledger = opened.ledger_at(project.ledger_location)
-            if ledger is None:
-                _warn(_NO_LEDGER)
+            ledger = open_ledger(project, opened, _warn)
             outcome = apply_plan(project, engine, plan, journal, ledger, bounds)
     _keep_beside_results(journal, "junit.xml", lambda: render_junit(outcome))
     _keep_beside_results(journal, "report.html", lambda: run_page(project.runs_dir, outcome.run_id, local_zone())[1])
@@ -131,13 +130,6 @@ def carry_out(
         for problem in in_a_row(project.runs_dir, outcome):
             _warn(problem)
     return exit_code(outcome)
-
-
-_NO_LEDGER = Problem(
-    "E654",
-    "over Spark Connect no ledger table is kept: its path would be one of the server's",
-    help="the run folder holds the same rows; `maintainer history` reads it",
-)
 
 
 def _warn(problem: Problem) -> None:

@@ -9,6 +9,7 @@ import click
 from maintainer.app.apply_plan import ApplyRequest, apply_plan, check_run_limits, open_journal
 from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import open_engine
+from maintainer.app.ledger_access import open_ledger
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.selection import Look, choose
 from maintainer.app.watching import WatchBounds, watch
@@ -54,7 +55,7 @@ def command(
     bounds, switch, budget = WatchBounds(_seconds(interval), until_idle), StopSwitch(), given_budget()
 
     with signals_stop(switch), open_engine(given_engine()) as opened:
-        ledger = opened.ledger_at(project.ledger_location)
+        ledger = open_ledger(project, opened, _warn)
 
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
             request = PlanRequest(due, now_ms(), ("watch",), max(jobs, DEFAULT_PLAN_JOBS))

@@ -20,10 +20,10 @@ from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.proof import prove_removes
 from maintainer.delta.rewrite import RewriteJob
-from maintainer.delta.same_table import check_as_planned, check_same_table, table_id_at
+from maintainer.delta.same_table import check_as_planned, check_same_table, was_planned_table
 from maintainer.delta.winners import find_winner
 from maintainer.engine import BeforeCommit
-from maintainer.errors import CommitConflict, MaintainerError, VerificationFailed
+from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed
 from maintainer.model.closed import assert_never
 from maintainer.model.file_sizes import file_sizes
 from maintainer.model.optimize_metrics import FileSizeMetrics
@@ -90,6 +90,8 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
 
     Raises:
         CommitConflict: C701, what we committed went with the table.
+        CommitUnknown: C703, it cannot be read whether the commit is in the planned table or in the one that took its
+            place.
         VerificationFailed: V503, the new table has our commit.
     """
     try:
@@ -97,8 +99,17 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
     except CommitConflict as conflict:
         if find_stamp(job.storage, stamp, after_version=-1) is None:
             raise
-        if table_id_at(job.jvm, job.facts, version) == job.facts.table_id:
+        was_planned = was_planned_table(job.jvm, job.facts, version)
+        if was_planned:
             return  # somebody replaced the table after our commit
+        if was_planned is None:
+            raise CommitUnknown(
+                f"the table was replaced, or dropped and created again, and its log cannot be read: which of the two "
+                f"tables has our commit as version {version} is not known",
+                where=f"{job.where}@{version}",
+                help=f"nothing was removed; see DESCRIBE HISTORY: if version {version} of the new table is ours, "
+                f"RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+            ) from conflict
         raise VerificationFailed(
             f"the table was dropped and created again while we committed: its version {version} is our rewrite of the "
             "old one",

@@ -30,14 +30,16 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         )
     found = jvm.metadata(snapshot)["id"]
     if found != facts.table_id:
+        was_planned = was_planned_table(jvm, facts, facts.version)
         winner = None
-        if table_id_at(jvm, facts, facts.version) == facts.table_id:
+        if was_planned:
             storage = TableStorage(jvm, jvm.log_at(facts.location))
             winner = find_winner(storage, (), after_version=facts.version)
+        what = "the table was dropped and created again since it was planned"
+        if was_planned is None:
+            what = "the table was replaced, or dropped and created again, since it was planned"
         raise CommitConflict(
-            f"another writer won: the table was replaced ({winner})"
-            if winner
-            else "the table was dropped and created again since it was planned",
+            f"another writer won: the table was replaced ({winner})" if winner else what,
             where=facts.ref.identifier,
             found=f"table id {found}",
             allowed=f"table id {facts.table_id}",
@@ -45,12 +47,12 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
         )
 
 
-def table_id_at(jvm: DeltaJvm, facts: TableFacts, version: int) -> str | None:
-    """The table's id at a version, from the log as it is on storage now; None where Kernel does not read it."""
+def was_planned_table(jvm: DeltaJvm, facts: TableFacts, version: int) -> bool | None:
+    """Whether the log as it is on storage now has the planned table's id at a version; None where it cannot be read."""
     try:
         folder = jvm.folder_of_log(jvm.log_at(facts.location))
         metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
-        return str(metadata["id"])
+        return str(metadata["id"]) == facts.table_id
     except Exception:
         return None
 

@@ -22,6 +22,7 @@ from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
 from maintainer.execution.settle import belongs_to
 from maintainer.execution.steps import LIFT_HELP
+from maintainer.execution.table_run import status_without_steps
 from maintainer.execution.workers import Crew, Task
 from maintainer.journal.durable import FolderUnwritable, unreadable
 from maintainer.journal.intents import Intent, unfinished
@@ -29,7 +30,6 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, rows_of
 from maintainer.journal.records import record_key, table_records, update_state
-from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
@@ -255,20 +255,13 @@ def _task(table: TablePlan, records: Mapping[str, TableRecord], intents: tuple[I
 
 def _without_steps(table: TablePlan) -> TableOutcome:
     """The outcome of a table for which nothing is run."""
-    match table.state:
-        case "problem":
-            unsupported = table.problem is not None and table.problem.code in UNSUPPORTED_CODES
-            return _ended(table, TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED, table.problem)
-        case "blocked":
-            reason = table.blocked[0]
-            code = "A411" if reason.code is ReasonCode.QUARANTINED else "A420"
-            help_text = _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
-            problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
-            return _ended(table, TableStatus.BLOCKED, problem)
-        case "waiting":
-            return _ended(table, TableStatus.WAITING, None)
-        case _:
-            return _ended(table, TableStatus.UP_TO_DATE, None)
+    problem = table.problem
+    if table.blocked:
+        reason = table.blocked[0]
+        code = "A411" if reason.code is ReasonCode.QUARANTINED else "A420"
+        help_text = _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
+        problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
+    return _ended(table, status_without_steps(table), problem)
 
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"

@@ -8,6 +8,7 @@ never proven are checked again, for as long as the old version can still be read
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from maintainer.execution.attempt import StepWork, Worker
 from maintainer.execution.steps import CheckImpossible, take_verification
@@ -60,13 +61,7 @@ def settle(
         elif _check(worker, work, facts, version):
             unproven.discard(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
-    settled = TableRecord(
-        last_optimize_at_ms=record.last_optimize_at_ms,
-        last_vacuum_at_ms=record.last_vacuum_at_ms,
-        unproven_versions=tuple(sorted(unproven)),
-        quarantined=record.quarantined,
-    )
-    return settled, work
+    return replace(record, unproven_versions=tuple(sorted(unproven))), work
 
 
 def _check(worker: Worker, work: StepWork, facts: TableFacts, version: int) -> bool:

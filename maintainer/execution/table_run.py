@@ -30,6 +30,7 @@ from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.journal.records import record_key
 from maintainer.model.closed import assert_never
+from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
@@ -308,4 +309,18 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
         return TableStatus.YIELDED
     if plan.state == "changes":
         return TableStatus.DONE if StepStatus.SUCCEEDED in found else TableStatus.UP_TO_DATE
-    return {"problem": TableStatus.FAILED, "blocked": TableStatus.BLOCKED}.get(plan.state, TableStatus.UP_TO_DATE)
+    return status_without_steps(plan)
+
+
+def status_without_steps(plan: TablePlan) -> TableStatus:
+    """How a table ends of which no step is run; also where what earlier runs left is settled first."""
+    match plan.state:
+        case "problem":
+            unsupported = plan.problem is not None and plan.problem.code in UNSUPPORTED_CODES
+            return TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED
+        case "blocked":
+            return TableStatus.BLOCKED
+        case "waiting":
+            return TableStatus.WAITING
+        case _:
+            return TableStatus.UP_TO_DATE

@@ -1,11 +1,13 @@
 """What a process ends with, worked out from what happened. Pure, so that every front end says the same.
 
-Order: a failed verification outranks everything, a bug of ours comes next, an interruption outranks failures (the rest
-was never tried), a failure outranks a refusal. A table that yielded to another writer is no failure: nothing is wrong,
-and the next run takes it up again.
+Order, the gravest first: 5 a failed verification, 70 a bug of ours, 143 and 130 an interruption (the rest was never
+tried), 2 nothing ran, 1 a failure, 6 a refusal beside changes, 4 a refusal alone, 3 changes to apply, 0. A table that
+yielded to another writer is no failure: nothing is wrong, and the next run takes it up again.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from maintainer.errors import ExitCode
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
@@ -21,12 +23,32 @@ disk, which may have no table of its own. Nor is one that a policy names and tha
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 
 
+_GRAVEST_FIRST = (
+    ExitCode.VERIFICATION_FAILED,
+    ExitCode.BUG,
+    ExitCode.TERMINATED,
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.FINDINGS,
+    ExitCode.PARTLY_REFUSED,
+    ExitCode.REFUSED,
+    ExitCode.CHANGES_PENDING,
+    ExitCode.OK,
+)
+
+
+def gravest(codes: Iterable[ExitCode]) -> ExitCode:
+    """Return the code that outranks the others; 0 where there is none. The numbers say nothing about it."""
+    return min(codes, key=_GRAVEST_FIRST.index, default=ExitCode.OK)
+
+
 def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
     anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
-    or the fate of a commit is unknown, or a vacuum left files behind; 4 if a table was blocked; else 0.
+    or the fate of a commit is unknown, or a vacuum left files behind; if a table was blocked, 6 where the run changed
+    another one, or a part of this one, and 4 where it changed none; else 0.
     """
     tables = {table.status for table in outcome.tables}
     steps = {step.status for table in outcome.tables for step in table.steps}
@@ -42,7 +64,8 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     if tables & _FAILED_TABLES or steps & _FAILED_STEPS:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
-        return ExitCode.REFUSED
+        changed = any(step.changed_table for table in outcome.tables for step in table.steps)
+        return ExitCode.PARTLY_REFUSED if changed else ExitCode.REFUSED
     return ExitCode.OK
 
 
@@ -67,7 +90,8 @@ def exit_reason(code: ExitCode) -> str:
         ExitCode.FINDINGS: "a step or a table failed",
         ExitCode.USAGE: "nothing ran: the call, the project or the environment is wrong",
         ExitCode.CHANGES_PENDING: "there are changes to apply",
-        ExitCode.REFUSED: "a table is blocked: it was not touched",
+        ExitCode.REFUSED: "refused: no table was changed",
+        ExitCode.PARTLY_REFUSED: "part done: some tables were changed, others were refused",
         ExitCode.VERIFICATION_FAILED: "a verification failed",
         ExitCode.BUG: "a bug of ours",
         ExitCode.INTERRUPTED: "interrupted before everything was done",

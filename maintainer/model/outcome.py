@@ -176,6 +176,12 @@ class VacuumReceipt:
     oldest_version: int | None = None
     num_vanished: int = 0
 
+    @property
+    def changed_table(self) -> bool:
+        """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
+        gone = self.num_files_deleted + self.num_files_emptied
+        return gone > 0 or self.version_after != self.version_before
+
 
 @dataclass(frozen=True, slots=True)
 class UndeleteReceipt:
@@ -234,6 +240,11 @@ class StepOutcome:
     note: str | None = None
     metrics: OptimizeMetrics | None = None
     turns: tuple[TurnOutcome, ...] = ()
+
+    @property
+    def changed_table(self) -> bool:
+        """Whether the step did anything that stays, however it ended."""
+        return bool(self.commits) or (self.vacuum is not None and self.vacuum.changed_table)
 
     @property
     def version_before(self) -> int | None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from maintainer.model.reasons import Reason
 from maintainer.model.table import DataFile, PartitionValues, RemovedFile
 from maintainer.model.vacuum import Listing, TrashedRun
-from maintainer.model.zorder import Turn, ZOrderSettings
+from maintainer.model.zorder import CUBE_TAG as REVISION_CUBE_TAG
+from maintainer.model.zorder import ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Turn, ZOrderSettings
 
 PACKED_TAG = "maintainer.packed"
 """Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
@@ -37,6 +38,15 @@ ZCUBE_COLUMNS_TAG = "ZCUBE_ZORDER_BY"
 DROPPED_COLUMNS_TAG = "maintainer.dropped"
 """Tag of every file that we wrote to a table of which columns were dropped: a digest of those, so that a later plan
 knows without opening the file that it holds none of them."""
+
+ROW_ORDER_TAGS = frozenset(
+    {
+        *(ZORDER_TAG, REWRITE_TAG, CUBE_TAG, ZCUBE_ID_TAG, ZCUBE_COLUMNS_TAG),
+        *(REVISION_TAG, REVISION_CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG),
+    }
+)
+"""Tags that say in which order a file's rows are, or with which files it was ordered. A file with one of them is never
+packed with others by a step that does not order rows, and keeps them when it is written anew in the same order."""
 
 LIQUID = "liquid"
 """What Delta writes as ``clusteringProvider`` of a file that liquid clustering wrote."""
@@ -276,14 +286,17 @@ class PurgeStep(OneFileABin):
     kind: str = field(default="purge", init=False)
 
     def kept_tags(self, one: Bin) -> tuple[tuple[str, str], ...]:
-        """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several."""
+        """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several.
+
+        The tag that counts its rows counts those that are left.
+        """
         if len(one.files) != 1:
             return ()
-        new = {name for name, _ in self.file_tags}
-        return tuple((name, value) for name, value in one.files[0].tags if name in _LAYOUT_TAGS and name not in new)
-
-
-_LAYOUT_TAGS = frozenset({ZORDER_TAG, REWRITE_TAG, CUBE_TAG, ZCUBE_ID_TAG, ZCUBE_COLUMNS_TAG})
+        file, new = one.files[0], {name for name, _ in self.file_tags}
+        kept = {name: value for name, value in file.tags if name in ROW_ORDER_TAGS and name not in new}
+        if ELEMENTS_TAG in kept and file.live_records is not None:
+            kept[ELEMENTS_TAG] = str(file.live_records)
+        return tuple(kept.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from datetime import date
 
 from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import REWRITE_TAG, ZCUBE_ID_TAG, ZORDER_TAG, Bin, PurgeStep
+from maintainer.model.steps import ROW_ORDER_TAGS, Bin, PurgeStep
 from maintainer.model.table import DataFile, TableFacts, TableRecord
 from maintainer.planning.decision import Decision, Partition, count_of
 from maintainer.planning.dropped_columns import files_to_open
@@ -19,8 +19,6 @@ from maintainer.planning.packing import pack_batches, pack_bins
 from maintainer.planning.schedule import is_due
 from maintainer.planning.selection import select_partitions
 from maintainer.policy.resolved import PurgePolicy, ResolvedPolicy
-
-_LAYOUT_TAGS = (ZORDER_TAG, REWRITE_TAG, ZCUBE_ID_TAG)
 
 
 def files_to_check(
@@ -60,7 +58,7 @@ def plan_purge(
     bins: list[Bin] = []
     for partition in select_partitions(policy, facts, now_ms=now_ms, today=today).partitions:
         due = [file for file in partition.files if file.key not in taken and _is_due(file, facts, purge)]
-        arranged = [file for file in due if any(file.tag(name) is not None for name in _LAYOUT_TAGS)]
+        arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]
         bins += [Bin((file,)) for file in arranged]
         loose = Partition(partition.values, tuple(file for file in due if file not in arranged))
         bins += pack_bins(loose.files, max_bin_bytes=optimize.max_file_size_bytes) if loose.files else ()

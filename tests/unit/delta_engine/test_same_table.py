@@ -9,10 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from maintainer.delta import commit, same_table
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.rewrite import RewriteJob
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
-from maintainer.errors import CommitConflict
+from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed
+from maintainer.model.outcome import CommitStamp
 from maintainer.model.table import Protocol, TableFacts
 from tests.builders import make_facts
 
@@ -98,6 +101,64 @@ def test_what_makes_us_yield(change: Change, says: str) -> None:
     with pytest.raises(CommitConflict, match=says) as caught:
         _check(change)
     assert caught.value.code == "C701"
+
+
+class LandedLog:
+    """The log after our commit as version 8, in which the newest version has another table's id.
+
+    ``id_at_ours`` is what the log says of version 8; an exception is a hiccup of storage.
+    """
+
+    def __init__(self, facts: TableFacts, id_at_ours: str | Exception) -> None:
+        self.facts = facts
+        self.id_at_ours = id_at_ours
+
+    def update(self, log: object) -> object:
+        return SimpleNamespace(version=lambda: 8)
+
+    def metadata(self, snapshot: object) -> dict[str, str]:
+        return {"id": "another"}
+
+    def log_at(self, location: str) -> None: ...
+
+    def folder_of_log(self, log: object) -> None: ...
+
+    def kernel_snapshot(self, folder: object, version: int) -> int:
+        return version
+
+    def kernel_state(self, version: int) -> tuple[dict[str, str], None]:
+        if isinstance(self.id_at_ours, Exception):
+            raise self.id_at_ours
+        return {"id": self.id_at_ours}, None
+
+
+def _landed(monkeypatch: pytest.MonkeyPatch, id_at_ours: str | Exception) -> None:
+    monkeypatch.setattr(commit, "find_stamp", lambda storage, stamp, *, after_version: 8)
+    monkeypatch.setattr(same_table, "find_winner", lambda storage, paths, *, after_version: "somebody")
+    monkeypatch.setattr(same_table, "TableStorage", lambda jvm, log: None)
+    facts = make_facts()
+    ours = facts.table_id if id_at_ours == "ours" else id_at_ours
+    job = SimpleNamespace(jvm=LandedLog(facts, ours), facts=facts, log=None, storage=None, where="sales.orders")
+    commit._check_where_it_landed(cast(RewriteJob, job), 8, CommitStamp("run", "t/compact", 0, "d"))
+
+
+def test_a_commit_in_the_table_that_took_the_place_of_ours_is_a_failed_verification(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(VerificationFailed) as caught:
+        _landed(monkeypatch, "another")
+    assert caught.value.code == "V503"
+
+
+def test_a_table_that_was_replaced_after_our_commit_is_no_concern_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    _landed(monkeypatch, "ours")
+
+
+def test_a_log_that_cannot_be_read_after_a_replacement_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommitUnknown) as caught:
+        _landed(monkeypatch, OSError("503 Slow Down"))
+    assert caught.value.code == "C703"
+    assert "which of the two tables has our commit as version 8 is not known" in caught.value.what
 
 
 def test_a_table_that_is_gone() -> None:

@@ -13,14 +13,16 @@ from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext
 from maintainer.execution.interruption import StopSwitch, TableControl
 from maintainer.execution.retry import RetryBounds
+from maintainer.execution.settle import settle
 from maintainer.execution.table_run import run_table
 from maintainer.journal.events import EVENTS_FILE, read_events
 from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.records import record_key, table_records
 from maintainer.model.outcome import CommitStamp, StepStatus, TableOutcome, TableStatus
-from maintainer.model.plan import TablePlan
+from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.progress import ProgressEvent, StepFinished, StepStarted, Verified
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.table import TableRecord
 from maintainer.verification.result import Verdict
 from tests.builders import NOW_MS
@@ -303,6 +305,34 @@ def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(b
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
     assert unfinished(bench.runs_dir) == ()
     assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+@pytest.mark.parametrize("code", [ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.OVER_BUDGET])
+def test_a_table_that_waits_and_has_something_to_settle_still_waits(bench: Bench, code: ReasonCode) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    held_back = LeftAlone(Reason(code, "not now"))
+    assert bench.run(plan_of(table, left_alone=(held_back,))).status is TableStatus.WAITING
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+
+
+def test_settling_keeps_everything_else_that_is_remembered(bench: Bench) -> None:
+    table = three_files(bench)
+    facts = table.facts()
+    remembered = TableRecord(1, 2, (3,), "wrong", 4, (5, 6), 7, 8)
+    bench.journal = Journal.open(bench.runs_dir, "20261121T220009Z-0000", lambda: NOW_MS)
+    context = RunContext(bench.journal, bench.verifier, Clock(lambda: NOW_MS), Emitter(None), bench.switch, NO_WAITING)
+    with bench.lake.worker("w") as engine:
+        worker = Worker(plan_of(table), engine, context, TableControl(bench.switch))
+        record, work = settle(worker, (), remembered, facts)
+    bench.journal.close()
+    assert work.notes == ["version 3 is not known to be ours; it still counts as not proven"]
+    assert record == remembered
 
 
 def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(bench: Bench) -> None:

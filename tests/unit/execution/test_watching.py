@@ -9,8 +9,9 @@ import pytest
 from maintainer.app.watching import FIRST_PAUSE_SECONDS, WatchBounds, WatchEnd, watch
 from maintainer.errors import ExitCode
 from maintainer.execution.interruption import StopSwitch
-from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import SetPropertiesStep
 from maintainer.model.table import TableRef
 from maintainer.policy.resolved import ResolvedPolicy
@@ -27,6 +28,7 @@ class Lake:
         self.work = work
         self.ends = ends or {}
         self.broken: set[str] = set()
+        self.blocked: set[str] = set()
         self.now = 0.0
         self.looks: list[tuple[float, tuple[str, ...]]] = []
         self.switch = StopSwitch()
@@ -50,6 +52,9 @@ class Lake:
     def _table(self, name: str) -> TablePlan:
         if name in self.broken:
             return TablePlan(TableRef(name), "p.yml", "d", problem=Problem("T401", "no such table"))
+        if name in self.blocked:
+            reason = Reason(ReasonCode.OVER_LIMIT, "would rewrite 2 files, limits.maxFiles is 1")
+            return TablePlan(TableRef(name), "p.yml", "d", blocked=(reason,))
         return TablePlan(TableRef(name), "p.yml", "d", steps=(STEP,) if self.work[name] else ())
 
     def apply(self, plan: Plan) -> RunOutcome:
@@ -59,6 +64,8 @@ class Lake:
         name = table.ref.identifier
         if table.problem is not None:
             return TableOutcome(table.ref, TableStatus.FAILED, problem=table.problem)
+        if table.blocked:
+            return TableOutcome(table.ref, TableStatus.BLOCKED)
         if not table.steps:
             return TableOutcome(table.ref, TableStatus.UP_TO_DATE)
         status = self.ends[name].pop(0) if self.ends.get(name) else TableStatus.DONE
@@ -69,7 +76,8 @@ class Lake:
             TableStatus.YIELDED: StepStatus.YIELDED,
             TableStatus.VERIFY_FAILED: StepStatus.VERIFY_FAILED,
         }.get(status, StepStatus.FAILED)
-        return TableOutcome(table.ref, status, (StepOutcome("s", "set_properties", of_step, 0, 0.0),))
+        commits = (CommitReceipt(2, 1),) if of_step is StepStatus.SUCCEEDED else ()
+        return TableOutcome(table.ref, status, (StepOutcome("s", "set_properties", of_step, 0, 0.0, commits),))
 
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
@@ -106,6 +114,20 @@ def test_a_table_that_cannot_be_planned_holds_nobody_up() -> None:
     end = lake.watch(until_idle=True)
     assert (end.runs, end.code, lake.work["a"]) == (2, ExitCode.FINDINGS, 0)
     assert [at for at, names in lake.looks if "gone" in names] == [0.0]
+
+
+@pytest.mark.parametrize(("commits", "code"), [(1, ExitCode.PARTLY_REFUSED), (0, ExitCode.REFUSED)])
+def test_a_blocked_table_beside_one_that_was_changed_is_part_done(commits: int, code: ExitCode) -> None:
+    lake = Lake({"blocked": 0, "a": commits})
+    lake.blocked.add("blocked")
+    assert lake.watch(until_idle=True) == WatchEnd(rounds=1 + commits, runs=commits, code=code)
+
+
+def test_a_failure_outranks_what_is_part_done() -> None:
+    lake = Lake({"blocked": 0, "a": 1, "gone": 0})
+    lake.blocked.add("blocked")
+    lake.broken.add("gone")
+    assert lake.watch(until_idle=True).code is ExitCode.FINDINGS
 
 
 def test_a_failed_proof_ends_the_watch() -> None:

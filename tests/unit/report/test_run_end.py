@@ -9,7 +9,16 @@ import pytest
 
 from maintainer.errors import ExitCode
 from maintainer.model.exit_codes import exit_code, exit_reason, plan_exit_code
-from maintainer.model.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.outcome import (
+    Assertion,
+    CommitReceipt,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+)
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableRef
@@ -43,17 +52,30 @@ from tests.unit.report.samples import (
 FOLDER = f".maintainer/runs/{RUN}"
 
 
-def run_of(*statuses: TableStatus | StepStatus, interrupted_by: str | None = None) -> RunOutcome:
-    """A run with a table for each table status, and a table with one step for each step status."""
+def run_of(*ends: TableStatus | StepStatus | StepOutcome, interrupted_by: str | None = None) -> RunOutcome:
+    """A run with a table for each table status, and a table with one step for each step or step status."""
     tables = []
-    for number, status in enumerate(statuses):
+    for number, end in enumerate(ends):
         ref = TableRef(f"a.t{number}")
-        if isinstance(status, TableStatus):
-            tables.append(TableOutcome(ref, status))
-        else:
-            step = StepOutcome(f"a.t{number}/compact", "compact", status, TEN_PM, 1.0)
-            tables.append(TableOutcome(ref, TableStatus.DONE, (step,)))
+        if isinstance(end, TableStatus):
+            tables.append(TableOutcome(ref, end))
+            continue
+        step = end if isinstance(end, StepOutcome) else StepOutcome("a.t/compact", "compact", end, TEN_PM, 1.0)
+        tables.append(TableOutcome(ref, TableStatus.DONE, (step,)))
     return RunOutcome(RUN, TEN_PM, 1.0, tuple(tables), interrupted_by)
+
+
+def committed(status: StepStatus = StepStatus.SUCCEEDED) -> StepOutcome:
+    """A step of which a commit landed, however it ended."""
+    return StepOutcome("a.t/compact", "compact", status, TEN_PM, 1.0, commits=(CommitReceipt(8, 7),))
+
+
+def deleted(*, num_files: int, emptied: int = 0, version_after: int = 7) -> StepOutcome:
+    """A deletion that ended well: with its commits from version 7 on, or without any."""
+    receipt = VacuumReceipt(
+        num_files, 10 * num_files, version_before=7, version_after=version_after, num_files_emptied=emptied
+    )
+    return StepOutcome("a.t/vacuum", "vacuum", StepStatus.SUCCEEDED, TEN_PM, 1.0, vacuum=receipt)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +87,16 @@ def run_of(*statuses: TableStatus | StepStatus, interrupted_by: str | None = Non
         (run_of(TableStatus.DONE, TableStatus.NOT_REACHED), 1),
         (run_of(StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT, StepStatus.YIELDED, StepStatus.SKIPPED), 0),
         (run_of(TableStatus.BLOCKED), 4),
+        (run_of(TableStatus.BLOCKED, TableStatus.UP_TO_DATE, StepStatus.NOTHING_LEFT), 4),
+        (run_of(TableStatus.BLOCKED, committed()), 6),
+        (run_of(TableStatus.BLOCKED, committed(StepStatus.YIELDED)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=1)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0, emptied=1)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0, version_after=9)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0)), 4),
+        (run_of(TableStatus.BLOCKED, committed(), TableStatus.FAILED), 1),
+        (run_of(TableStatus.BLOCKED, committed(), StepStatus.VERIFY_FAILED), 5),
+        (run_of(TableStatus.BLOCKED, committed(), interrupted_by="SIGTERM"), 143),
         (run_of(TableStatus.BLOCKED, TableStatus.FAILED), 1),
         (run_of(StepStatus.FAILED), 1),
         (run_of(StepStatus.UNKNOWN), 1),

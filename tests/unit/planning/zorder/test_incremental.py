@@ -11,14 +11,14 @@ import pytest
 
 from maintainer.model.plan import TablePlan
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.steps import SetPropertiesStep, ZOrderStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts
+from maintainer.model.steps import PurgeStep, SetPropertiesStep, ZOrderStep
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, DeletionVector, TableFacts
 from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
 from maintainer.planning.incremental import next_turn
 from maintainer.planning.planner import plan_table
 from maintainer.planning.revision import Revision, make_column, read_revision
 from maintainer.planning.zorder_inputs import layout_of, ranges_wanted, sample_wanted
-from maintainer.policy.resolved import ResolvedPolicy, WorthPolicy, ZOrderPolicy
+from maintainer.policy.resolved import PurgePolicy, ResolvedPolicy, WorthPolicy, ZOrderPolicy
 from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
 
 COLUMNS = {"id": "long", "day": "date", "name": "string", "flag": "boolean", "tags": {"type": "array"}}
@@ -411,3 +411,23 @@ def test_figures_of_the_layout_come_with_a_revision() -> None:
     assert (figures.overlap_depth, figures.unindexed_ratio) == (1.5, 0.25)
     assert layout_of(policy, facts_of(indexed, raw)) is None
     assert layout_of(make_policy(), facts) is None
+
+
+def test_a_purge_of_files_on_the_curve_leaves_them_on_it() -> None:
+    """Each is written alone, in the order it has, with the tags that name its place; the next plan finds it there."""
+    on_curve = [tagged(f"c{cube}", cube, 100) for cube in ("000", "001", "010", "011")]
+    dirty = [replace(file, deletion_vector=DeletionVector(f"u{file.path}@1", 1, 40)) for file in on_curve]
+    policy = policy_of(optimize={"purge": PurgePolicy(), "min_size": 1})
+    planned = plan(policy, known(*dirty))
+    (step,) = planned.steps
+    assert isinstance(step, PurgeStep)
+    bins = [one for batch in step.batches for one in batch.bins]
+    assert [[file.path for file in one.files] for one in bins] == [["c000"], ["c001"], ["c010"], ["c011"]]
+    for one in bins:
+        before = dict(one.files[0].tags)
+        assert dict(step.kept_tags(one)) == {**before, ELEMENTS_TAG: "99"}
+    written = [
+        make_file(f"p{one.files[0].path}", size=100, records=99, tags=dict((*step.file_tags, *step.kept_tags(one))))
+        for one in bins
+    ]
+    assert plan(policy, known(*written)).state == "up_to_date"

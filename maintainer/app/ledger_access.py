@@ -1,0 +1,24 @@
+"""Opens the ledger of a project for a run, and says where there can be none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.project import Project
+from maintainer.journal.ledger_rebuild import LedgerStore
+from maintainer.model.plan import Problem
+
+_NO_LEDGER = Problem(
+    "E654",
+    "over Spark Connect no ledger table is kept: its path would be one of the server's",
+    help="the run folder holds the same rows; `maintainer history` reads it",
+)
+
+
+def open_ledger(project: Project, opened: OpenedEngine, on_problem: Callable[[Problem], None]) -> LedgerStore | None:
+    """Open the project's ledger; None over Spark Connect, which ``on_problem`` is given as E654."""
+    ledger = opened.ledger_at(project.ledger_location)
+    if ledger is None:
+        on_problem(_NO_LEDGER)
+    return ledger

@@ -1,0 +1,48 @@
+"""The engine and the ledger that the Python API works with: as maintainer.yml says, like the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from maintainer import Project
+from maintainer.app.engine_access import EngineOptions, OpenedEngine
+from maintainer.app.ledger_access import open_ledger
+from maintainer.app.project import Project as LoadedProject
+from maintainer.model.plan import Problem
+from tests.projects import write_project
+
+
+class Opened(Exception):
+    """Ends a call of the API where it would start its engine."""
+
+
+@pytest.mark.parametrize("call", [Project.plan, Project.apply])
+def test_the_engine_of_maintainer_yml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: object) -> None:
+    given: list[EngineOptions] = []
+
+    @contextmanager
+    def opening(options: EngineOptions) -> Iterator[OpenedEngine]:
+        given.append(options)
+        raise Opened
+        yield
+
+    monkeypatch.setattr("maintainer.app.python_api.open_engine", opening)
+    text = "version: 1\nengine: command\nsingleWriter: true\n"
+    write_project(tmp_path, {"maintainer.yml": text, "policies/t.yml": "table: s.t\n"})
+    session = object()
+    with pytest.raises(Opened):
+        call(Project.load(tmp_path), session)  # type: ignore[operator] # one of the two methods
+    assert [(one.engine, one.single_writer, one.spark) for one in given] == [("command", True, session)]
+
+
+def test_no_ledger_over_spark_connect_is_a_problem_that_is_handed_on(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": "version: 1\n", "policies/t.yml": "table: s.t\n"})
+    problems: list[Problem] = []
+    nowhere = cast(OpenedEngine, type("Connect", (), {"ledger_at": staticmethod(lambda location: None)}))
+    assert open_ledger(LoadedProject.load(tmp_path), nowhere, problems.append) is None
+    assert [problem.code for problem in problems] == ["E654"]
