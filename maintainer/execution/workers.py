@@ -156,7 +156,8 @@ class Crew:
     def _open_next_batch(self) -> None:
         """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
         with self._lock:
-            if not self._batches or self._waiting or any(one.running is not None for one in self._alive()):
+            busy = any(one.running is not None for one in self._alive()) or not self._ended.empty()
+            if not self._batches or self._waiting or busy:
                 return
             number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
             if failed < (self.bounds.failures_allowed or 1):
