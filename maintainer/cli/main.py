@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
     "history": ("maintainer.cli.history", "Show runs and steps."),
     "ledger": ("maintainer.cli.ledger", "Rebuild the ledger when it is lost."),
+    "leases": ("maintainer.cli.leases", "Show who works on which table, and break a lease."),
     "doctor": ("maintainer.cli.doctor", "Check Java, versions, JARs, storage and permissions."),
     "demo": ("maintainer.cli.demo", "Build a small lake of real data and walk through everything."),
     "completion": ("maintainer.cli.completion", "Print a completion script for your shell."),

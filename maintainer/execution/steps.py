@@ -155,10 +155,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
-    if receipt.remaining:
-        work.notes.append(f"{len(receipt.remaining)} files could not be deleted, such as {receipt.remaining[0]}")
-        return StepStatus.INCOMPLETE
-    return StepStatus.SUCCEEDED
+    return StepStatus.INCOMPLETE if receipt.remaining else StepStatus.SUCCEEDED
 
 
 def _check_undamaged(worker: Worker, facts: TableFacts) -> None:

@@ -28,6 +28,9 @@ FOLDER = "leases"
 LEASE_SECONDS = 120
 """A lease that was not renewed for so long has ended."""
 
+LONGEST_SECONDS = LEASE_SECONDS + 600
+"""Nobody writes a lease that ends later than this from now, also where two machines' clocks differ by ten minutes."""
+
 RENEWALS = 4
 """Renewals within the life of a lease: so many may fail to happen in time, less one."""
 
@@ -96,7 +99,8 @@ class Leases:
                     code="A406",
                     where=table,
                     found=f"run {before.run_id} on {before.host}; its lease ends in {left} s if it is not renewed",
-                    help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`",
+                    help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`; "
+                    "if it is certainly dead: `maintainer leases break TABLE`",
                 )
             lease = Lease(path, 1 if before is None else before.token + 1)
             self._write(lease, table)
@@ -119,8 +123,9 @@ class Leases:
                 "the lease on the table was lost, so nothing more is committed to it",
                 code="A407",
                 where=table,
-                found=f"run {found.run_id} on {found.host} holds it now" if found else "the lease was removed",
-                help="this process was stopped for longer than a lease lives; the other run does the rest",
+                found=f"run {found.run_id} on {found.host} has it now" if found else "the lease was removed",
+                help="this process was stopped for longer than a lease lives, or somebody broke its lease; "
+                "`maintainer retry` does the rest",
             )
 
     def release(self, lease: Lease) -> None:
@@ -185,16 +190,47 @@ def current_holders(runs_dir: Path, now_ms: int) -> dict[str, Holder]:
     Raises:
         OSError: The folder of leases is there and cannot be listed.
     """
+    held = (one for _, one in lease_files(runs_dir))
+    return {one.table: one for one in held if not _has_ended(one, runs_dir, now_ms)}
+
+
+def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
+    """Return every lease file that can be read, and what it says; whether the lease has ended is not looked at.
+
+    Raises:
+        OSError: The folder of leases is there and cannot be listed.
+    """
     folder = runs_dir.parent / FOLDER
     if not folder.is_dir():
-        return {}
-    found = (_read(path) for path in sorted(folder.glob("*.json")))
-    return {one.table: one for one in found if one is not None and not _has_ended(one, runs_dir, now_ms)}
+        return []
+    read = ((path, _read(path)) for path in sorted(folder.glob("*.json")))
+    return [(path, one) for path, one in read if one is not None]
+
+
+def break_lease(path: Path, by_run: str) -> Holder | None:
+    """End a lease, whoever holds it: its holder commits nothing more. None where there is none any more.
+
+    Args:
+        path: The lease file; see ``lease_files``.
+        by_run: The run that records it; the holder's error names it.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    with exclusive(_lock_of(path)):
+        broken = _read(path)
+        if broken is not None:
+            ended = Holder(by_run, broken.table, socket.gethostname(), broken.token + 1, 0)
+            write_atomically(path, json.dumps(asdict(ended)).encode("utf-8", "surrogatepass"))
+        return broken
 
 
 def _has_ended(holder: Holder, runs_dir: Path, now_ms: int) -> bool:
-    """Whether a lease was given back, was not renewed in time, or belongs to a run of this machine that is dead."""
-    if now_ms >= holder.expires_at_ms:
+    """Whether a lease was given back, was not renewed in time, or belongs to a run of this machine that is dead.
+
+    One that ends later than anybody's can was not written by a clock that is right: it keeps nobody out.
+    """
+    if now_ms >= holder.expires_at_ms or holder.expires_at_ms > now_ms + LONGEST_SECONDS * 1000:
         return True
     folder = runs_dir / holder.run_id
     return holder.host == socket.gethostname() and folder.is_dir() and not is_alive(folder / EVENTS_FILE)

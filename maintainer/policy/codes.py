@@ -63,6 +63,7 @@ MEANING: dict[str, str] = {
     "P317": "a consumer that says nothing",
     "P318": "a value that Delta would refuse",
     "P319": "rewrites that exclude one another",
+    "P320": "a table property that keeps too little",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

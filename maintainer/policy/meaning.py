@@ -120,6 +120,9 @@ def _check_vacuum(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
         yield Finding("P307", (*base, "vacuum", "untrackedAge"), message, help)
     if retention is None:
         return
+    if retention == 0 and vacuum.get("allowShortRetention") is True:
+        message = "must be longer than 0: a reader or writer loses files at the very moment that they are replaced"
+        yield Finding("P304", path, message, "write at least the time of the longest query or write, such as `2h`")
     if retention < SHORTEST_RETENTION_SECONDS and vacuum.get("allowShortRetention") is not True:
         message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could go"
         yield Finding("P304", path, message, "if it is meant, write `allowShortRetention: true` beside it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from maintainer.policy.diagnostics import Severity
 from maintainer.policy.document import Path
 from maintainer.policy.meaning_values import Finding, map_at
 from maintainer.units import UnitError, format_duration, parse_duration
@@ -18,13 +19,21 @@ _MANAGED = {
     },
 }
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
-_INTERVALS = frozenset(
-    {"delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.setTransactionRetentionDuration"}
-)
+DELETED_FILES = "delta.deletedfileretentionduration"
+_LOST_AT_ZERO = {
+    DELETED_FILES: "any VACUUM takes files that a reader or a writer still uses",
+    "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader is at",
+    "delta.settransactionretentionduration": "a stream that starts again may write its last batch a second time",
+}
+"""Intervals by their name in lower case, for Delta's names have no case: what is lost if one is 0."""
+
+SAFE_SECONDS = 7 * 86_400
+"""Delta's own check of a VACUUM, 168 hours."""
 
 
 def check_properties(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
-    """Yield properties that a policy must not hold, and intervals that are not written Delta's way."""
+    """Yield properties that a policy must not hold, and intervals that are too short or not written Delta's way."""
+    short_is_meant = (map_at(settings, ("vacuum",)) or {}).get("allowShortRetention") is True
     for name, value in (map_at(settings, ("properties",)) or {}).items():
         path = (*base, "properties", name)
         if value is None:
@@ -34,16 +43,16 @@ def check_properties(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
         elif name.startswith(_PROTOCOL):
             message = "changes the table's protocol, which cannot be undone"
             yield Finding("P315", path, message, "change it by hand, once, with all readers in mind", at_key=True)
-        elif name in _INTERVALS:
-            yield from _check_interval(path, value)
+        elif name.lower() in _LOST_AT_ZERO:
+            yield from _check_interval(path, name.lower(), value, short_is_meant=short_is_meant)
 
 
-def _check_interval(path: Path, value: object) -> Iterator[Finding]:
-    """Delta reads ``interval 30 days`` (or ``30 days``), and neither ``30d`` nor ISO 8601."""
+def _check_interval(path: Path, name: str, value: object, *, short_is_meant: bool) -> Iterator[Finding]:
+    """Delta reads ``interval 30 days`` (or ``30 days``), and neither ``30d`` nor ISO 8601. Short ones lose files."""
     text = str(value)
     words = text if text.lower().startswith("interval ") else f"interval {text}"
     try:
-        parse_duration(words)
+        seconds = parse_duration(words)
     except UnitError as error:
         try:
             help = f"write `{_interval(parse_duration(text))}`"
@@ -51,6 +60,13 @@ def _check_interval(path: Path, value: object) -> Iterator[Finding]:
             help = "write it like `interval 30 days`"
         message = "months and years have no fixed length" if "month" in str(error) else "is not an interval of Delta"
         yield Finding("P318", path, message, help)
+        return
+    if seconds == 0:
+        yield Finding("P320", path, f"is 0: {_LOST_AT_ZERO[name]}", "write at least `interval 7 days`")
+    elif name == DELETED_FILES and seconds < SAFE_SECONDS and not short_is_meant:
+        message = f"{format_duration(seconds)} is below 7d: a VACUUM by others may take files that are still used"
+        help = "write at least `interval 7 days`, or `vacuum: {allowShortRetention: true}` if it is meant"
+        yield Finding("P320", path, message, help, severity=Severity.WARNING)
 
 
 def _interval(seconds: int) -> str:

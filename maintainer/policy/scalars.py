@@ -1,9 +1,19 @@
-"""Plain (unquoted) scalars as YAML 1.2 core reads them, less what two readers would read in two ways."""
+"""Scalars: which characters they may hold, and plain (unquoted) ones as YAML 1.2 core reads them.
+
+What two readers of YAML would read in two ways is refused.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+# What YAML calls printable, less: NEL, LS and PS (line breaks to YAML, not to editors), a byte order mark inside
+# the text, and the direction marks that make a line look other than it is. A lone CR is refused as well.
+FORBIDDEN = re.compile(
+    "[^\t\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""Neither a file nor what its escapes stand for (``"\\0"``, ``"\\x1b"``) may hold one of these."""
 
 _WORDS: dict[str, bool | None] = {
     "": None,
@@ -34,6 +44,19 @@ class Refusal:
     code: str
     message: str
     help: str
+
+
+def refused_character(text: str) -> Refusal | None:
+    """Return why a text is refused: the first character in it that no text may hold; None where there is none.
+
+    Texts are printed and kept in records: an escape in one would move a terminal's cursor, turn a line around, or end
+    it for one reader and not for another.
+    """
+    match = FORBIDDEN.search(text)
+    if match is None:
+        return None
+    message = f"the character U+{ord(match[0]):04X} is not allowed"
+    return Refusal("Y105", message, "remove it; text may hold line feeds, tabs and what can be seen")
 
 
 def plain_scalar(text: str) -> str | int | float | bool | Refusal | None:

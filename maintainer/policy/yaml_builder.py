@@ -23,7 +23,7 @@ from yaml.events import (
 
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.document import Document, Path
-from maintainer.policy.scalars import Refusal, plain_scalar
+from maintainer.policy.scalars import Refusal, plain_scalar, refused_character
 
 MAX_DEPTH = 20
 MAX_NODES = 10_000
@@ -108,7 +108,7 @@ class TreeBuilder:
             parent.key = _NO_KEY
             return
         # The style of a plain scalar is None from the pure parser and '' from libyaml.
-        value: object = event.value if event.style else plain_scalar(event.value)
+        value: object = refused_character(event.value) or (event.value if event.style else plain_scalar(event.value))
         if self._refuses_decoration(event):
             value = _LEFT_OUT
         elif isinstance(value, Refusal):
@@ -124,6 +124,9 @@ class TreeBuilder:
             return
         key = event.value
         if self._refuses_decoration(event):
+            return
+        if (refusal := refused_character(key)) is not None:
+            self._report(refusal.code, refusal.message, event, refusal.help)
             return
         if not event.style:
             if key == "<<":

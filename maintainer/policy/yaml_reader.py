@@ -18,6 +18,7 @@ import yaml
 
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.document import Document
+from maintainer.policy.scalars import FORBIDDEN, refused_character
 from maintainer.policy.yaml_builder import TreeBuilder
 from maintainer.policy.yaml_errors import syntax_diagnostic
 
@@ -51,11 +52,6 @@ PURE_PARSER = _PurePythonLoader
 PARSER = getattr(yaml, "CLoader", PURE_PARSER)
 """libyaml's parser where it is there. Only its events are used; no constructor of either class ever runs."""
 
-# What YAML calls printable, less: NEL, LS and PS (line breaks to YAML, not to editors), a byte order mark inside
-# the text, and the direction marks that make a line look other than it is. A lone CR is refused as well.
-_FORBIDDEN = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
 # A tab is allowed where only a comment can be.
 _TAB = re.compile(r"^(?:[^\t#\n]|(?<!\s)(?<!^)#)*\t", re.MULTILINE)
 _DIRECTIVE = re.compile(r"(?:[ \n]|#[^\n]*\n)*(?<![^\n])%")
@@ -170,17 +166,11 @@ def _syntax_error(text: str, file: str, error: yaml.YAMLError, parser: type) -> 
 def _refused_characters(text: str, file: str) -> list[Diagnostic]:
     """Find what must not be in a file at all; YAML's own parsers disagree about some of it."""
     findings = []
-    for match in _FORBIDDEN.finditer(text):
-        findings.append(
-            Diagnostic(
-                "Y105",
-                Severity.ERROR,
-                f"the character U+{ord(match[0]):04X} is not allowed",
-                file,
-                _span_at(text, match.start()),
-                'remove it, or write it as an escape in double quotes, like "\\u0085"',
-            )
-        )
+    for match in FORBIDDEN.finditer(text):
+        refusal = refused_character(match[0])
+        if refusal is not None:
+            span = _span_at(text, match.start())
+            findings.append(Diagnostic(refusal.code, Severity.ERROR, refusal.message, file, span, refusal.help))
         if len(findings) == 20:
             break
     tab = _TAB.search(text) if "\t" in text else None

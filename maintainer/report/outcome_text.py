@@ -87,6 +87,9 @@ def message(step: StepOutcome) -> str:
     """Say why a step did not simply succeed: its error, its note, or the words for its status."""
     if step.error:
         return f"{printable(step.error.code)}: {printable(step.error.what)}"
+    if step.status is StepStatus.INCOMPLETE and step.vacuum and step.vacuum.remaining:
+        left = len(step.vacuum.remaining)
+        return f"{left:,} of {count(left + step.vacuum.num_files_deleted, 'file')} could not be deleted"
     return printable(step.note) if step.note else _WITHOUT_MESSAGE[step.status]
 
 

@@ -123,7 +123,8 @@ def _not_deciding(table: TableOutcome, step: StepOutcome) -> Finding:
 
 def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
     code, help_text = _CODE_OF_STATUS[step.status], _HELP_OF_STATUS.get(step.status)
-    problem = step.error or Problem(code, step.note or message(step), help=help_text)
+    incomplete = step.status is StepStatus.INCOMPLETE
+    problem = step.error or Problem(code, message(step) if incomplete else step.note or message(step), help=help_text)
     wrong = [assertion for assertion in step.assertions if assertion.outcome != "pass"]
     notes = [assertion_text(assertion) for assertion in wrong]
     if step.commits and step.status is not StepStatus.SUCCEEDED:
@@ -133,7 +134,9 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
         remaining = step.vacuum.remaining
         shown = ", ".join(printable(path) for path in remaining[:3])
         more = f" and {len(remaining) - 3:,} more" if len(remaining) > 3 else ""
-        notes.append(f"{count(len(remaining), 'file')} still there: {shown}{more}")
+        notes.append(f"still there: {shown}{more}")
+    if incomplete and step.note:
+        notes.append(printable(step.note))
     rank = 0 if step.status is StepStatus.VERIFY_FAILED else 1 if step.status in _BAD_STATUS else 3
     severity = "error" if step.status in _BAD_STATUS else "warning"
     name = table.ref.identifier

@@ -59,7 +59,7 @@ CASES = {
     "j2": Case(
         table_of([{"id": 1}], [{"id": 2}]),
         "optimize: {minFileSize: 1, maxFileSize: 1GiB}\n"
-        + hold(delta__deletedFileRetentionDuration="interval 0 hours"),
+        + hold(delta__deletedFileRetentionDuration="interval 1 seconds"),
     ),
 }
 
@@ -97,7 +97,7 @@ def test_j1_an_unrelated_property_of_a_table_that_is_invalid_already(lake: Appli
 
 def test_j2_time_travel_is_bound_to_the_retention_of_deleted_files(spark: SparkSession, lake: Applied) -> None:
     path = str(lake.path("j2"))
-    assert properties_of(lake, "j2") == {FILES: "interval 0 hours"}
+    assert properties_of(lake, "j2") == {FILES: "interval 1 seconds"}
     with pytest.raises(Exception, match=r"delta\.deletedFileRetentionDuration"):
         spark.read.format("delta").option("versionAsOf", 0).load(path).collect()
     assert spark.read.format("delta").load(path).count() == 2

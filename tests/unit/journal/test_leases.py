@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from maintainer.errors import Refused
 from maintainer.journal.events import EVENTS_FILE, EventLog
-from maintainer.journal.leases import Leases, current_holders
+from maintainer.journal.leases import LONGEST_SECONDS, Leases, break_lease, current_holders, lease_files
 from maintainer.journal.run_id import new_run_id
 
 KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
@@ -133,3 +134,42 @@ def test_who_works_on_what_can_be_asked_without_taking_anything(tmp_path: Path) 
     first.release(lease)
     assert list(current_holders(tmp_path / "runs", clock.now)) == ["u"]
     assert current_holders(tmp_path / "runs", clock.now + 120_000) == {}
+
+
+@pytest.mark.parametrize("ends_in_seconds", [LONGEST_SECONDS + 1, 74 * 365 * 86_400])
+def test_a_lease_that_ends_later_than_any_can_keeps_nobody_out(tmp_path: Path, ends_in_seconds: int) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = first.acquire(KEY, TABLE)
+    written = json.loads(lease.path.read_text())
+    written["expires_at_ms"] = clock.now + ends_in_seconds * 1000
+    lease.path.write_text(json.dumps(written))
+    assert current_holders(tmp_path / "runs", clock.now) == {}
+    assert second.acquire(KEY, TABLE).token == lease.token + 1
+    with pytest.raises(Refused):
+        first.check(lease, TABLE)
+
+
+def test_a_clock_that_is_minutes_ahead_still_holds_its_lease(tmp_path: Path) -> None:
+    clock, ahead = Hours(), Hours()
+    ahead.now = clock.now + 9 * 60_000
+    leases(tmp_path, ahead, 1).acquire(KEY, TABLE)
+    with pytest.raises(Refused):
+        leases(tmp_path, clock, 2).acquire(KEY, TABLE)
+
+
+def test_a_broken_lease_is_free_and_its_holder_commits_nothing_more(tmp_path: Path) -> None:
+    clock = Hours()
+    holder, other = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = holder.acquire(KEY, TABLE)
+    ((path, held),) = lease_files(tmp_path / "runs")
+    assert (path, held.table) == (lease.path, TABLE)
+    broken = break_lease(path, "by-hand")
+    assert broken == held
+    holder.renew()
+    assert current_holders(tmp_path / "runs", clock.now) == {}
+    with pytest.raises(Refused, match="the lease on the table was lost") as caught:
+        holder.check(lease, TABLE)
+    assert "run by-hand" in (caught.value.found or "")
+    holder.release(lease)
+    assert other.acquire(KEY, TABLE).token == lease.token + 2

@@ -51,6 +51,34 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "vacuum.retention: 0s is below 7d: files that a reader or writer still uses could go",
         ),
         (
+            "vacuum: {retention: 0h, allowShortRetention: true}",
+            "P304",
+            21,
+            "vacuum.retention: must be longer than 0: a reader or writer loses files at the very moment that they are "
+            "replaced",
+        ),
+        (
+            "properties: {delta.deletedFileRetentionDuration: interval 0 hours}",
+            "P320",
+            50,
+            "properties.delta.deletedFileRetentionDuration: is 0: any VACUUM takes files that a reader or a writer "
+            "still uses",
+        ),
+        (
+            "properties: {delta.logretentionduration: 0 days}",
+            "P320",
+            42,
+            "properties.delta.logretentionduration: is 0: versions are forgotten at the next checkpoint, also those "
+            "that a reader is at",
+        ),
+        (
+            "properties: {delta.setTransactionRetentionDuration: interval 0 days}",
+            "P320",
+            53,
+            "properties.delta.setTransactionRetentionDuration: is 0: a stream that starts again may write its last "
+            "batch a second time",
+        ),
+        (
             "optimize: {zorder: {columns: [a, A], mode: full}}",
             "P306",
             34,
@@ -263,3 +291,19 @@ def test_an_expectation_that_spark_does_not_have_is_refused_with_another(name: s
     assert "but not for Spark" in found.message
     (instead,) = re.findall(r"`(\w+)`", found.help or "")
     assert instead in EXPECTATIONS
+
+
+def test_a_property_that_keeps_deleted_files_for_hours_is_a_warning() -> None:
+    finding = only(HEAD + "properties: {delta.deletedFileRetentionDuration: interval 24 hours}\n")
+    assert (finding.code, finding.severity) == ("P320", Severity.WARNING)
+    assert "1d is below 7d: a VACUUM by others may take files that are still used" in finding.message
+    assert findings_of(HEAD + "properties: {delta.deletedFileRetentionDuration: interval 7 days}\n") == []
+    meant = (
+        "properties: {delta.deletedFileRetentionDuration: 1 day}\nvacuum: {retention: 1d, allowShortRetention: true}"
+    )
+    assert findings_of(HEAD + meant) == []
+    assert findings_of(HEAD + "properties: {delta.logRetentionDuration: interval 1 hour}\n") == []
+
+
+def test_a_short_retention_that_is_meant_passes_unless_it_is_0() -> None:
+    assert findings_of(HEAD + "vacuum: {retention: 1h, allowShortRetention: true}\n") == []

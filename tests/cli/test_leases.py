@@ -1,0 +1,70 @@
+"""`leases`: who works on what is shown, and a lease that nobody gives back is broken and recorded."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.errors import Refused
+from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.leases import FOLDER, Leases
+from tests.projects import write_project
+
+OTHER_RUN, NEXT_RUN = "20261121T220000Z-7f3a", "20261121T230000Z-7f3a"
+KEY = "5c0e@file:/lake/t"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def leases_of(runs: Path, run_id: str) -> tuple[Leases, EventLog]:
+    """The leases of a run that is alive: it holds its events file."""
+    (runs / run_id).mkdir(parents=True)
+    return Leases(runs, run_id, now_ms), EventLog(runs / run_id / EVENTS_FILE)
+
+
+def test_a_lease_is_shown_broken_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n", "policies/c.yml": "table: crm.leads\n"})
+    runs = root / ".maintainer" / "runs"
+    holder, alive = leases_of(runs, OTHER_RUN)
+    lease = holder.acquire(KEY, str(root / "lake" / "t"))
+    try:
+        assert run(["--project", str(root), "leases", "list"]) == 0
+        assert f"lake/t: run {OTHER_RUN} on " in capsys.readouterr().out
+
+        assert run(["--project", str(root), "leases", "break", "lake/./t", "--reason", "its machine burned down"]) == 0
+        assert f"held by run {OTHER_RUN} on " in capsys.readouterr().out
+        with pytest.raises(Refused) as caught:
+            holder.check(lease, "lake/t")
+        assert caught.value.code == "A407"
+        other, also_alive = leases_of(runs, NEXT_RUN)
+        assert other.acquire(KEY, "lake/t").token == lease.token + 2
+        other.close()
+        also_alive.close()
+
+        notes = [
+            event
+            for path in sorted(runs.glob(f"*/{EVENTS_FILE}"))
+            for event in map(json.loads, path.read_text().splitlines())
+            if event.get("about") == "lease_broken"
+        ]
+        (note,) = notes
+        assert (note["of_run"], note["reason"]) == (OTHER_RUN, "its machine burned down")
+    finally:
+        holder.close()
+        alive.close()
+
+
+def test_nothing_to_break_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    assert run(["--project", str(root), "leases", "list"]) == 0
+    assert capsys.readouterr().out == "No run works on a table now.\n"
+    assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "x"]) == 1
+    assert "Nobody holds a lease on lake/t" in capsys.readouterr().out
+    assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", " "]) == 2
+    assert not (root / ".maintainer" / FOLDER).exists()
