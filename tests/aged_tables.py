@@ -100,6 +100,13 @@ class AgedTable:
     made_at_ms: int = field(default_factory=now_ms)
     writer_features: tuple[str, ...] | None = None
 
+    @classmethod
+    def at_path(cls, path: Path) -> AgedTable:
+        """A table that is there already, reached by another path."""
+        found = cls.__new__(cls)
+        found.path, found.made_at_ms = path, now_ms()
+        return found
+
     def __post_init__(self) -> None:
         (self.path / "_delta_log").mkdir(parents=True)
         protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -208,12 +215,6 @@ class LocalTable(TableStorage):
         self._log_uri = f"{self._root_uri}/_delta_log"
         self.files = LocalFiles()
         self._vectors = {}
-
-    def uri(self, relative: str) -> str:
-        """See ``TableStorage``; absolute paths are not decoded."""
-        if relative.startswith(("/", "file:")):
-            return "file:/" + relative.removeprefix("file:").lstrip("/")
-        return super().uri(relative)
 
     def vector_uri(self, kind: str, path: str) -> str:
         """See ``TableStorage``."""
@@ -329,7 +330,6 @@ class PlainCommits:
     def __init__(self, table: Path, after_start: Callable[[], None] = lambda: None) -> None:
         self._log = table / "_delta_log"
         self._after_start = after_start
-        self.ended: bool | None = None
 
     def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
         """See ``VacuumCommits``."""
@@ -339,12 +339,12 @@ class PlainCommits:
 
     def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
         """See ``VacuumCommits``."""
-        self.ended = completed
-        return self._commit("VACUUM END")
+        status = "COMPLETED" if completed else "FAILED"
+        return self._commit("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
 
-    def _commit(self, operation: str) -> int:
+    def _commit(self, operation: str, **info: Any) -> int:
         version = max(int(one.name[:20]) for one in self._log.glob("*.json")) + 1
-        line = json.dumps({"commitInfo": {"timestamp": now_ms(), "operation": operation}})
+        line = json.dumps({"commitInfo": {"timestamp": now_ms(), "operation": operation, **info}})
         (self._log / f"{version:020}.json").write_text(line + "\n")
         return version
 

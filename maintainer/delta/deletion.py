@@ -17,6 +17,10 @@ CHUNK = 500
 MAX_THREADS = 8
 
 
+class FileChanged(Exception):
+    """A file is not the one that was looked at. It stays."""
+
+
 @dataclass(slots=True)
 class Taken:
     """What came of it. ``errors`` are by URI; ``stopped`` says why not all were tried, ``error`` what ended it."""
@@ -84,9 +88,36 @@ def _problem(one: Callable[[str], object], uri: str) -> str | None:
     return None
 
 
+def check_unchanged(storage: TableStorage, seen: StoredFile) -> None:
+    """Look at the very file right before it goes: on a local disk, where that costs no request.
+
+    Raises:
+        FileChanged: It is another file than the one that was found free to go.
+    """
+    if seen.device_and_inode is None:
+        return
+    there = storage.status(seen.uri)
+    if there is not None and there != seen:
+        raise FileChanged(f"it is no longer the file that was planned: {_difference(seen, there)}")
+
+
+def _difference(seen: StoredFile, there: StoredFile) -> str:
+    if there.is_symlink:
+        return "there is a link in its place"
+    if there.device_and_inode != seen.device_and_inode:
+        return "another file lies in its place"
+    if there.size_bytes != seen.size_bytes:
+        return f"it had {seen.size_bytes:,} bytes and has {there.size_bytes:,}"
+    return "it was written to"
+
+
 def entries_in(storage: TableStorage, folders: set[str]) -> dict[str, StoredFile]:
-    """Everything that lies directly in the folders now, checksums and other hidden files left out."""
+    """Everything that lies directly in the folders now, Hadoop's checksums left out."""
     found: dict[str, StoredFile] = {}
     for folder in sorted(folders):
-        found.update((uri, one) for uri, one in storage.children(folder).items() if not one.name.startswith("."))
+        found.update((uri, one) for uri, one in storage.children(folder).items() if not _is_checksum(one.name))
     return found
+
+
+def _is_checksum(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".crc")

@@ -54,18 +54,20 @@ def one_spelling(uri: str) -> str:
 
 def local_path(uri: str) -> str:
     """The path on this machine behind a ``file:`` URI."""
-    return unquote(uri.removeprefix("file:"), errors="surrogateescape")
+    path = uri.removeprefix("file:")
+    return unquote(path, errors="surrogateescape") if "%" in path else path
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file or directory on storage."""
+    """One file or directory on storage. Device and inode are known on a local disk, and are the link's own for one."""
 
     uri: str
     size_bytes: int
     modification_time_ms: int
     is_dir: bool
     is_symlink: bool
+    device_and_inode: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -310,7 +312,9 @@ def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
 
 def _of_stat(uri: str, known: os.stat_result) -> StoredFile:
     link, folder = stat.S_ISLNK(known.st_mode), stat.S_ISDIR(known.st_mode)
-    return StoredFile(uri, 0 if folder else known.st_size, known.st_mtime_ns // 1_000_000, folder, link)
+    size_bytes = 0 if folder else known.st_size
+    identity = (known.st_dev, known.st_ino) if known.st_ino else None
+    return StoredFile(uri, size_bytes, known.st_mtime_ns // 1_000_000, folder, link, identity)
 
 
 def _checksum_of(path: str) -> str:

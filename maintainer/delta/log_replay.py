@@ -37,8 +37,8 @@ class Removal:
 class LogReplay:
     """What the commits still in the log say, up to ``head``. Keys are qualified URIs.
 
-    ``removals`` holds every file or deletion vector that was removed, and the change files of each commit; ``known``
-    every file that any commit names. ``times`` are (version, when committed).
+    ``removals`` holds every file or deletion vector that was removed, and the change files of each commit, wherever
+    they lie; ``known`` every file that any commit names. ``times`` are (version, when committed).
     """
 
     removals: dict[str, Removal] = field(default_factory=dict)
@@ -104,6 +104,8 @@ def _know(found: LogReplay, storage: TableStorage, body: dict[str, Any], uri: st
         found.known.add(one)
         if late:
             found.late.add(one)
+    if late:
+        found.late.update(storage.readings(body["path"]))
     return vector
 
 
@@ -112,10 +114,10 @@ def _take_change_data(
 ) -> None:
     uri = storage.uri(body["path"])
     found.known.add(uri)
-    if not is_absolute(body["path"]):
-        size = int(body.get("size") or 0)
-        # The feed of a version is deleted, when its time has come, and never added back.
-        found.removals[uri] = Removal(body["path"], size, committed_at_ms, "change_data", version, True)
+    size = int(body.get("size") or 0)
+    # The feed of a version is deleted, when its time has come, and never added back.
+    path = _path_below(storage, body["path"], uri)
+    found.removals[uri] = Removal(path, size, committed_at_ms, "change_data", version, True)
 
 
 def _take_remove(
@@ -125,26 +127,32 @@ def _take_remove(
     vector = _know(found, storage, body, uri, late=late)
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
-    if not is_absolute(path):
-        found.removals[uri] = Removal(path, int(body.get("size") or 0), removed_at_ms, "data", version, replaced)
-    if vector is not None and storage.is_below_root(vector):
+    size = int(body.get("size") or 0)
+    found.removals[uri] = Removal(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
+    if vector is not None:
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
-        below = vector[len(storage.root_uri) + 1 :]
+        below = _path_below(storage, vector, vector)
         found.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
 
 
+def _path_below(storage: TableStorage, path: str, uri: str) -> str:
+    """A path as the log writes it, relative to the root where an absolute one lies below it."""
+    below_root = is_absolute(path) and storage.is_below_root(uri)
+    return uri[len(storage.root_uri) + 1 :] if below_root else path
+
+
 def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:
-    """The data file and the deletion vector file that an add or remove names."""
+    """The data file and the deletion vector file that an add or remove names, in all that its path may mean."""
     (body,) = action.values()
     vector = storage.deletion_vector_uri(action)
-    return {storage.uri(body["path"]), *([vector] if vector else [])}
+    return {*storage.readings(body["path"]), *([vector] if vector else [])}
 
 
 def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
     """URIs of all live data files and deletion vector files of the facts' version."""
     ids = {one.deletion_vector.unique_id for one in facts.files if one.deletion_vector is not None}
     vectors = {uri for uri in map(storage.vector_uri_of_id, ids) if uri is not None}
-    return {storage.uri(one.path) for one in facts.files} | vectors
+    return {uri for one in facts.files for uri in storage.readings(one.path)} | vectors
 
 
 def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:

@@ -55,12 +55,14 @@ def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: in
 def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
     """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
     paths, vectors = _quickly(commit) or _slowly(commit)
+    absolute = [storage.vector_uri(kind, name) for kind, name in vectors]
     for path in paths:
-        if not is_absolute(path):
+        if is_absolute(path):
+            absolute.append(storage.uri(path))
+        else:
             yield unquote(path) if "%" in path else path
     start = len(storage.root_uri) + 1
-    for kind, name in vectors:
-        uri = storage.vector_uri(kind, name)
+    for uri in absolute:
         if storage.is_below_root(uri):
             yield unquote(uri[start:])
 

@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
 from urllib.parse import unquote
 
-from maintainer.delta.file_store import java_quote, one_spelling
+from maintainer.delta.file_store import PLAIN, java_quote, local_path, one_spelling
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DOTS = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
+"""Segments that a path has without naming anything: ``.``, ``..`` and nothing between two slashes."""
 
 
 def is_absolute(path: str) -> bool:
     """Whether a path in the log is absolute: a file outside the table's folder, as of a shallow clone."""
     # Asked for every path of a log: nearly all have neither at their beginning.
     return path[:1] == "/" or (":" in path and _SCHEME.match(path) is not None)
+
+
+def log_uri(root_uri: str, path: str) -> str:
+    """The one URI of a path as the log writes it, below a table's root or absolute.
+
+    Read as Hadoop reads it: decoded, dots and doubled slashes taken out of the text, encoded again.
+    """
+    if not is_absolute(path):
+        if PLAIN.fullmatch(path) and _DOTS.search(path) is None:
+            return f"{root_uri}/{path}"
+        store, root = _store_and_path(root_uri)
+        return store + _tidy(f"{root}/{path}")
+    if path.startswith("/"):
+        return _store_and_path(root_uri)[0] + _tidy(path)
+    store, rest = _store_and_path(path)
+    return store + _tidy(rest)
+
+
+def log_readings(root_uri: str, path: str) -> tuple[str, ...]:
+    """All URIs that a path of the log may mean, as some reader understands it.
+
+    A raw ``?`` or ``#`` may end the path or belong to it; ``..`` behind a link leads elsewhere for an operating system.
+    """
+    readings = [log_uri(root_uri, path)]
+    if "?" in path or "#" in path:
+        readings.append(log_uri(root_uri, re.split(r"[?#]", path, maxsplit=1)[0]))
+    if ".." in path and root_uri.startswith("file:") and not (":" in path and is_absolute(path)):
+        real = os.path.realpath(os.path.join(local_path(root_uri), unquote(path)))
+        readings.append("file:" + java_quote(real))
+    return tuple(dict.fromkeys(readings))
+
+
+def _store_and_path(uri: str) -> tuple[str, str]:
+    """Scheme and authority, and the path after them as it is written. This machine's own name is no authority."""
+    scheme, _, rest = uri.partition(":")
+    authority, path = "", rest
+    if rest.startswith("//"):
+        authority, _, path = rest[2:].partition("/")
+        path = f"/{path}"
+    if scheme.lower() == "file":
+        return "file:" + ("" if authority in ("", "localhost") else f"//{authority}"), path
+    return f"{scheme}:" + (f"//{authority}" if rest.startswith("//") else ""), path
+
+
+def _tidy(path: str) -> str:
+    """An absolute path encoded in the one way, without dots, doubled slashes and a slash at its end."""
+    return java_quote("/" + posixpath.normpath(unquote(path, errors="surrogateescape")).lstrip("/"))
 
 
 def text_uri(path: str) -> str:

@@ -8,7 +8,6 @@ are gone. What was read once is kept; asked again, only newer commits are read. 
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -17,18 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from maintainer.delta.error_classes import as_table_error
-from maintainer.delta.file_store import FileStore, java_quote, local_path, one_spelling
-from maintainer.delta.paths import is_absolute
+from maintainer.delta.file_identity import NeededFiles, same_folder
+from maintainer.delta.file_store import FileStore, java_quote
+from maintainer.delta.paths import is_absolute, log_uri
 from maintainer.errors import MaintainerError
 from maintainer.model.table import TableFacts, TableRef
 
 MAX_THREADS = 8
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
-_OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:\\?/|[A-Za-z][A-Za-z0-9+.-]*:)|"storageType"\s*:\s*"p"')
-"""JSON may be spaced, and slashes escaped: other writers than Delta's own do so."""
+_OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
+"""Paths that may lead outside. JSON may be spaced and any character escaped: other writers than Delta's do so."""
 
 _NO_TABLE = ("T401", "T402")
-_SAME_SCHEMES = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs"}
 
 
 class Locator(Protocol):
@@ -53,7 +52,7 @@ class _Known:
 
     root_uri: str
     version: int = -1
-    uris: set[str] = field(default_factory=set)
+    files: NeededFiles = field(default_factory=NeededFiles)
 
 
 class References:
@@ -63,18 +62,19 @@ class References:
         self._known: dict[str, _Known] = {}
         self._lock = threading.Lock()
 
-    def into(self, root_uri: str, tables: Iterable[TableRef], locator: Locator) -> tuple[dict[str, str], list[str]]:
-        """Which tables refer to what in the folder of another: canonical URI to table; and what is not known.
+    def into(
+        self, root_uri: str, tables: Iterable[TableRef], locator: Locator
+    ) -> tuple[dict[str, NeededFiles], list[str]]:
+        """What other tables refer to by absolute path, by table; and what is not known.
 
         A table that does not exist refers to nothing. One whose log cannot be read may be a clone: it is named.
         """
-        found: dict[str, str] = {}
+        found: dict[str, NeededFiles] = {}
         problems: list[str] = []
-        root = canonical(root_uri)
         for ref in tables:
             try:
                 files, place = locator.place_of(ref)
-                if canonical(place) == root:
+                if same_folder(place, root_uri):
                     continue  # what a table needs of its own is known from its own log
                 with self._lock:
                     known = self._refreshed(ref, locator, files, place)
@@ -83,7 +83,8 @@ class References:
                 if problem.code not in _NO_TABLE:
                     problems.append(_unreadable(ref, problem))
                 continue
-            found.update((uri, ref.identifier) for uri in known.uris if uri.startswith(root + "/"))
+            if len(known.files):
+                found[ref.identifier] = known.files
         return found, problems
 
     def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
@@ -94,11 +95,11 @@ class References:
             known, after = _Known(root_uri), -1
             if commits and commits[0][0] > 0:
                 # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
-                known.uris |= _live_outside(locator.facts(ref))
+                known.files.add(_live_outside(locator.facts(ref), root_uri))
         newer = [uri for version, uri in commits if version > after]
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-references") as pool:
-            for outside in pool.map(lambda uri: _outside(files.read(uri)), newer):
-                known.uris |= outside
+            for outside in pool.map(lambda uri: _outside(files.read(uri), root_uri), newer):
+                known.files.add(outside)
         if commits:
             known.version = commits[-1][0]
         self._known[ref.location] = known
@@ -114,8 +115,8 @@ def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
-def _outside(commit: bytes) -> set[str]:
-    """Canonical URIs of all that a commit refers to by absolute path."""
+def _outside(commit: bytes, root_uri: str) -> set[str]:
+    """URIs of all that a commit of the table at a root refers to by absolute path."""
     if _OUTSIDE.search(commit) is None:
         return set()
     found: set[str] = set()
@@ -123,38 +124,30 @@ def _outside(commit: bytes) -> set[str]:
         action: dict[str, Any] = json.loads(line) if line.strip() else {}
         for kind in ("add", "remove"):
             if kind in action:
-                found.update(_absolute_of(action[kind]["path"], action[kind].get("deletionVector")))
+                found.update(_outside_of(action[kind]["path"], action[kind].get("deletionVector"), root_uri))
     return found
 
 
-def _absolute_of(path: str, vector: dict[str, Any] | None) -> Iterator[str]:
-    if is_absolute(path):
-        yield canonical(path)
+def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iterator[str]:
+    uri = log_uri(root_uri, path)
+    if is_absolute(path) or not uri.startswith(root_uri + "/"):
+        yield uri
     if vector and vector.get("storageType") == "p":
-        yield canonical(java_quote(vector["pathOrInlineDv"]) if "%" not in vector["pathOrInlineDv"]
-                        else vector["pathOrInlineDv"])  # fmt: skip
+        place = vector["pathOrInlineDv"]
+        yield log_uri(root_uri, java_quote(place) if "%" not in place else place)
 
 
-def _live_outside(facts: TableFacts) -> set[str]:
+def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
     found = set()
     for one in facts.files:
-        if is_absolute(one.path):
-            found.add(canonical(one.path))
+        uri = log_uri(root_uri, one.path)
+        if is_absolute(one.path) or not uri.startswith(root_uri + "/"):
+            found.add(uri)
         vector = one.deletion_vector.unique_id if one.deletion_vector is not None else ""
         if vector.startswith("p"):
             path, _, offset = vector[1:].rpartition("@")
-            found.add(canonical(path if path and offset.isdigit() else vector[1:]))
+            found.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))
     return found
-
-
-def canonical(uri: str) -> str:
-    """One spelling for one place: schemes that mean the same store, and on a local disk no links on the way."""
-    if uri.startswith("/"):
-        uri = "file:" + uri
-    scheme, _, rest = one_spelling(uri).rstrip("/").partition(":")
-    if scheme.lower() == "file":
-        return "file:" + java_quote(os.path.realpath(local_path(f"file:{rest}")))
-    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}"
 
 
 def _unreadable(ref: TableRef, problem: MaintainerError) -> str:

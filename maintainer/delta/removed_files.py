@@ -18,15 +18,21 @@ def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed
     """Removals before the time given, by URI.
 
     Never a file or deletion vector that the version in ``facts``, or any version that was current at or after
-    ``removed_before_ms``, refers to; never anything outside the table's root. A data file and its successors with
-    other deletion vectors are one file: it is kept as long as any of them is.
+    ``removed_before_ms``, refers to by this spelling; never anything outside the table's root. A data file and its
+    successors with other deletion vectors are one file: it is kept as long as any of them is. Whether one of those on
+    storage is needed under another spelling is asked of the storage (see ``file_identity``).
     """
-    protected = live_uris(storage, facts) | log.needed_since(removed_before_ms)
+    protected = protected_uris(storage, facts, log, removed_before_ms)
     return {
         uri: one
         for uri, one in log.removals.items()
         if one.removed_at_ms < removed_before_ms and uri not in protected and storage.is_below_root(uri)
     }
+
+
+def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, removed_before_ms: int) -> set[str]:
+    """URIs of all that the version in ``facts``, or any that was current at the moment or after it, refers to."""
+    return live_uris(storage, facts) | log.needed_since(removed_before_ms)
 
 
 def as_removed_files(found: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
-from maintainer.delta.file_store import PLAIN, LocalFiles, StoredFile, files_of, java_quote, local_path, one_spelling
+from maintainer.delta.file_store import LocalFiles, StoredFile, files_of, local_path, one_spelling
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
-from maintainer.delta.paths import is_absolute
+from maintainer.delta.paths import log_readings, log_uri
 from maintainer.delta.vector_names import vector_path
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
@@ -63,17 +62,18 @@ class TableStorage:
 
     def uri(self, relative: str) -> str:
         """The qualified URI of a path as the log writes it (percent-encoded; relative to the root or absolute)."""
-        if not is_absolute(relative):
-            plain = relative if PLAIN.fullmatch(relative) else java_quote(unquote(relative))
-            return f"{self._root_uri}/{plain}"
-        return one_spelling(str(self._fs.makeQualified(self._jvm.child(self._root, relative)).toUri().toString()))
+        return log_uri(self._root_uri, relative)
+
+    def readings(self, relative: str) -> tuple[str, ...]:
+        """All URIs that a path of the log may mean, nearly always one: what any of them names has to stay."""
+        return log_readings(self._root_uri, relative)
 
     def commit_uri(self, version: int) -> str:
         """The URI of the commit file of a version."""
         return f"{self._root_uri}/_delta_log/{version:020d}.json"
 
     def is_below_root(self, uri: str) -> bool:
-        """Whether a qualified URI lies strictly below the table's root (by its text; see ``real_path_is_below``)."""
+        """Whether a qualified URI lies strictly below the table's root by its text (see ``vacuum`` for links)."""
         parts = uri[len(self.root_uri) + 1 :].split("/")
         return uri.startswith(self.root_uri + "/") and ".." not in parts
 

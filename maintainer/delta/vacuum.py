@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from maintainer.delta.deletion import Taken, entries_in, take_away
+from maintainer.delta.deletion import Taken, check_unchanged, entries_in, take_away
+from maintainer.delta.file_identity import NeededFiles
 from maintainer.delta.file_store import StoredFile, local_path
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log_replay import LogReplay, live_uris, replay, uris_of
+from maintainer.delta.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.references import Locator, References
-from maintainer.delta.removed_files import expired
+from maintainer.delta.removed_files import expired, protected_uris
 from maintainer.delta.same_table import check_same_table
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.trash import (
@@ -108,6 +109,7 @@ class Deletion:
         self._planned = {storage.uri(one.path): one for one in step.files}
         self._started = time.monotonic()
         self._seen = read_version
+        self._present: dict[str, StoredFile] = {}
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
         """Look, delete, look again; see ``vacuum``."""
@@ -118,7 +120,9 @@ class Deletion:
         self._check_places()
         log = replay(self._storage, self._facts)
         self._check_log(self._facts.version)
-        needed = live_uris(self._storage, self._facts) | log.needed_since(step.removed_before_ms)
+        needed = NeededFiles()
+        uris = protected_uris(self._storage, self._facts, log, step.removed_before_ms)
+        needed.add(uris, root_uri=self._storage.root_uri)
         present = self._last_look(log, needed)
         if not self._planned and not step.emptied:
             return VacuumReceipt(0, 0, version_before=self._read_version, version_after=self._read_version)
@@ -134,7 +138,7 @@ class Deletion:
         before = entries_in(self._storage, folders)
         trash = self._make_trash(run_id, present)
         first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
-        taken = self._take(first, [uri for uri in self._planned if uri in present], trash)
+        taken = self._take(first, present, trash)
         after = entries_in(self._storage, folders)
         return self._finish(first, needed, before, after, taken, trash, emptied, log)
 
@@ -181,12 +185,18 @@ class Deletion:
             winner = winner_of(entry, actions)
             if winner.operation.upper().startswith(_REVIVING):
                 raise self._conflict(f"the table was restored or cloned over ({winner})")
+            named = NeededFiles()
             for action in actions:
-                if ("add" in action or "remove" in action) and not self._planned.keys().isdisjoint(
-                    uris_of(self._storage, action)
-                ):
-                    raise self._conflict(f"a planned file is in use again ({winner})")
+                if "add" in action or "remove" in action:
+                    named.add(uris_of(self._storage, action), root_uri=self._storage.root_uri)
+            if len(named) and (again := [uri for uri in self._planned if self._is_among(named, uri)]):
+                raise self._conflict(f"a planned file is in use again ({winner})", again[0])
             self._seen = max(self._seen, entry.version)
+
+    def _is_among(self, named: NeededFiles, uri: str) -> bool:
+        """Whether files that a commit names hold a planned one: by what was found of it, else by its place."""
+        there = self._present.get(uri)
+        return named.is_known_as(uri) if there is None else named.claim_on(there) is not None
 
     def _conflict(self, what: str, found: str | None = None) -> CommitConflict:
         return CommitConflict(
@@ -196,14 +206,14 @@ class Deletion:
             help="nothing needed was deleted; plan again",
         )
 
-    def _last_look(self, log: LogReplay, needed: set[str]) -> dict[str, StoredFile]:
+    def _last_look(self, log: LogReplay, needed: NeededFiles) -> dict[str, StoredFile]:
         """Search the candidates again at the head of the log; returns those that are there and may go.
 
         Raises:
             CommitConflict: A planned file is live, needed by a promised version, or not what the plan says.
             Refused: A450.
         """
-        if again := sorted(self._planned.keys() & needed):
+        if again := sorted(uri for uri in self._planned if needed.is_known_as(uri)):
             raise self._conflict(f"{len(again)} planned files are live again, or a version still needs them", again[0])
         old = expired(self._storage, self._facts, log, removed_before_ms=self._step.removed_before_ms)
         for uri, one in self._planned.items():
@@ -211,7 +221,7 @@ class Deletion:
             if known if one.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
         present, kept = still_free(
-            self._storage, self._planned, self._guard.tables, self._tools.references, self._tools.locator
+            self._storage, self._planned, needed, self._guard.tables, self._tools.references, self._tools.locator
         )
         if kept:
             raise Refused(
@@ -221,7 +231,8 @@ class Deletion:
                 found="\n".join(one.text for one in kept),
                 help="plan again: the next plan leaves them alone",
             )
-        return {uri: there for uri, there in present.items() if _unchanged(self._planned[uri], there)}
+        self._present = {uri: there for uri, there in present.items() if _unchanged(self._planned[uri], there)}
+        return self._present
 
     def _make_trash(self, run_id: str, present: dict[str, StoredFile]) -> str | None:
         """Write down what is about to be moved; the run's folder in the trash, None where files are deleted."""
@@ -235,21 +246,24 @@ class Deletion:
         manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
         return write_manifest(self._storage, manifest, self._facts.ref.identifier)
 
-    def _take(self, first: int, uris: list[str], trash: str | None) -> Taken:
+    def _take(self, first: int, present: dict[str, StoredFile], trash: str | None) -> Taken:
         """Delete or move the files, unless the clock is wrong or somebody came in between."""
         start = len(self._storage.root_uri) + 1
 
-        def move(uri: str) -> None:
-            assert trash is not None
-            self._storage.files.move(uri, trash_target(trash, uri[start:]))
+        def take(uri: str) -> None:
+            check_unchanged(self._storage, present[uri])
+            if trash is None:
+                self._storage.delete(uri)
+            else:
+                self._storage.files.move(uri, trash_target(trash, uri[start:]))
 
         try:
             self._check_clock(first)
         except Refused as error:
             return Taken(error=error)
         return take_away(
-            uris,
-            self._storage.delete if trash is None else move,
+            list(present),
+            take,
             stop_reason=self._guard.stop_reason,
             check=lambda: self._check_log(self._seen),
         )
@@ -277,7 +291,7 @@ class Deletion:
     def _finish(
         self,
         first: int,
-        needed: set[str],
+        needed: NeededFiles,
         before: dict[str, StoredFile],
         after: dict[str, StoredFile],
         taken: Taken,
@@ -288,8 +302,8 @@ class Deletion:
         remaining = [uri for uri in taken.tried if uri in after]
         tried = set(taken.tried)
         gone = [one for uri, one in self._planned.items() if uri in before and uri in tried and uri not in after]
-        lost = sorted(uri for uri in needed & before.keys() if uri not in after)
-        completed = not lost and taken.error is None and taken.stopped is None
+        lost = needed.gone_since(before, after)
+        completed = not lost and not remaining and taken.error is None and taken.stopped is None
         last = self._commits.end(completed=completed, num_deleted=len(gone), after_version=first)
         if lost:
             raise VerificationFailed(

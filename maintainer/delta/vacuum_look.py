@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from maintainer.delta.file_identity import Claim, NeededFiles
 from maintainer.delta.file_store import FileStore, StoredFile
-from maintainer.delta.log_replay import LogReplay, live_uris, replay
+from maintainer.delta.log_replay import LogReplay, replay
 from maintainer.delta.old_removals import nothing_left
-from maintainer.delta.references import Locator, References, canonical
-from maintainer.delta.removed_files import as_removed_files, entries_of, expired
+from maintainer.delta.references import Locator, References
+from maintainer.delta.removed_files import as_removed_files, entries_of, expired, protected_uris
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.stream_checkpoint import position
 from maintainer.delta.surroundings import Fences, list_untracked
@@ -81,7 +82,9 @@ def look(
         untracked, listing = _untracked(storage, facts, question, log, kept)
     if not there and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
-    free = _fenced_off(storage, there, kept)
+    own = NeededFiles()
+    own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
+    free = unclaimed(_fenced_off(storage, there, kept), own, kept)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
     kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
     free = _unneeded(free, needed, kept)
@@ -97,11 +100,16 @@ def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
 
 
 def still_free(
-    storage: TableStorage, uris: Iterable[str], tables: tuple[TableRef, ...], references: References, locator: Locator
+    storage: TableStorage,
+    uris: Iterable[str],
+    own: NeededFiles,
+    tables: tuple[TableRef, ...],
+    references: References,
+    locator: Locator,
 ) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
     """Of files that a plan names, those that are there and free to go, and what is not free any more."""
     kept: list[Kept] = []
-    free = _fenced_off(storage, entries_of(storage, uris), kept)
+    free = unclaimed(_fenced_off(storage, entries_of(storage, uris), kept), own, kept)
     needed, problems = references.into(storage.root_uri, tables, locator)
     kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
     return _unneeded(free, needed, kept), tuple(kept)
@@ -116,14 +124,15 @@ def _untracked(
     if first[0] > 0 and first[1] > question.removed_before_ms:
         stopped = f"the log begins at version {first[0]}, later than what must be kept, so it cannot tell what it knew"
         return [], Listing(0, 0, 0, stopped)
+    named = log.known | protected_uris(storage, facts, log, question.removed_before_ms)
     found = list_untracked(
-        storage,
-        log.known | live_uris(storage, facts),
-        partition_columns=facts.partition_columns,
-        changed_before_ms=question.untracked_before_ms,
+        storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
     )
     kept.extend(found.kept)
-    return found.files, found.listing
+    known = NeededFiles()
+    known.add(named, root_uri=storage.root_uri)
+    # A file that the log names under another spelling is none that it never knew.
+    return [one for one in found.files if known.claim_on(one) is None], found.listing
 
 
 def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:
@@ -151,20 +160,45 @@ def _fenced_off(storage: TableStorage, there: dict[str, StoredFile], kept: list[
     return free
 
 
-def _unneeded(files: dict[str, StoredFile], needed: dict[str, str], kept: list[Kept]) -> dict[str, StoredFile]:
-    """Leave out what another table's log refers to."""
-    if not needed:
-        return files
-    held: dict[str, list[StoredFile]] = defaultdict(list)
+def unclaimed(files: dict[str, StoredFile], own: NeededFiles, kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out what the table's own log needs under another spelling, or may need."""
+    held: dict[Claim, list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
     for uri, one in files.items():
-        table = needed.get(canonical(uri))
-        if table is None:
+        claim = own.claim_on(one)
+        if claim is None:
             free[uri] = one
         else:
-            held[table].append(one)
-    for table, found in sorted(held.items()):
-        text = f"{_of(found)} that {table} refers to, as a shallow clone does"
+            held[claim].append(one)
+    for number, (claim, found) in enumerate(held.items()):
+        size_bytes = sum(one.size_bytes for one in found)
+        if number < _SHOWN:
+            kept.append(Kept("needed", f"{_of(found)} {_words_of(claim)}", len(found), size_bytes))
+    if len(held) > _SHOWN:
+        kept.append(
+            Kept("needed", f"{len(held) - _SHOWN:,} more are needed under another spelling", len(held) - _SHOWN)
+        )
+    return free
+
+
+def _words_of(claim: Claim) -> str:
+    if claim.certain:
+        return f"removed once and needed again as {claim.uri}"
+    return f"may be what the log names as {claim.uri}, which cannot be told from here"
+
+
+def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out what another table's log refers to, or may refer to."""
+    held: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
+    free = dict(files)
+    for table, references in sorted(needed.items()):
+        for uri, one in files.items():
+            claim = references.claim_on(one) if uri in free else None
+            if claim is not None:
+                held[table, claim.certain].append(free.pop(uri))
+    for (table, certain), found in sorted(held.items()):
+        words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
+        text = f"{_of(found)} that {table} {words}"
         kept.append(Kept("clone", text, len(found), sum(one.size_bytes for one in found)))
     return free
 

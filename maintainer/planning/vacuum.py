@@ -25,6 +25,7 @@ UNTRACKED = "untracked"
 
 _CODES = {
     "clone": ReasonCode.KEPT_FOR_CLONE,
+    "needed": ReasonCode.LIVE_AGAIN,
     "nested_table": ReasonCode.NESTED_TABLE,
     "symlink": ReasonCode.BEHIND_SYMLINK,
     "untracked": ReasonCode.UNTRACKED,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.bind_mounts import BindMount, bind_mounts
 
 
 @pytest.fixture
@@ -13,3 +16,10 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def bind() -> Iterator[BindMount]:
+    """Mounts a folder or file at a second path; see ``bind_mounts``."""
+    with bind_mounts() as mount:
+        yield mount

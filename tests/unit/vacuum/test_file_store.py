@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from maintainer.delta.file_identity import canonical
 from maintainer.delta.file_store import HadoopFiles, LocalFiles, StoredFile, parse_statuses
-from maintainer.delta.references import canonical
 
 S3 = (
     "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "

@@ -6,6 +6,7 @@ must be there with the same content. The only files that may be new are VACUUM's
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,13 @@ class TestA11OneTableTwice:
         assert [plan.problem.code for plan in both if plan.problem is not None] == ["T409", "T409"]
         assert all(plan.steps == () for plan in both)
         assert_only(lake, before)
+
+
+def ended(table: AgedTable) -> tuple[str, int]:
+    """What the newest commit, VACUUM END, says: its status and how many files went."""
+    info = json.loads((table.path / "_delta_log" / f"{table.head:020}.json").read_text())["commitInfo"]
+    assert info["operation"] == "VACUUM END"
+    return info["operationParameters"]["status"], info["numDeletedFiles"]
 
 
 class TestA12Clocks:
@@ -170,6 +178,35 @@ class TestA14WhatWillNotGo:
         assert (name in names, reason) == (True, "([Errno 13] Permission denied)")
         assert receipt.num_files_deleted == 19
         assert_only(lake, before, *(f"t/{one}" for one in names if one != name))
+        assert ended(table) == ("FAILED", 19)
+
+    def test_only_a_deletion_of_all_is_completed(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        vacuum(lake, table, Vacuuming(policies()), *names)
+        assert ended(table) == ("COMPLETED", 20)
+
+    def test_a_file_that_cannot_be_moved_to_the_trash_is_named(self, lake: Path) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies(trash_seconds=7 * 86_400))
+        step = work.step(table)
+        assert step is not None
+
+        def block() -> None:
+            (folder,) = (lake / ".maintainer-trash").iterdir()
+            (target,) = folder.iterdir()
+            (target / "files").mkdir()
+            (target / "files" / names[3]).write_bytes(b"in the way")
+
+        receipt = work.delete(table, step, after_start=block)
+        assert (receipt.num_files_deleted, [one.split(" ")[0] for one in receipt.remaining]) == (19, [names[3]])
+        assert ended(table) == ("FAILED", 19)
+
+    def test_a_hidden_file_counts_like_any_other(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "live.parquet", ".hidden.parquet", "x.parquet")
+        table.rewrite(20, "new.parquet", ".hidden.parquet", "x.parquet")
+        vacuum(lake, table, Vacuuming(policies()), ".hidden.parquet", "x.parquet")
+        assert ended(table) == ("COMPLETED", 2)
 
 
 class TestA15KilledInTheMiddle:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta import surroundings
+from maintainer.delta.file_identity import Claim
 from maintainer.delta.file_store import LocalFiles
 from maintainer.errors import CommitConflict, Refused, TableError
 from maintainer.model.reasons import ReasonCode
@@ -151,7 +152,12 @@ class TestA05ShallowClones:
         tables = (source.ref, clone.ref)
         root = f"file:{source.path}"
         found, problems = reader.references.into(root, tables, reader)
-        assert (found, problems) == ({f"{root}/needed.parquet": str(clone.path)}, [])
+        assert (list(found), problems) == ([str(clone.path)], [])
+        needed, free = (LocalFiles().status(f"{root}/{name}.parquet") for name in ("needed", "free"))
+        assert needed is not None
+        assert free is not None
+        assert found[str(clone.path)].claim_on(needed) == Claim(f"{root}/needed.parquet", certain=True)
+        assert found[str(clone.path)].claim_on(free) is None
         assert sorted(read) == [f"clone/_delta_log/{version:020}.json" for version in (0, 1)]
         read.clear()
         clone.append(1, "own.parquet")
@@ -356,30 +362,3 @@ class TestA09ForeignFiles:
         )
         assert listed.files == []
         assert listed.listing.stopped == "the listing was given up after 5 entries"
-
-
-ODD = (
-    " ", "%", "#", "=", ":", "+", "ä", "a\u0308", "ß", "日本", "🦆", "'", '"', "&", "?", "*", "(", ")", "[", "]",
-    "{", "}", "~", "!", "@", "$", ",", ";", "|", "^",
-)  # fmt: skip
-
-
-class TestA10Spellings:
-    @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.encode("unicode_escape").decode())
-    def test_a_live_file_is_known_in_every_spelling(self, lake: Path, odd: str) -> None:
-        table = AgedTable(lake / f"t{odd}t")
-        folder = f"p=x{odd}y"
-        table.append(60, f"{folder}/live{odd}.parquet", f"{folder}/old{odd}.parquet")
-        table.delete(20, f"{folder}/old{odd}.parquet")
-        table.file(f"{folder}/untracked{odd}.parquet", 200)
-        work = Vacuuming(policies(delete_untracked=True))
-        vacuum(lake, table, work, f"{folder}/old{odd}.parquet", f"{folder}/untracked{odd}.parquet")
-
-    def test_percent_encoding_in_lower_and_upper_case_is_one_file(self, lake: Path) -> None:
-        table = AgedTable(lake / "t")
-        table.append(60, "p=ä/x.parquet")
-        remove = {"path": "p=%c3%a4/x.parquet", "deletionTimestamp": table.at(20), "dataChange": True, "size": 1}
-        again = table.add_action("p=ä/x.parquet", 19)
-        table.commit(20, {"remove": remove}, operation="DELETE")
-        table.commit(19, again, operation="RESTORE")
-        vacuum(lake, table, Vacuuming(policies()))
