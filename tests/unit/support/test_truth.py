@@ -1,0 +1,438 @@
+"""The checker of truth notices each kind of contradiction, and accepts what is true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.truth import RULES, assert_truth, contradictions
+from tests.unit.support.forged_project import (
+    COMPACTED,
+    NEW,
+    OLD,
+    OLD_BYTES,
+    TABLE,
+    VACUUMED,
+    ForgedProject,
+    event,
+    forged_project,
+    stamp,
+)
+
+Forgery = Callable[[ForgedProject], None]
+CASES: list[tuple[str, str, Forgery]] = []
+
+
+def forgery(rule: str, words: str) -> Callable[[Forgery], Forgery]:
+    """Register a change to a true project that a rule must notice, with words of its message."""
+
+    def register(change: Forgery) -> Forgery:
+        CASES.append((rule, words, change))
+        return change
+
+    return register
+
+
+def judged(project: ForgedProject) -> list[tuple[str, str]]:
+    """Rule and text of each contradiction of a written project."""
+    project.write()
+    found = contradictions(
+        project.root, exit_codes=project.exit_codes, stdout=project.stdout, histories=project.histories
+    )
+    return [(one.rule, one.text) for one in found]
+
+
+@forgery("live_files_are_there", "it is not on disk")
+def a_live_file_is_gone(project: ForgedProject) -> None:
+    del project.files[f"{TABLE}/{NEW}"]
+
+
+@forgery("live_files_are_there", "on disk it has 149")
+def a_live_file_is_cut_off(project: ForgedProject) -> None:
+    project.files[f"{TABLE}/{NEW}"] -= 1
+
+
+@forgery("live_files_are_there", "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin")
+def a_deletion_vector_is_gone(project: ForgedProject) -> None:
+    # The example of the Delta protocol.
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+    project.log[4] = [{"remove": {"path": NEW, "dataChange": True}}]
+    project.log[4] += [{"add": {**project.action(1, "add"), "dataChange": True, "deletionVector": vector}}]
+
+
+@forgery("logs_can_be_read", "misses a commit")
+def the_log_of_a_table_that_is_done_has_a_hole(project: ForgedProject) -> None:
+    del project.log[2]
+
+
+@forgery("rewrites_change_no_data", "dataChange True")
+def a_rewrite_says_that_it_changed_data(project: ForgedProject) -> None:
+    project.action(1, "add")["dataChange"] = True
+
+
+@forgery("rewrites_change_no_data", "removed files with 20 rows and added files with 19")
+def a_rewrite_lost_a_row(project: ForgedProject) -> None:
+    project.action(1, "add")["stats"] = json.dumps({"numRecords": 19})
+
+
+@forgery("metrics_agree_with_actions", "numRemovedFiles is 3, the actions come to 2")
+def metrics_count_a_file_too_many(project: ForgedProject) -> None:
+    project.action(1, "commitInfo")["operationMetrics"]["numRemovedFiles"] = "3"
+
+
+@forgery("other_commits_touch_no_file", "our step vacuum adds or removes files")
+def a_vacuum_start_removes_a_file(project: ForgedProject) -> None:
+    project.log[2].append({"remove": {"path": NEW, "dataChange": False}})
+
+
+@forgery("partition_folders_agree", "lies in day=1")
+def a_file_lies_in_another_partition(project: ForgedProject) -> None:
+    add = project.action(1, "add")
+    add["path"], add["partitionValues"] = f"day=1/{NEW}", {"day": "2"}
+    project.files = {f"{TABLE}/day=1/{NEW}": add["size"]}
+
+
+@forgery("stamps_are_single", "versions 1 and 4 carry the same stamp")
+def a_rewrite_landed_twice(project: ForgedProject) -> None:
+    project.log[4] = [{"commitInfo": project.action(1, "commitInfo")}]
+
+
+@forgery("events_are_whole", "1 lines whose checksum is wrong")
+def a_line_of_the_record_is_damaged(project: ForgedProject) -> None:
+    project.compacted.damage = '{"type": "note", "crc": "00000000"}\n'
+
+
+@forgery("commits_have_intents", "wrote no INTENT")
+def a_commit_came_before_its_intent(project: ForgedProject) -> None:
+    (intent,) = project.events(COMPACTED, "intent")
+    intent["read_version"] = 1
+
+
+@forgery("commits_have_results", "ended without a RESULT")
+def a_result_is_missing(project: ForgedProject) -> None:
+    (result,) = project.events(COMPACTED, "result")
+    project.compacted.events.remove(result)
+
+
+@forgery("commits_have_results", "RESULT says bytes_removed 1")
+def a_result_has_other_figures(project: ForgedProject) -> None:
+    (result,) = project.events(COMPACTED, "result")
+    result["bytes_removed"] = 1
+
+
+@forgery("results_tell_each_commit", "results.json tells it 0 times")
+def results_forget_a_commit(project: ForgedProject) -> None:
+    project.step(COMPACTED)["commits"] = []
+
+
+@forgery("results_tell_each_commit", "results.json says num_files_removed 9, the log 2")
+def results_have_other_figures(project: ForgedProject) -> None:
+    project.step(COMPACTED)["commits"][0]["num_files_removed"] = 9
+
+
+@forgery("claims_stand_in_the_log", "which ends at 3")
+def a_result_claims_a_version_that_is_not_there(project: ForgedProject) -> None:
+    (result,) = project.events(VACUUMED, "result")
+    result["version"] = 8
+
+
+@forgery("claims_stand_in_the_log", "somebody else (WRITE)")
+def a_result_claims_the_version_of_somebody_else(project: ForgedProject) -> None:
+    (result,) = project.events(VACUUMED, "result")
+    result["version"] = 0
+
+
+@forgery("claims_stand_in_the_log", "says not landed, but it is version 1")
+def what_did_not_land_is_there(project: ForgedProject) -> None:
+    (result,) = project.events(COMPACTED, "result")
+    result["fate"] = "not_landed"
+
+
+@forgery("intents_are_settled", "is open")
+def an_intent_stays_open(project: ForgedProject) -> None:
+    (intent,) = project.events(COMPACTED, "intent")
+    project.compacted.events.insert(2, {**intent, "batch": 1})
+
+
+@forgery("intents_are_settled", f"run {VACUUMED} completed {TABLE}")
+def a_dead_run_is_not_settled_by_the_next(project: ForgedProject) -> None:
+    project.compacted.events = project.compacted.events[:2]
+    project.rows = project.rows[1:]
+
+
+@forgery("proofs_come_before_commits", "has no proof that holds")
+def an_unproven_rewrite_landed(project: ForgedProject) -> None:
+    (intent,) = project.events(COMPACTED, "intent")
+    intent["proof"] = {**intent["proof"], "rows_written": 19}
+
+
+@forgery("one_outcome_for_each_table", "is 1 times in plan.json, 0 times in results.json")
+def a_table_has_no_outcome(project: ForgedProject) -> None:
+    assert project.vacuumed.results is not None
+    project.vacuumed.results["tables"] = []
+
+
+@forgery("counts_add_up", "counts 2 tables done, it has 1")
+def a_count_is_wrong(project: ForgedProject) -> None:
+    assert project.compacted.results is not None
+    project.compacted.results["counts"]["done"] = 2
+
+
+@forgery("statuses_follow_from_steps", "the table is done, its steps are ['failed']")
+def a_failed_step_makes_a_table_done(project: ForgedProject) -> None:
+    project.step(COMPACTED)["status"] = "failed"
+
+
+@forgery("statuses_follow_from_steps", "a check failed, and the step is succeeded")
+def a_failed_check_is_a_success(project: ForgedProject) -> None:
+    project.step(COMPACTED)["assertions"][0]["outcome"] = "fail"
+
+
+@forgery("statuses_follow_from_steps", "it succeeded, but 1 files remain")
+def an_incomplete_vacuum_succeeded(project: ForgedProject) -> None:
+    project.step(VACUUMED)["vacuum"]["remaining"] = [OLD[0]]
+
+
+@forgery("events_agree_with_results", "events say lake/orders failed, results.json done")
+def events_say_another_status(project: ForgedProject) -> None:
+    (finished,) = project.events(COMPACTED, "table_finished")
+    finished["status"] = "failed"
+
+
+@forgery("exit_codes_follow_from_results", "ended with 4, its results mean 0")
+def an_exit_code_says_refused_after_a_success(project: ForgedProject) -> None:
+    project.exit_codes[COMPACTED] = 4
+
+
+@forgery("printed_document_is_the_record", "tables differ")
+def another_document_was_printed(project: ForgedProject) -> None:
+    project.stdout = json.dumps({**(project.vacuumed.results or {}), "tables": []})
+
+
+@forgery("junit_agrees_with_results", "tests is 3, it holds 2")
+def junit_counts_a_case_too_many(project: ForgedProject) -> None:
+    project.compacted.junit = (project.compacted.junit or "").replace('tests="2"', 'tests="3"')
+
+
+@forgery("report_agrees_with_results", "says 2 changed, results.json 1")
+def the_report_says_another_figure(project: ForgedProject) -> None:
+    report = project.compacted.report or ""
+    project.compacted.report = report.replace("1</b>changed", "2</b>changed")
+
+
+@forgery("rows_are_single", "2 rows of run")
+def a_row_is_there_twice(project: ForgedProject) -> None:
+    project.rows.append(project.rows[0])
+
+
+@forgery("steps_have_rows", "is in no ledger and does not wait for one")
+def a_step_has_no_row(project: ForgedProject) -> None:
+    project.rows.pop(0)
+
+
+@forgery("waiting_rows_are_said", f"though run {VACUUMED} appended its own")
+def rows_are_left_waiting(project: ForgedProject) -> None:
+    project.compacted.pending = [project.rows.pop(0)]
+
+
+@forgery("waiting_rows_are_said", "does not say why")
+def rows_wait_without_a_word(project: ForgedProject) -> None:
+    project.vacuumed.pending = [project.rows.pop(1)]
+
+
+@forgery("rows_agree_with_results", "bytes_removed is 1, results.json says 200")
+def a_row_has_other_figures_than_results(project: ForgedProject) -> None:
+    project.rows[1]["bytes_removed"] = 1
+
+
+@forgery("rows_stand_in_the_log", "num_files_added is 5, the log has 1")
+def a_row_has_other_figures_than_the_log(project: ForgedProject) -> None:
+    project.rows[0]["num_files_added"] = 5
+
+
+@forgery("rows_stand_in_the_log", "which is not its own")
+def a_row_claims_the_version_of_somebody_else(project: ForgedProject) -> None:
+    project.rows[0]["version_after"] = 2
+
+
+@forgery("commits_have_rows", "no row tells it")
+def a_killed_runs_commit_has_no_row(project: ForgedProject) -> None:
+    project.compacted.events.pop()
+    project.rows.pop(0)
+
+
+@forgery("proofs_passed", "says proof pass, checks of version 1 said ['error']")
+def a_row_says_pass_where_a_check_could_not_be_made(project: ForgedProject) -> None:
+    (verified,) = project.events(COMPACTED, "verified")
+    verified["result"] = "error"
+
+
+@forgery("history_tells_each_step", "history  lacks lake/orders/vacuum")
+def history_lacks_a_step(project: ForgedProject) -> None:
+    project.histories = {"": {"history": [past_step(COMPACTED, "compact", 0, 1)]}}
+
+
+@forgery("history_tells_each_step", "tells version 1 of run 20261121T220000Z-aaaa 2 times")
+def history_tells_a_commit_twice(project: ForgedProject) -> None:
+    once = [past_step(COMPACTED, "compact", 0, 1), past_step(VACUUMED, "vacuum", 1, 3)]
+    project.histories = {TABLE: {"history": [*once, once[0]]}}
+
+
+@forgery("deleted_files_are_gone", "1 of 2 planned are gone")
+def a_deleted_file_is_there(project: ForgedProject) -> None:
+    project.files[f"{TABLE}/{OLD[0]}"] = OLD_BYTES
+
+
+@forgery("deleted_files_are_gone", "and left")
+def a_deleted_file_leaves_its_checksum(project: ForgedProject) -> None:
+    project.files[f"{TABLE}/.{OLD[0]}.crc"] = 8
+
+
+@forgery("vacuum_commits_agree", "VACUUM END says 49 files")
+def a_vacuum_end_says_another_number(project: ForgedProject) -> None:
+    project.action(3, "commitInfo")["operationMetrics"]["numDeletedFiles"] = "49"
+
+
+@forgery("vacuum_commits_agree", "is COMPLETED, but 1 files remain")
+def an_incomplete_vacuum_is_completed(project: ForgedProject) -> None:
+    project.step(VACUUMED)["vacuum"].update(remaining=[OLD[0]], num_files_deleted=1)
+
+
+@forgery("trash_holds_what_was_moved", "holds 0")
+def the_trash_is_empty(project: ForgedProject) -> None:
+    project.step(VACUUMED)["vacuum"]["trash"] = f"file:{project.root}/.maintainer-trash/orders"
+
+
+@forgery("promised_versions_are_whole", "every version from 0 on is whole; 0 needs")
+def a_promised_version_is_not_whole(project: ForgedProject) -> None:
+    project.step(VACUUMED)["vacuum"]["oldest_version"] = 0
+
+
+@forgery("deletions_spare_live_files", "which is live")
+def a_deleted_file_is_live(project: ForgedProject) -> None:
+    project.log[4] = [{"add": {**project.action(0, "add"), "path": f"{project.root}/{TABLE}/{OLD[0]}"}}]
+
+
+@forgery("leases_are_given_back", "which is finished")
+def a_lease_of_a_finished_run_goes_on(project: ForgedProject) -> None:
+    project.leases["orders.json"] = {"run_id": COMPACTED, "table": TABLE, "expires_at_ms": 4_000_000_000_000}
+
+
+@forgery("nothing_temporary_stays", ".results.json.0a0b.tmp is left")
+def a_temporary_file_stays(project: ForgedProject) -> None:
+    project.files[f".maintainer/runs/{COMPACTED}/.results.json.0a0b.tmp"] = 1
+
+
+@forgery("no_unknown_files", "no record names it")
+def a_failed_rewrite_leaves_a_file(project: ForgedProject) -> None:
+    project.files[f"{TABLE}/part-9.parquet"] = 1
+
+
+@forgery("no_checksum_alone", "lies there without its file")
+def a_failed_rewrite_leaves_a_checksum(project: ForgedProject) -> None:
+    project.files[f"{TABLE}/.part-9.parquet.crc"] = 1
+
+
+def past_step(run_id: str, kind: str, before: int, after: int) -> dict[str, Any]:
+    """A row of `history -o json`."""
+    return {"run_id": run_id, "table": TABLE, "step": kind, "version_before": before, "version_after": after}
+
+
+@pytest.mark.parametrize(("rule", "words", "change"), CASES, ids=[change.__name__ for _, _, change in CASES])
+def test_a_forged_contradiction_is_noticed(tmp_path: Path, rule: str, words: str, change: Forgery) -> None:
+    project = forged_project(tmp_path)
+    change(project)
+    found = judged(project)
+    assert [text for name, text in found if name == rule and words in text], found
+
+
+def test_each_rule_has_a_forgery_and_a_sentence() -> None:
+    assert {rule.__name__ for rule in RULES} == {rule for rule, _, _ in CASES}
+    assert all((rule.__doc__ or "").strip().endswith((".", ")")) for rule in RULES)
+
+
+def test_a_true_project_has_no_contradiction(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    past = [past_step(COMPACTED, "compact", 0, 1), past_step(VACUUMED, "vacuum", 1, 3)]
+    project.histories = {"": {"history": past}, TABLE: {"history": past}}
+    project.stdout = json.dumps(project.vacuumed.results)
+    assert judged(project) == []
+    assert_truth(project.root, exit_code=0)
+
+
+def test_a_run_that_was_killed_may_have_an_open_intent_until_the_next_has_completed(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    del project.runs[VACUUMED], project.log[2], project.log[3], project.rows[1]
+    project.files |= {f"{TABLE}/{name}": OLD_BYTES for name in OLD}
+    project.compacted.events = project.compacted.events[:2]
+    project.compacted.results = None
+    project.rows = []
+    assert judged(project) == []
+
+
+def test_a_commit_whose_run_folder_is_elsewhere_needs_no_record(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    info = {"operation": "SET TBLPROPERTIES", "userMetadata": stamp("20260101T000000Z-cccc", "set_properties")}
+    project.log[4] = [{"commitInfo": info}]
+    assert judged(project) == []
+
+
+def test_an_unreadable_log_is_no_contradiction_where_the_run_says_so(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    del project.log[2], project.runs[VACUUMED], project.rows[1]
+    project.table(COMPACTED)["status"] = "failed"
+    rules = {rule for rule, _ in judged(project)}
+    assert "logs_can_be_read" not in rules
+
+
+def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    project.write()
+    with (project.runs_dir / VACUUMED / "events.jsonl").open("a") as events:
+        events.write('{"type": "no')
+    assert contradictions(project.root) == []
+
+
+def test_a_line_torn_by_a_kill_is_no_damage_when_the_file_was_reopened(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    project.compacted.damage = '{"type": "no\n'
+    project.compacted.events.insert(0, event("reopened"))
+    assert judged(project) == []
+
+
+def test_rules_can_be_left_out_by_name(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    a_live_file_is_gone(project)
+    project.write()
+    assert {one.rule for one in contradictions(project.root)} == {"live_files_are_there", "promised_versions_are_whole"}
+    left_out = ("live_files_are_there", "promised_versions_are_whole")
+    assert contradictions(project.root, but_not=left_out) == []
+    with pytest.raises(ValueError, match="no such rules"):
+        contradictions(project.root, but_not=("no_such_rule",))
+    with pytest.raises(AssertionError, match="is not on disk"):
+        assert_truth(project.root)
+
+
+@pytest.mark.parametrize("kept_from", [0, 3])
+def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, kept_from: int) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    project = forged_project(tmp_path)
+    project.write()
+    log = tmp_path / TABLE / "_delta_log"
+    action = project.action(1, "add")
+    rows = [
+        {"add": {"path": NEW, "size": action["size"]}, "metaData": None},
+        {"add": None, "metaData": {"id": project.action(0, "metaData")["id"]}},
+    ]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), log / f"{2:020d}.checkpoint.parquet")
+    for version in range(kept_from):
+        (log / f"{version:020d}.json").unlink()
+    assert contradictions(project.root) == []
+    (tmp_path / TABLE / NEW).unlink()
+    assert "live_files_are_there" in {one.rule for one in contradictions(project.root)}
