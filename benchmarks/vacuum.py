@@ -37,7 +37,9 @@ sys.path.insert(0, str(ROOT))
 from maintainer.app.make_plan import read_for_planning  # noqa: E402
 from maintainer.delta.session import SessionOptions, open_session  # noqa: E402
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine  # noqa: E402
+from maintainer.delta.table_place import StoragePlaces  # noqa: E402
 from maintainer.engine import VacuumQuestion  # noqa: E402
+from maintainer.journal.records import Remembered  # noqa: E402
 from maintainer.model.outcome import CommitStamp  # noqa: E402
 from maintainer.model.steps import VacuumStep  # noqa: E402
 from maintainer.model.table import TableRef  # noqa: E402
@@ -111,7 +113,14 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
         policy = replace(make_policy(vacuum=make_vacuum(allow_large_delete=True)), table=TableRef(str(path)))
         moment = now_ms()
         facts, record = read_for_planning(
-            worker.reader, policy, {}, now_ms=moment, today=TODAY, options=PlanOptions(), tables=(policy.table,)
+            worker.reader,
+            policy,
+            Remembered(),
+            StoragePlaces(),
+            now_ms=moment,
+            today=TODAY,
+            options=PlanOptions(),
+            tables=(policy.table,),
         )
         plan = plan_table(policy, facts, record, moment, TODAY)
         (step,) = [one for one in plan.steps if isinstance(one, VacuumStep)]

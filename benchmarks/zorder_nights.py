@@ -43,7 +43,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.zorder_report import EVERY, WHOLE, Night, nights_of, report  # noqa: E402
+from maintainer.delta.table_place import StoragePlaces  # noqa: E402
 from maintainer.demo.lineitem import generate  # noqa: E402
+from maintainer.journal.records import Remembered  # noqa: E402
 from maintainer.model.zorder import Strategy  # noqa: E402
 
 if TYPE_CHECKING:
@@ -236,7 +238,9 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
     (policy,) = project.loaded.resolved()
     now_ms, today = int(time.time() * 1000), datetime.now(tz=timezone.utc).date()
     reader, writer = engine.reader, engine.writer
-    facts, record = read_for_planning(reader, policy, {}, now_ms=now_ms, today=today, options=PlanOptions())
+    facts, record = read_for_planning(
+        reader, policy, Remembered(), StoragePlaces(), now_ms=now_ms, today=today, options=PlanOptions()
+    )
     planned = plan_table(policy, facts, record, now_ms, today)
     if planned.problem is not None:
         raise SystemExit(f"{course.name}: {planned.problem}")

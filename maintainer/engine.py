@@ -101,6 +101,14 @@ class TableReader(HistoryReader, Protocol):
         """
         ...
 
+    def location_of(self, ref: TableRef) -> str:
+        """The canonical URI of a table's root, without reading its log.
+
+        Raises:
+            TableError: T401 no such table; or the catalog cannot be asked.
+        """
+        ...
+
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
@@ -249,6 +257,29 @@ class CommitProver(Protocol):
         ...
 
 
+class TablePlaces(Protocol):
+    """Tells whether two locations are one table. Asks the storage where it can, reads no table."""
+
+    def place_at(self, location: str) -> str | None:
+        """The physical place of the table at a path or URI: equal for all spellings of it.
+
+        None where no table is there, or the storage does not say.
+        """
+        ...
+
+    def may_hold(self, location: str, table_id: str) -> bool:
+        """Whether the table with this id may still be at a location: False only where that is sure."""
+        ...
+
+
+def is_one_place(places: TablePlaces, first: str, second: str) -> bool:
+    """Whether two locations are one physical place."""
+    if first.rstrip("/") == second.rstrip("/"):
+        return True
+    place = places.place_at(first)
+    return place is not None and place == places.place_at(second)
+
+
 class TableEngine(Protocol):
     """One worker's access to the engine: its own session, used from one thread."""
 
@@ -274,6 +305,11 @@ class Engine(Protocol):
     @property
     def deletes(self) -> bool:
         """Whether its writers carry out a vacuum."""
+        ...
+
+    @property
+    def places(self) -> TablePlaces:
+        """Tells which locations are one table."""
         ...
 
     def worker(self, name: str) -> AbstractContextManager[TableEngine]:

@@ -23,10 +23,12 @@ from maintainer.app.make_plan import read_for_planning
 from maintainer.delta.file_store import FileStore, LocalFiles, java_quote
 from maintainer.delta.references import References
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.delta.vacuum import Deletion, VacuumTools
 from maintainer.delta.vacuum_look import history, look
-from maintainer.engine import DeletionGuard, VacuumQuestion
+from maintainer.engine import DeletionGuard, TablePlaces, VacuumQuestion
 from maintainer.errors import TableError
+from maintainer.journal.records import Remembered
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
 from maintainer.model.plan import TablePlan
@@ -271,6 +273,9 @@ class LocalReader:
         """The table's storage."""
         return LocalTable(Path(facts.ref.location))
 
+    def location_of(self, ref: TableRef) -> str:
+        return self.place_of(ref)[1]
+
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
@@ -363,11 +368,11 @@ class Vacuuming:
         """The plan of one table."""
         ref = table.ref if isinstance(table, AgedTable) else table
         policy = self.policy(ref)
-        key_of_all = _Always(self.record)
         moment = now_ms()
         facts, record = read_for_planning(
-            self.reader, policy, key_of_all, now_ms=moment, today=TODAY, options=PlanOptions(), tables=self.tables
-        )
+            self.reader, policy, AlwaysRemembered(record=self.record), StoragePlaces(), now_ms=moment, today=TODAY,
+            options=PlanOptions(), tables=self.tables,
+        )  # fmt: skip
         return plan_table(policy, facts, record, moment, TODAY)
 
     def step(self, table: AgedTable) -> VacuumStep | None:
@@ -401,12 +406,11 @@ class Vacuuming:
         return deletion.run(self.run_id, lambda version, proof: None)
 
 
-class _Always(dict[str, TableRecord]):
+@dataclass(frozen=True)
+class AlwaysRemembered(Remembered):
     """The same record for every table."""
 
-    def __init__(self, record: TableRecord) -> None:
-        super().__init__()
-        self._record = record
+    record: TableRecord = TableRecord()  # noqa: RUF009 (frozen)
 
-    def get(self, key: str, default: Any = None) -> Any:
-        return self._record
+    def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
+        return self.record

@@ -10,6 +10,7 @@ from typing import Any
 
 from maintainer.app.make_plan import read_for_planning
 from maintainer.delta.table_engine import DeltaTableEngine
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.execution.attempt import Worker
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext
@@ -17,6 +18,7 @@ from maintainer.execution.interruption import StopSwitch, TableControl
 from maintainer.execution.retry import RetryBounds
 from maintainer.execution.table_run import run_table
 from maintainer.journal.journal import Journal
+from maintainer.journal.records import Remembered
 from maintainer.model.outcome import TableOutcome
 from maintainer.model.plan import TablePlan
 from maintainer.model.table import TableFacts, TableRef
@@ -41,7 +43,7 @@ class Maintenance:
         """The plan of a table under a policy."""
         policy = self.policy(path, optimize, **others)
         facts, record = read_for_planning(
-            self.engine.reader, policy, {}, now_ms=NOW_MS, today=TODAY, options=PlanOptions()
+            self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=PlanOptions()
         )
         return plan_table(policy, facts, record, NOW_MS, TODAY)
 
@@ -64,6 +66,7 @@ class Maintenance:
             Clock(lambda: NOW_MS),
             Emitter(None),
             switch,
+            StoragePlaces(),
             RetryBounds(attempts=1, first_pause_seconds=0.0),
         )
         try:

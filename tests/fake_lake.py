@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from maintainer.engine import BeforeCommit, DeletionGuard, TableEngine, VacuumQuestion
+from maintainer.delta.table_place import StoragePlaces
+from maintainer.engine import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
 from maintainer.model.commits import CommitsRead, TableCommit
 from maintainer.model.optimize_metrics import FileSizeMetrics
@@ -160,6 +161,11 @@ class FakeLake:
                 hook(where)
 
     @property
+    def places(self) -> TablePlaces:
+        """See ``Engine``."""
+        return StoragePlaces()
+
+    @property
     def deletes(self) -> bool:
         """See ``Engine``."""
         return True
@@ -213,6 +219,9 @@ class FakeWorker:
         table = self._table(ref)
         self.lake.reach("facts", Station(self.lake, table))
         return table.facts()
+
+    def location_of(self, ref: TableRef) -> str:
+        return self._table(ref).location
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None

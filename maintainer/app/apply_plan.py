@@ -10,6 +10,7 @@ from pathlib import Path
 from maintainer import __version__
 from maintainer.app.learned import keep_lessons
 from maintainer.app.make_plan import known_tables
+from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
@@ -87,16 +88,18 @@ def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: in
     digests = {policy.table: policy.digest for policy in project.policies}
     stale: list[StaleReasons] = []
     tables: list[TablePlan] = []
+    policy_places = PolicyPlaces(project.policies, engine.places)
     with engine.worker("check") as worker:
         for table in plan.tables:
             checked = _check(table, digests, worker.reader, exact) if table.steps else table
             if isinstance(checked, StaleReasons):
                 stale.append(checked)
             else:
+                policy_places.opened(checked, worker.reader)
                 tables.append(checked)
     if stale:
         raise refusal(stale)
-    return replace(plan, tables=tuple(tables))
+    return replace(plan, tables=policy_places.each_once(tables))
 
 
 def _check(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.engine import CommitProver, Engine, HistoryReader, TableFinder, TableReader
+from maintainer.engine import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
 from maintainer.engine_loss import is_engine_lost, session_gone
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger_rebuild import LedgerStore
@@ -49,6 +49,7 @@ class ProvingWorker:
 
     reader: TableReader
     prover: CommitProver
+    places: TablePlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             from maintainer.delta.commit_proof import DeltaCommitProver
 
             with DeltaEngine(lease).worker("verify") as worker:
-                yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm))
+                yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm), DeltaEngine.places)
 
         @contextmanager
         def history() -> Iterator[HistoryReader]:

@@ -7,22 +7,23 @@ table becomes a problem in the plan and never stops the others.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
 from maintainer.app.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
+from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
-from maintainer.engine import Engine, TableReader, VacuumQuestion
+from maintainer.engine import Engine, TablePlaces, TableReader, VacuumQuestion
 from maintainer.engine_loss import engine_gone, is_engine_lost
 from maintainer.errors import MaintainerError, TableError
 from maintainer.execution.clock import Clock
-from maintainer.journal.records import Remembered, record_key, remembered
+from maintainer.journal.records import Remembered, remembered
 from maintainer.journal.streaks import Streak
 from maintainer.model.exit_codes import BUG_CODE
-from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableFacts, TableRecord, TableRef
 from maintainer.planning.planner import (
@@ -37,7 +38,6 @@ from maintainer.planning.rhythm import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
 from maintainer.planning.zorder import history_wanted
 from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
 from maintainer.planning.zorder_revision import SAMPLE_ROWS
-from maintainer.policy.identity import same_locations
 from maintainer.policy.ledger_policy import LEDGER_POLICY
 from maintainer.policy.resolved import ResolvedPolicy
 
@@ -81,10 +81,12 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
     records = remembered(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
-    tables = _Tables(request, records, today, known_tables(project, request.policies))
+    policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
+    known = known_tables(project, request.policies)
+    tables = _Tables(request, records, today, known, engine.places, policy_places)
     tables.plan_all(engine)
     return assemble(
-        each_table_once(tables.plans),
+        policy_places.each_once(tables.plans),
         created_at_ms=request.now_ms,
         max_age_seconds=project.loaded.project.max_plan_age_seconds,
         environment=project.env,
@@ -106,24 +108,22 @@ def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> t
 def read_for_planning(
     reader: TableReader,
     policy: ResolvedPolicy,
-    records: Mapping[str, TableRecord],
+    records: Remembered,
+    places: TablePlaces,
     *,
     now_ms: int,
     today: date,
     options: PlanOptions,
     tables: tuple[TableRef, ...] = (),
-    streaks: Mapping[str, Streak] | None = None,
 ) -> tuple[TableFacts, TableRecord]:
     """Read the facts of one table, with its removed files where a vacuum may be due and dropped columns where asked.
-
-    The record has the runs in a row that the table lost, where ``streaks`` are given.
 
     Raises:
         TableError: The table cannot be read.
     """
     facts = with_column_statistics(reader, policy, reader.facts(policy.table))
-    record = records.get(record_key(facts.table_id, facts.location), TableRecord())
-    streak = (streaks or {}).get(policy.table.identifier, Streak())
+    record = records.record_of(facts.table_id, facts.location, places)
+    streak = records.streaks.get(policy.table.identifier, Streak())
     record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
     unknown = files_to_open(policy, facts, record, now_ms, today, options)
     if unknown:
@@ -185,8 +185,12 @@ class _Tables:
         records: Remembered,
         today: date,
         known: tuple[TableRef, ...],
+        places: TablePlaces,
+        policy_places: PolicyPlaces,
     ) -> None:
         self._request = request
+        self._places = places
+        self._policy_places = policy_places
         self._known = known
         self._records = records
         self._today = today
@@ -202,11 +206,12 @@ class _Tables:
         facts, record = None, TableRecord()
         try:
             facts, record = read_for_planning(
-                reader, policy, self._records.tables, now_ms=request.now_ms, today=self._today, options=request.options,
-                tables=self._known, streaks=self._records.streaks,
+                reader, policy, self._records, self._places, now_ms=request.now_ms, today=self._today,
+                options=request.options, tables=self._known,
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
             plan = with_writers(reader, plan, request.now_ms)
+            self._policy_places.opened(plan, reader)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
@@ -233,28 +238,6 @@ class _Tables:
             self.plans.append(plan)
             if request.on_table is not None:
                 request.on_table(TableLook(policy, plan, facts, record, len(self.plans), len(request.policies)))
-
-
-def each_table_once(plans: Sequence[TablePlan]) -> tuple[TablePlan, ...]:
-    """Turn plans of one and the same table under two names into problems: both would rewrite the same files.
-
-    Two spellings of a path are found without looking (policy/identity.py); a catalog name and a path, or two
-    names of one table, only here, where the table's own id and place are known.
-    """
-    locations = {plan.ref.identifier: plan.observed.location for plan in plans if plan.observed is not None}
-    same = {identifier: group for group in same_locations(locations) for identifier in group}
-    files = {plan.ref.identifier: plan.policy_file for plan in plans}
-
-    def checked(plan: TablePlan) -> TablePlan:
-        others = [one for one in same.get(plan.ref.identifier, ()) if one != plan.ref.identifier]
-        if not others:
-            return plan
-        listed = ", ".join(f"{one} ({files[one]})" for one in others)
-        what = f"two policies name the same table: this one and {listed}"
-        problem = Problem("T409", what, plan.policy_file, "keep one of the policies; until then nothing is done to it")
-        return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
-
-    return tuple(checked(plan) for plan in plans)
 
 
 def _bug(error: Exception) -> TableError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from maintainer.app.make_plan import TableLook
 from maintainer.journal.durable import unreadable
 from maintainer.journal.leases import current_holders
-from maintainer.journal.records import REWRITES
+from maintainer.journal.place_records import REWRITES
 from maintainer.model.auto_compact import AutoCompactSwitch, try_switch_of
 from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.insight import HistoryRow, StatusRow

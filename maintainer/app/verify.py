@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project import Project
 from maintainer.errors import MaintainerError, Refused
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records, update_state
+from maintainer.journal.records import Remembered, remembered, update_state
 from maintainer.model.codec import encode
 from maintainer.model.plan import Problem
 from maintainer.model.table import TableFacts, TableRecord, TableRef
@@ -68,7 +68,7 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     """
     clock = journal.now_ms
     started_at_ms = clock()
-    records = table_records(project.runs_dir)
+    records = remembered(project.runs_dir)
     answers = []
     for target in request.targets:
         answer = _verify(worker, journal, records, target, request)
@@ -87,7 +87,7 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
 def _verify(
     worker: ProvingWorker,
     journal: Journal,
-    records: Mapping[str, TableRecord],
+    records: Remembered,
     target: VerifyTarget,
     request: VerifyRequest,
 ) -> TableVerification:
@@ -101,7 +101,7 @@ def _verify(
         problem = Problem(error.code, error.what, error.where, error.help)
         journal.note("not_verified", table=target.ref.identifier, code=error.code, what=error.what)
         return TableVerification(target.ref, problem=problem)
-    record = records.get(record_key(facts.table_id, facts.location), TableRecord())
+    record = records.record_of(facts.table_id, facts.location, worker.places)
     _record(journal, facts, commit)
     answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
     if request.accept is not None:

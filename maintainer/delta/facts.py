@@ -75,6 +75,14 @@ class DeltaTableReader:
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 
+    def location_of(self, ref: TableRef) -> str:
+        """Where the table's root is; see ``TableReader.location_of``."""
+        self._jvm.activate()
+        try:
+            return self.place_of(ref)[1]
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
         """See ``references.Locator``: without a snapshot, for it is asked of every table of the project."""
         if ref.is_path:

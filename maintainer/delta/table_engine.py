@@ -16,6 +16,7 @@ from maintainer.delta.references import References
 from maintainer.delta.rewrite import RewriteJob, RewriteTimings
 from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.delta.trash import undelete
 from maintainer.delta.vacuum import VacuumTools, vacuum
 from maintainer.delta.vacuum_look import now_ms
@@ -137,6 +138,7 @@ class DeltaEngine:
     """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run."""
 
     deletes = True
+    places = StoragePlaces()
 
     def __init__(
         self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None, single_writer: bool = False

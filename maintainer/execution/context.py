@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from maintainer.engine import TablePlaces
 from maintainer.execution.clock import Clock
 from maintainer.execution.interruption import StopSwitch
 from maintainer.execution.retry import RetryBounds
@@ -42,6 +43,7 @@ class RunContext:
 
     ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
     files of a table that is vacuumed. ``leases`` keep other runs off a table that is worked on; None asks for none.
+    ``places`` tell which locations are one table.
     """
 
     journal: Journal
@@ -49,6 +51,7 @@ class RunContext:
     clock: Clock
     emit: Emitter
     switch: StopSwitch
+    places: TablePlaces
     retry: RetryBounds = field(default_factory=RetryBounds)
     step_numbers: Mapping[str, int] = field(default_factory=dict)
     known_tables: tuple[TableRef, ...] = ()

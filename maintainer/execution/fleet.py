@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from maintainer.engine import Engine
+from maintainer.engine import Engine, TablePlaces
 from maintainer.execution.attempt import problem_of
 from maintainer.execution.batches import BatchSize, in_batches
 from maintainer.execution.clock import Clock
@@ -20,7 +20,6 @@ from maintainer.execution.interruption import RETRY_THE_REST, StopSwitch, signal
 from maintainer.execution.ledger_append import append_within
 from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
-from maintainer.execution.settle import belongs_to
 from maintainer.execution.steps import LIFT_HELP
 from maintainer.execution.table_run import status_without_steps
 from maintainer.execution.workers import Crew, Task
@@ -29,13 +28,13 @@ from maintainer.journal.intents import Intent, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, rows_of
-from maintainer.journal.records import record_key, table_records, update_state
+from maintainer.journal.records import Remembered, remembered, update_state
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import RewriteStep
-from maintainer.model.table import TableRecord, TableRef
+from maintainer.model.table import TableRef
 from maintainer.verification.result import Verifier
 
 
@@ -112,7 +111,8 @@ def run_fleet(
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
     leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
     context = RunContext(
-        journal, verifier, clock, Emitter(on_event), switch, bounds.retry, number_steps(plan), known_tables, leases
+        journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
+        known_tables, leases,
     )  # fmt: skip
     try:
         return _Fleet(plan, engine, context, bounds, ledger, on_problem).run()
@@ -185,11 +185,12 @@ class _Fleet:
         """
         runs_dir = self._context.journal.runs_dir
         try:
-            records = table_records(runs_dir)
+            records = remembered(runs_dir)
             intents = unfinished(runs_dir, except_run=self._context.run_id)
         except OSError as error:
             raise unreadable(runs_dir, error) from error
-        tasks = [task for table in self._plan.tables if (task := _task(table, records, intents)) is not None]
+        places = self._context.places
+        tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
         if any(task.plan.steps for task in tasks):
             expectations = {one for task in tasks for one in task.plan.checks.expectations}
             self._context.verifier.preflight(tuple(sorted(expectations, key=repr)))
@@ -240,13 +241,13 @@ class _Fleet:
             journal.note("ledger", code=problem.code, what=problem.what)
 
 
-def _task(table: TablePlan, records: Mapping[str, TableRecord], intents: tuple[Intent, ...]) -> Task | None:
+def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], places: TablePlaces) -> Task | None:
     """What a worker has to do about a table; None when it needs no engine."""
     if table.observed is None or table.problem is not None:
         return None
     table_id, location = table.observed.table_id, table.observed.location
-    own = tuple(intent for intent in intents if belongs_to(intent, table_id, location))
-    record = records.get(record_key(table_id, location), TableRecord())
+    own = tuple(intent for intent in intents if intent.table_id == table_id)
+    record = records.record_of(table_id, location, places)
     # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
     if table.steps or (record.quarantined is None and (own or record.unproven_versions)):
         return Task(table, record, own)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from maintainer.engine import is_one_place
 from maintainer.execution.attempt import StepWork, Worker
 from maintainer.execution.steps import CheckImpossible, take_verification
 from maintainer.journal.intents import Fate, Intent
@@ -19,15 +20,19 @@ MAX_VERSIONS_CHECKED = 10
 """Unproven versions that one run checks again on one table; the rest waits for the next run."""
 
 
-def belongs_to(intent: Intent, table_id: str, location: str) -> bool:
-    """Whether an intent was for this table: same id at the same place (a copied folder keeps the id)."""
-    return intent.table_id == table_id and intent.location.rstrip("/") == location.rstrip("/")
-
-
 def settle(
     worker: Worker, intents: Iterable[Intent], record: TableRecord, facts: TableFacts
 ) -> tuple[TableRecord, StepWork]:
     """Settle open intents of earlier runs on this table and check what is not proven.
+
+    An intent that was written for another place with the same table id stays open: the table there answers for itself.
+    If its commit is in this log, too, it is checked here like any other.
+
+    Args:
+        worker: The table's worker.
+        intents: Open intents for the table's id.
+        record: What is remembered of the table.
+        facts: The table as it is now.
 
     Returns:
         The record as it is now (versions still unproven), and notes and assertions of the checks.
@@ -37,12 +42,15 @@ def settle(
         MaintainerError: The log could not be asked, or the answer not be recorded; the table must not be touched.
     """
     work = StepWork(step_id=f"{worker.plan.ref.identifier}/settle", kind="settle", facts=facts)
-    intents = [one for one in intents if belongs_to(one, facts.table_id, facts.location)]
+    intents = tuple(intents)
     # While nobody had asked the log, the record assumed the next version.
     debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
     unproven = set(debt)
     for intent in intents:
+        is_own = is_one_place(worker.context.places, intent.location, facts.location)
         if intent.kind == "vacuum":
+            if not is_own:
+                continue
             worker.context.journal.settled(intent, Fate.NOT_LANDED, None)
             work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a deletion; it goes on from here")
             continue
@@ -50,8 +58,12 @@ def settle(
         if version is not None and intent.kind != "set_properties" and not _check(worker, work, facts, version):
             unproven.add(version)
         fate = Fate.NOT_LANDED if version is None else Fate.LANDED
-        worker.context.journal.settled(intent, fate, version)
         how = "did not land" if version is None else f"landed as version {version}"
+        if not is_own:
+            where = f"at {intent.location}, which has the same table id"
+            work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit {where}; here it {how}")
+            continue
+        worker.context.journal.settled(intent, fate, version)
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit, which {how}")
     for version in sorted(debt)[:MAX_VERSIONS_CHECKED]:
         # The record guesses the version of what another run is just trying. An append that came first must not be

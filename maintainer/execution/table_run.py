@@ -28,7 +28,6 @@ from maintainer.execution.turns import run_turns
 from maintainer.execution.window import check_window
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
-from maintainer.journal.records import record_key
 from maintainer.model.closed import assert_never
 from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.optimize_metrics import OptimizeMetrics
@@ -99,7 +98,7 @@ class _TableRun:
         if leases is None or observed is None:
             return self._run(open_intents)
         try:
-            lease = leases.acquire(record_key(observed.table_id, observed.location), self._plan.ref.identifier)
+            lease = leases.acquire(observed.table_id, self._plan.ref.identifier)
         except Refused as error:
             return self._refused(problem_of(error))
         except FolderUnwritable as error:

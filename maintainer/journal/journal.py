@@ -15,7 +15,7 @@ from maintainer.errors import CommitConflict
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.events import EVENTS_FILE, EventLog
 from maintainer.journal.intents import Fate, Intent, record_settlement
-from maintainer.journal.records import REWRITES
+from maintainer.journal.place_records import REWRITES
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.plan import Problem

@@ -74,41 +74,50 @@ class Leases:
         self._seconds = seconds
         self._host = socket.gethostname()
         self._held: dict[Path, tuple[Lease, str]] = {}
+        self._sharing: dict[Path, int] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._renewer: threading.Thread | None = None
 
-    def acquire(self, key: str, table: str) -> Lease:
+    def acquire(self, table_id: str, table: str) -> Lease:
         """Become the one that works on a table.
 
+        A run that works on two tables with one id, of which one is a copy, shares the lease between them.
+
         Args:
-            key: What the table is known by in the state: its id and place.
+            table_id: The table's own id, which is the same whatever path leads to it.
             table: Its identifier, for messages.
 
         Raises:
             Refused: A406, another run holds it.
             FolderUnwritable: E651, the state cannot be written.
         """
-        path = self._folder / f"{file_name(key)}.json"
+        path = self._folder / f"{file_name(table_id)}.json"
         with self._locked(path):
+            with self._lock:
+                if path in self._held:
+                    self._sharing[path] += 1
+                    return self._held[path][0]
             before = _read(path)
             if before is not None and not self._ended(before):
                 left = max(0, before.expires_at_ms - self._now_ms()) // 1000
+                on = before.host if before.table == table else f"{before.host} at {before.table}, which has the same id"
                 raise Refused(
                     "another run is working on the table",
                     code="A406",
                     where=table,
-                    found=f"run {before.run_id} on {before.host}; its lease ends in {left} s if it is not renewed",
+                    found=f"run {before.run_id} on {on}; its lease ends in {left} s if it is not renewed",
                     help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`; "
                     "if it is certainly dead: `maintainer leases break TABLE`",
                 )
             lease = Lease(path, 1 if before is None else before.token + 1)
             self._write(lease, table)
-        with self._lock:
-            self._held[path] = (lease, table)
-            if self._renewer is None:
-                self._renewer = threading.Thread(target=self._renew_all, name="maintainer-leases", daemon=True)
-                self._renewer.start()
+            with self._lock:
+                self._held[path] = (lease, table)
+                self._sharing[path] = 1
+                if self._renewer is None:
+                    self._renewer = threading.Thread(target=self._renew_all, name="maintainer-leases", daemon=True)
+                    self._renewer.start()
         return lease
 
     def check(self, lease: Lease, table: str) -> None:
@@ -131,6 +140,9 @@ class Leases:
     def release(self, lease: Lease) -> None:
         """Give a lease back. Never raises: one that stays behind ends by itself."""
         with self._lock:
+            self._sharing[lease.path] = self._sharing.get(lease.path, 1) - 1
+            if self._sharing[lease.path] > 0:
+                return
             self._held.pop(lease.path, None)
         with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
             found = _read(lease.path)
@@ -144,6 +156,7 @@ class Leases:
         self._closed.set()
         with self._lock:
             held = [lease for lease, _ in self._held.values()]
+            self._sharing.clear()
         for lease in held:
             self.release(lease)
 

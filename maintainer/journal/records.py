@@ -5,6 +5,9 @@ that a nightly run reads one file and not a year of folders; it is rebuilt from 
 damaged or of another format. Runs that ended without closing their record are read each time until their open intents
 are settled.
 
+A table is known by its id, and an id may be met at several places: a table that was moved leaves its record behind, a
+copied one has the id of its original. What is kept for each place is put together by ``place_records``.
+
 The fold is safe in one direction: whatever cannot be read counts as not proven.
 """
 
@@ -15,91 +18,32 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from maintainer.engine import TablePlaces
 from maintainer.journal.durable import exclusive, write_atomically
 from maintainer.journal.events import EVENTS_FILE, Event, EventsRead, is_alive, read_events
-from maintainer.journal.intents import Fate, intent_of, open_intents
+from maintainer.journal.intents import open_intents
+from maintainer.journal.place_records import REWRITES, PlaceRecord, bounded, table_record
 from maintainer.journal.run_folder import run_folders
 from maintainer.journal.streaks import Streak
 from maintainer.model.table import TableRecord
 
 STATE_FILE = "state.json"
-STATE_FORMAT = "1"
-MAX_UNPROVEN_VERSIONS = 100
-"""One is enough to hold vacuum back; more are kept for people."""
-
-MAX_VACUUMS_REMEMBERED = 10
-"""Whose sizes a new one is compared with."""
-
-REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
-"""Kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
+STATE_FORMAT = "2"
 
 _log = logging.getLogger(__name__)
 
 
-def record_key(table_id: str, location: str) -> str:
-    """Name a table in the records: by its id and its place, for a copied folder keeps the id of its original."""
-    return f"{table_id}@{location.rstrip('/')}"
-
-
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Records of tables by ``record_key``, and their streaks by name."""
+    """What past runs say: records by the table's id and the location it was seen at, and streaks by name."""
 
-    tables: Mapping[str, TableRecord] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, PlaceRecord]] = field(default_factory=dict)
     streaks: Mapping[str, Streak] = field(default_factory=dict)
 
-
-@dataclass(slots=True)
-class _Memory:
-    """The mutable form of a record, while events are folded in."""
-
-    last_optimize_at_ms: int | None = None
-    last_vacuum_at_ms: int | None = None
-    unproven: set[int] = field(default_factory=set)
-    quarantined: str | None = None
-    quarantined_at_ms: int = 0
-    lifted_at_ms: int = -1
-    last_listing_at_ms: int | None = None
-    vacuumed_bytes: list[int] = field(default_factory=list)
-
-    def to_record(self) -> TableRecord:
-        held = self.quarantined if self.quarantined_at_ms > self.lifted_at_ms else None
-        return TableRecord(
-            last_optimize_at_ms=self.last_optimize_at_ms,
-            last_vacuum_at_ms=self.last_vacuum_at_ms,
-            unproven_versions=tuple(sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:]),
-            quarantined=held,
-            last_listing_at_ms=self.last_listing_at_ms,
-            vacuumed_bytes=tuple(self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:]),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "last_optimize_at_ms": self.last_optimize_at_ms,
-            "last_vacuum_at_ms": self.last_vacuum_at_ms,
-            "unproven": sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:],
-            "quarantined": self.quarantined,
-            "quarantined_at_ms": self.quarantined_at_ms,
-            "lifted_at_ms": self.lifted_at_ms,
-            "last_listing_at_ms": self.last_listing_at_ms,
-            "vacuumed_bytes": self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:],
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> _Memory:
-        return _Memory(
-            last_optimize_at_ms=_optional_int(value["last_optimize_at_ms"]),
-            last_vacuum_at_ms=_optional_int(value["last_vacuum_at_ms"]),
-            unproven={int(version) for version in value["unproven"]},
-            quarantined=None if value["quarantined"] is None else str(value["quarantined"]),
-            quarantined_at_ms=int(value["quarantined_at_ms"]),
-            lifted_at_ms=int(value["lifted_at_ms"]),
-            # Not in an index of an earlier version, which must not be thrown away: folders of its runs may be gone.
-            last_listing_at_ms=_optional_int(value.get("last_listing_at_ms")),
-            vacuumed_bytes=[int(size) for size in value.get("vacuumed_bytes") or ()],
-        )
+    def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
+        """Return what is remembered of the table with this id at a location; see ``place_records``."""
+        return table_record(self.tables.get(table_id, {}), table_id, location, places)
 
 
 @dataclass(slots=True)
@@ -107,21 +51,22 @@ class _State:
     """The fold of the runs named in ``runs``."""
 
     runs: set[str] = field(default_factory=set)
-    tables: dict[str, _Memory] = field(default_factory=dict)
+    tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
     streaks: dict[str, Streak] = field(default_factory=dict)
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
         for event in read.events:
             if isinstance(event.get("table_id"), str) and isinstance(event.get("location"), str):
-                key = record_key(event["table_id"], event["location"])
-                _fold(self.tables.setdefault(key, _Memory()), event)
+                self._place(event["table_id"], event["location"]).fold(event)
             elif event["type"] == "table_finished" and isinstance(event.get("table"), str):
                 self._count(event["table"], event)
         for intent in open_intents(read.events):
             if intent.kind in REWRITES:
-                key = record_key(intent.table_id, intent.location)
-                self.tables.setdefault(key, _Memory()).unproven.add(intent.read_version + 1)
+                self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
+
+    def _place(self, table_id: str, location: str) -> PlaceRecord:
+        return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
 
     def _count(self, table: str, event: Event) -> None:
         streak = self.streaks.get(table, Streak()).after(event)
@@ -131,49 +76,6 @@ class _State:
             self.streaks.pop(table, None)
 
 
-def _fold(memory: _Memory, event: Event) -> None:
-    kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
-    if kind == "intent":
-        intent = intent_of(event)
-        if intent is None and event.get("kind") in REWRITES:
-            memory.unproven.add(int(event.get("read_version", -2)) + 1)
-    elif kind in ("result", "settled"):
-        # A rewrite counts as unproven until a `verified` event says otherwise.
-        if event.get("kind") in REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
-            memory.unproven.add(version)
-        if event.get("kind") == "vacuum" and event.get("fate") == Fate.LANDED.value:
-            deleted = event.get("bytes_deleted")
-            if isinstance(deleted, int) and event.get("num_files_deleted"):
-                memory.vacuumed_bytes = [*memory.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
-    elif kind == "listed":
-        memory.last_listing_at_ms = max(memory.last_listing_at_ms or 0, int(event.get("listed_at_ms", 0)))
-    elif kind == "verified":
-        if event.get("result") == "pass" and isinstance(version, int):
-            memory.unproven.discard(version)
-    elif kind == "step_finished":
-        if event.get("status") == "succeeded":
-            if event.get("kind") in REWRITES:
-                memory.last_optimize_at_ms = max(memory.last_optimize_at_ms or 0, at_ms)
-            elif event.get("kind") == "vacuum":
-                memory.last_vacuum_at_ms = max(memory.last_vacuum_at_ms or 0, at_ms)
-    elif kind == "quarantined":
-        if at_ms >= memory.quarantined_at_ms:
-            memory.quarantined, memory.quarantined_at_ms = str(event.get("reason")), at_ms
-    elif kind == "accepted":
-        memory.unproven.difference_update(one for one in event.get("versions") or () if isinstance(one, int))
-    elif kind == "quarantine_lifted":
-        memory.lifted_at_ms = max(memory.lifted_at_ms, at_ms)
-
-
-def table_records(runs_dir: Path) -> Mapping[str, TableRecord]:
-    """Records of all tables that any run touched, by ``record_key``. Reads only.
-
-    Raises:
-        OSError: The runs folder cannot be listed or read.
-    """
-    return remembered(runs_dir).tables
-
-
 def remembered(runs_dir: Path) -> Remembered:
     """Everything that the runs so far say about tables. Reads only.
 
@@ -181,7 +83,7 @@ def remembered(runs_dir: Path) -> Remembered:
         OSError: The runs folder cannot be listed or read.
     """
     state, _ = _current(runs_dir)
-    return Remembered({key: memory.to_record() for key, memory in state.tables.items()}, state.streaks)
+    return Remembered(state.tables, state.streaks)
 
 
 def update_state(runs_dir: Path) -> None:
@@ -192,7 +94,10 @@ def update_state(runs_dir: Path) -> None:
     """
     with exclusive(runs_dir.parent / f".{STATE_FILE}.lock"):
         _, over = _current(runs_dir)
-        tables = {key: memory.to_json() for key, memory in sorted(over.tables.items())}
+        tables = {
+            table_id: {location: record.to_json() for location, record in sorted(bounded(records).items())}
+            for table_id, records in sorted(over.tables.items())
+        }
         streaks = {name: streak.to_json() for name, streak in sorted(over.streaks.items())}
         document = {"format_version": STATE_FORMAT, "runs": sorted(over.runs), "tables": tables, "streaks": streaks}
         write_atomically(runs_dir.parent / STATE_FILE, json.dumps(document, indent=1).encode() + b"\n")
@@ -216,7 +121,10 @@ def _current(runs_dir: Path) -> tuple[_State, _State]:
         else:
             still_open.append(read)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
-    tables = {key: _Memory.from_json(m.to_json()) for key, m in over.tables.items()}
+    tables = {
+        table_id: {location: PlaceRecord.from_json(record.to_json()) for location, record in records.items()}
+        for table_id, records in over.tables.items()
+    }
     everything = _State(set(over.runs), tables, dict(over.streaks))
     for read in still_open:
         everything.fold_run(read)
@@ -236,20 +144,14 @@ def _load(path: Path) -> _State | None:
         document = json.loads(path.read_bytes())
         if document["format_version"] != STATE_FORMAT:
             return None
-        tables = {str(key): _Memory.from_json(value) for key, value in document["tables"].items()}
-        # Not in an index of an earlier version, which must not be thrown away.
-        streaks = {str(name): Streak.from_json(value) for name, value in (document.get("streaks") or {}).items()}
+        tables = {
+            str(table_id): {str(location): PlaceRecord.from_json(value) for location, value in records.items()}
+            for table_id, records in document["tables"].items()
+        }
+        streaks = {str(name): Streak.from_json(value) for name, value in document["streaks"].items()}
         return _State({str(run) for run in document["runs"]}, tables, streaks)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         _log.warning("%s cannot be read; it is rebuilt from the run folders", path)
         return None
-
-
-def _optional_int(value: object) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int):
-        raise TypeError(f"not a time: {value!r}")
-    return value

@@ -59,6 +59,7 @@ class ReasonCode(str, enum.Enum):
     UNTRACKED = "untracked"
     LARGE_DELETE = "large_delete"
     CANNOT_BE_SURE = "cannot_be_sure"
+    COPIED_TABLE = "copied_table"
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ class TableRecord:
 
     ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
     its last vacuums deleted, oldest first. ``lost_in_a_row`` are the runs since a rewrite last landed in which another
-    writer won.
+    writer won. ``copies`` are other places that hold a table with the same id, as far as runs have seen them.
     """
 
     last_optimize_at_ms: int | None = None
@@ -218,3 +218,4 @@ class TableRecord:
     vacuumed_bytes: tuple[int, ...] = ()
     lost_in_a_row: int = 0
     last_lost_at_ms: int | None = None
+    copies: tuple[str, ...] = ()

@@ -31,6 +31,7 @@ from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600
+MAX_COPIES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,19 @@ def plan_table(
         table never stops the others.
     """
     try:
-        return _plan(policy, facts, record, now_ms, today, options)
+        return _with_copies(_plan(policy, facts, record, now_ms, today, options), record)
     except MaintainerError as error:
         return problem_plan(policy, error)
+
+
+def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
+    """Say that runs saw a table with the same id at another place: their records hold back the deletions of both."""
+    if not record.copies:
+        return plan
+    listed = ", ".join(record.copies[:MAX_COPIES_NAMED])
+    more = f" and {len(record.copies) - MAX_COPIES_NAMED} more" if len(record.copies) > MAX_COPIES_NAMED else ""
+    text = f"a table with the same id is at {listed}{more}: one is a copy of the other; each has its own schedule"
+    return replace(plan, left_alone=(*plan.left_alone, LeftAlone(Reason(ReasonCode.COPIED_TABLE, text))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """One table, many spellings: what a policy writes, what it is called, and when two names mean one table.
 
 Without a catalog only spellings can be compared: back-ticks, case, the default catalog, ``file:`` and
-``s3a:``, relative paths, ``..`` and trailing slashes. That a *name* and a *path* are one table is known only
-when both have been opened; `same_locations` is for that moment.
+``s3a:``, relative paths, ``..`` and trailing slashes. That two of them reach one table all the same (a *name* and a
+*path*, a symlink) only the storage can tell: ``app.policy_places`` asks it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from maintainer.model.table import TableRef
@@ -86,18 +85,3 @@ def identity(ref: TableRef) -> str:
         return f"path:{_ONE_STORE.get(scheme, scheme)}{colon}{rest}"
     name = plain_name(ref).lower()
     return f"name:{name}" if "." in name else f"name:default.{name}"
-
-
-def same_locations(locations: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Find tables that turned out to be one: a policy by name and another by path.
-
-    Args:
-        locations: Identifier of each table to the location of its root, as a URI or path.
-
-    Returns:
-        Groups of two or more identifiers with one location, each sorted, in sorted order.
-    """
-    groups: dict[str, list[str]] = {}
-    for identifier, location in sorted(locations.items()):
-        groups.setdefault(identity(TableRef(absolute_path(location, Path("/")))), []).append(identifier)
-    return tuple(sorted(tuple(group) for group in groups.values() if len(group) > 1))

@@ -184,6 +184,7 @@ _CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.UNTRACKED: _fixed("deleted with vacuum.deleteUntracked: true, when old enough"),
     ReasonCode.LARGE_DELETE: _fixed("deleted with vacuum.allowLargeDelete: true, or a higher limits.maxDeletes"),
     ReasonCode.CANNOT_BE_SURE: _fixed("deleted when what is named above can be read again"),
+    ReasonCode.COPIED_TABLE: _fixed("nothing: both are kept, each by its own policy"),
 }
 """Every reason why something is left alone; a test holds the set complete."""
 

@@ -14,11 +14,12 @@ import pytest
 
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.execution.fleet import run_fleet
 from maintainer.journal.events import EVENTS_FILE, read_events
 from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import remembered
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.steps import CompactStep
 from maintainer.model.table import TableRecord, TableRef
@@ -75,8 +76,9 @@ def test_killed_in_the_middle_of_a_commit(
     facts = engine.reader.facts(TableRef(str(path)))
     assert (facts.version, len(facts.files)) == ((1, 1) if landed else (0, 5))
     assert [intent.stamp.run_id for intent in unfinished(runs_dir)] == [DEAD_RUN]
-    key = record_key(facts.table_id, facts.location)
-    assert table_records(runs_dir)[key] == TableRecord(unproven_versions=(1,))
+    assert remembered(runs_dir).record_of(facts.table_id, facts.location, StoragePlaces()) == TableRecord(
+        unproven_versions=(1,)
+    )
 
     # The next run settles it first, then converges.
     outcome = apply(lease, engine, path, runs_dir, 1)
@@ -86,7 +88,7 @@ def test_killed_in_the_middle_of_a_commit(
         ("landed", 1) if landed else ("not_landed", None)
     ]
     assert unfinished(runs_dir) == ()
-    assert table_records(runs_dir)[key].unproven_versions == ()
+    assert remembered(runs_dir).record_of(facts.table_id, facts.location, StoragePlaces()).unproven_versions == ()
     after = engine.reader.facts(TableRef(str(path)))
     assert (after.version, len(after.files), rows_of(path)) == (1, 1, list(range(100)))
 

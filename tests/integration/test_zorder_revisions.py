@@ -17,7 +17,6 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.journal.leases import Leases
-from maintainer.journal.records import record_key
 from tests.rewrites import actions_of
 
 if TYPE_CHECKING:
@@ -218,7 +217,7 @@ def test_a_request_on_the_table_is_done_once_and_only_where_it_may(lake: Lake, c
     leases = Leases(lake.project / ".maintainer" / "runs", "20261121T220000Z-7f3a", lambda: time.time_ns() // 1_000_000)
     log = actions_of(lake.path, 0)
     table_id = next(one["metaData"]["id"] for one in log if "metaData" in one)
-    lease = leases.acquire(record_key(table_id, location_of(lake, capsys)), "lake/t")
+    lease = leases.acquire(table_id, "lake/t")
     capsys.readouterr()
     assert lake.run("apply", "--yes") == 4, capsys.readouterr()
     assert "A406" in "".join(capsys.readouterr())

@@ -13,6 +13,7 @@ from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.versions import CommandVersionReader
 from maintainer.delta.command.writer import CommandTableWriter
 from maintainer.delta.log_store import SINGLE_WRITER
+from maintainer.delta.table_place import SpelledPlaces
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -49,6 +50,7 @@ class CommandEngine:
     """Implements ``Engine`` on whatever opens a session for a worker's name."""
 
     deletes = False
+    places = SpelledPlaces()
 
     def __init__(
         self,

@@ -60,6 +60,13 @@ class CommandTableReader:
             help="nothing was changed; if nobody is writing to the table, use the transaction engine to look at it",
         )
 
+    def location_of(self, ref: TableRef) -> str:
+        """Where the table's root is; see ``TableReader.location_of``."""
+        try:
+            return str(self._detail(ref)["location"])
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:

@@ -11,6 +11,7 @@ from typing import Any
 
 from maintainer.app.make_plan import PlanRequest, known_tables, make_plan
 from maintainer.app.project import Project
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.errors import TableError
 from maintainer.model.table import TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
@@ -24,6 +25,7 @@ class Lake:
     """An engine of which only facts are asked."""
 
     deletes = True
+    places = StoragePlaces()
 
     def __init__(self, **errors: str) -> None:
         self._errors = {name.replace("_", "/"): code for name, code in errors.items()}

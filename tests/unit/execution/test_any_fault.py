@@ -10,14 +10,14 @@ from pathlib import Path
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.retry import RetryBounds
 from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import remembered
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
-from maintainer.model.table import TableRecord
 from tests.builders import NOW_MS
 from tests.fake_lake import FakeLake, FakeTable, PlainVerifier, Station, compact, plan_all, plan_of, vacuum
 
@@ -124,10 +124,10 @@ def test_any_fault(rounds: list[list[tuple[str, str, int]]]) -> None:
             check(lake, last)
         # Without new faults it has converged, but for tables that a person must look at.
         assert unfinished(runs_dir) == ()
-        records = table_records(runs_dir)
+        records = remembered(runs_dir)
         for table in last.tables:
             fake = lake.tables[table.ref.identifier]
-            record = records.get(record_key(fake.table_id, fake.location), TableRecord())
+            record = records.record_of(fake.table_id, fake.location, StoragePlaces())
             if record.quarantined is None:
                 assert table.status is TableStatus.UP_TO_DATE, table
                 assert record.unproven_versions == ()

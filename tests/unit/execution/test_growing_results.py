@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.execution import results
 from maintainer.execution.clock import Clock
 from maintainer.execution.context import Emitter, RunContext
@@ -42,7 +43,7 @@ class Slow:
         journal = Journal.open(runs_dir, "20261121T220001Z-0000", lambda: NOW_MS)
         self.path = journal.folder.path / "results.json"
         clock = Clock(lambda: NOW_MS, lambda: self.now)
-        context = RunContext(journal, PlainVerifier(), clock, Emitter(None), StopSwitch())
+        context = RunContext(journal, PlainVerifier(), clock, Emitter(None), StopSwitch(), StoragePlaces())
         plan = plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in "abc"))
         self.results = Results(plan, context, NOW_MS, 0.0)
         write = type(journal.folder).write_results
@@ -112,7 +113,8 @@ def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPat
         type(journal.folder), "write_results", lambda _, text: written.__setitem__(0, written[0] + len(text))
     )
     context = RunContext(
-        journal, PlainVerifier(), Clock(lambda: NOW_MS, lambda: now[0]), Emitter(None), StopSwitch()
+        journal, PlainVerifier(), Clock(lambda: NOW_MS, lambda: now[0]), Emitter(None), StopSwitch(),
+        StoragePlaces(),
     )  # fmt: skip
     names = [f"lake/t{number:05d}" for number in range(num_tables)]
     found = Results(plan_all(*(TablePlan(TableRef(name), f"{name}.yml", "d") for name in names)), context, NOW_MS, 0.0)

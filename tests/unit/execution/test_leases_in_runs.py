@@ -9,7 +9,6 @@ from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
-from maintainer.journal.records import record_key
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan
@@ -62,7 +61,7 @@ def test_a_run_that_slept_through_its_lease_commits_nothing(tmp_path: Path) -> N
 
     def another_takes_it(at: Station) -> None:
         late = Leases(runs, SECOND, lambda: NOW_MS + 121_000)
-        taken.append(late.acquire(record_key(observed.table_id, observed.location), "a").token)
+        taken.append(late.acquire(observed.table_id, "a").token)
 
     lake.at("write", another_takes_it, table="a")
     outcome = start(lake, runs, FIRST, plan)

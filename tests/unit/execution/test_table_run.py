@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted
 from maintainer.execution.attempt import Worker
 from maintainer.execution.clock import Clock
@@ -18,7 +19,7 @@ from maintainer.execution.table_run import run_table
 from maintainer.journal.events import EVENTS_FILE, read_events
 from maintainer.journal.intents import unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import remembered
 from maintainer.model.outcome import CommitStamp, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import LeftAlone, TablePlan
 from maintainer.model.progress import ProgressEvent, StepFinished, StepStarted, Verified
@@ -51,8 +52,9 @@ class Bench:
         run_id = f"20261121T22000{self._number}Z-0000"
         self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number)
         context = RunContext(
-            self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch, self.retry
-        )
+            self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch,
+            StoragePlaces(), self.retry,
+        )  # fmt: skip
         intents = unfinished(self.runs_dir, except_run=run_id)
         with self.lake.worker("w") as engine:
             worker = Worker(plan, engine, context, control or TableControl(self.switch))
@@ -63,8 +65,8 @@ class Bench:
 
     def record(self, plan: TablePlan) -> TableRecord:
         assert plan.observed is not None
-        key = record_key(plan.observed.table_id, plan.observed.location)
-        return table_records(self.runs_dir).get(key, TableRecord())
+        observed = plan.observed
+        return remembered(self.runs_dir).record_of(observed.table_id, observed.location, StoragePlaces())
 
     def recorded(self, kind: str) -> list[Any]:
         return [e for e in read_events(self.journal.folder.path / EVENTS_FILE).events if e["type"] == kind]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.journal.events import EVENTS_FILE, encode
 from maintainer.journal.intents import Fate, unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records, update_state
+from maintainer.journal.records import remembered, update_state
 from maintainer.model.outcome import (
     CommitReceipt,
     CommitStamp,
@@ -20,11 +21,10 @@ from maintainer.model.outcome import (
     StepStatus,
     VacuumReceipt,
 )
-from maintainer.model.table import TableFacts, TableRecord
+from maintainer.model.table import TableRecord
 from tests.builders import NOW_MS, make_facts
 
 FACTS = make_facts(name="t", location="mem:/t", table_id="id-t")
-KEY = record_key("id-t", "mem:/t/")
 PROOF = Proof(Fingerprint(5, (2**70,)), Fingerprint(5, (2**70,)), 5)
 
 
@@ -59,7 +59,7 @@ class Runs:
         update_state(self.runs_dir)
 
     def record(self) -> TableRecord:
-        return table_records(self.runs_dir).get(KEY, TableRecord())
+        return remembered(self.runs_dir).record_of("id-t", "mem:/t/", StoragePlaces())
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_quarantine_that_was_lifted_by_hand_in_the_index_stays_lifted(runs: Runs
     runs.end(journal)
     index = runs.runs_dir.parent / "state.json"
     document = json.loads(index.read_text())
-    document["tables"][KEY]["quarantined"] = None
+    document["tables"]["id-t"]["mem:/t"]["quarantined"] = None
     index.write_text(json.dumps(document))
     assert runs.record().quarantined is None
     runs.end(runs.start())
@@ -205,14 +205,6 @@ def test_a_run_with_open_intents_is_not_put_into_the_index(runs: Runs) -> None:
     assert runs.record().unproven_versions == (2,)
 
 
-def test_a_copied_table_has_a_record_of_its_own(runs: Runs) -> None:
-    journal = runs.start()
-    runs.landed(journal, 2, verified="error")
-    runs.end(journal)
-    copy: TableFacts = make_facts(name="copy", location="mem:/copy", table_id="id-t")
-    assert record_key(copy.table_id, copy.location) not in table_records(runs.runs_dir)
-
-
 def test_a_line_that_lost_its_proof_counts_as_unproven(runs: Runs) -> None:
     journal = runs.start()
     runs.landed(journal, 2)
@@ -234,11 +226,3 @@ def test_sizes_of_vacuums_and_the_last_listing_are_remembered(runs: Runs) -> Non
     record = runs.record()
     assert record.vacuumed_bytes == tuple(range(1, 11))  # ten at most; one that deleted nothing does not count
     assert record.last_listing_at_ms == NOW_MS - 5
-    state = runs.runs_dir.parent / "state.json"
-    document = json.loads(state.read_text())
-    assert document["tables"][KEY].pop("vacuumed_bytes")
-    assert document["tables"][KEY].pop("last_listing_at_ms")
-    document["tables"][KEY]["unproven"] = [7]
-    state.write_text(json.dumps(document))
-    old = runs.record()  # an index of an earlier version is still believed
-    assert (old.unproven_versions, old.vacuumed_bytes, old.last_listing_at_ms) == ((7,), (), None)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.table import TableRef
-from maintainer.policy.identity import absolute_path, name_parts, plain_name, same_locations, table_ref
-from maintainer.policy.matching import table_match
+from maintainer.policy.identity import absolute_path, name_parts, plain_name, table_ref
 
 ROOT = Path("/project")
 
@@ -49,36 +48,3 @@ def test_names_are_split_outside_back_ticks(identifier: str, plain: str, parts: 
 
 def test_the_root_of_a_bucket_has_no_slash() -> None:
     assert absolute_path("s3://bucket/", ROOT) == "s3://bucket"
-
-
-def test_a_name_and_a_path_with_one_location_are_found() -> None:
-    locations = {
-        "sales.orders": "file:/lake/orders",
-        "/lake/orders": "/lake/orders/",
-        "sales.items": "file:/lake/items",
-    }
-    assert same_locations(locations) == (("/lake/orders", "sales.orders"),)
-
-
-@pytest.mark.parametrize(
-    ("match", "reached"),
-    [
-        ({"tables": ["s.*"]}, {"s.a", "s.tmp_b"}),
-        ({"tables": ["s.*", "?.c"], "exclude": ["*.tmp_*"]}, {"s.a", "r.c"}),
-        ({"tables": ["S.*"]}, set()),
-        ({"tables": ["spark_catalog.s.a"]}, {"s.a"}),
-        ({"tables": ["lake/*"]}, {"lake/x"}),
-        ({"tables": ["/project/lake/[a-w]*"]}, set()),
-        ({"tables": ["*"], "exclude": ["lake/*"]}, {"s.a", "s.tmp_b", "r.c"}),
-        ({"tags": ["x", "y"]}, {"s.a", "r.c"}),
-        ({"tables": ["s.*"], "tags": ["y"]}, set()),
-    ],
-)
-def test_a_rule_reaches_by_globs_exclusions_and_tags(match: dict[str, object], reached: set[str]) -> None:
-    criteria = table_match(match, ROOT)
-    tags = {"s.a": ["x"], "r.c": ["y"]}
-    tables = ["s.a", "s.tmp_b", "r.c", "lake/x"]
-    refs = [table_ref(table, ROOT) for table in tables]
-    assert {
-        r.identifier for r, t in zip(refs, tables, strict=True) if criteria.applies_to(plain_name(r), tags.get(t, []))
-    } == reached

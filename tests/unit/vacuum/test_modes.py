@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import TableFacts, TableRecord
 from maintainer.planning.planner import PlanOptions
 from maintainer.policy.resolved import VacuumMode
-from tests.aged_tables import TODAY, AgedTable, Vacuuming, now_ms, tree
+from tests.aged_tables import TODAY, AgedTable, AlwaysRemembered, Vacuuming, now_ms, tree
 from tests.vacuum_cases import codes, old_table, policies, vacuum, vacuum_with_leftovers
 
 
@@ -19,12 +20,14 @@ def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
     """What planning reads of the table."""
     from maintainer.app.make_plan import read_for_planning
 
-    class Always(dict[str, TableRecord]):
-        def get(self, key: str, default: object = None) -> TableRecord:
-            return work.record
-
     facts, _ = read_for_planning(
-        work.reader, work.policy(table.ref), Always(), now_ms=now_ms(), today=TODAY, options=PlanOptions()
+        work.reader,
+        work.policy(table.ref),
+        AlwaysRemembered(record=work.record),
+        StoragePlaces(),
+        now_ms=now_ms(),
+        today=TODAY,
+        options=PlanOptions(),
     )
     return facts
 

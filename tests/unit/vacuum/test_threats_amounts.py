@@ -7,20 +7,28 @@ must be there with the same content. The only files that may be new are VACUUM's
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
-from maintainer.app.make_plan import each_table_once
+from maintainer.app.make_plan import read_for_planning
+from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import PolicyProblems, Project
-from maintainer.errors import Refused, VerificationFailed
+from maintainer.delta.file_store import FileStore
+from maintainer.delta.table_place import StoragePlaces
+from maintainer.errors import Refused, TableError, VerificationFailed
+from maintainer.journal.records import Remembered
+from maintainer.model.plan import TablePlan
 from maintainer.model.reasons import ReasonCode
-from maintainer.model.table import TableRecord, TableRef
+from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.planning.planner import PlanOptions, plan_table
 from maintainer.policy.resolved import ResolvedPolicy
-from tests.aged_tables import AgedTable, Vacuuming, now_ms, touch, tree
+from tests.aged_tables import TODAY, AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
 from tests.vacuum_cases import (
     Killed,
     Stubborn,
@@ -34,17 +42,79 @@ from tests.vacuum_cases import (
 
 
 class TestA11OneTableTwice:
-    def test_neither_is_touched(self, lake: Path) -> None:
-        table = old_table(lake / "t")
-        work = Vacuuming(policies())
+    @pytest.mark.parametrize("selected", ["one", "other", "both"])
+    @pytest.mark.parametrize("spelling", ["link", "link_above", "dots", "file_uri", "name"])
+    def test_neither_is_touched(self, lake: Path, spelling: str, selected: str) -> None:
+        table = old_table(lake / "a" / "a table")
+        (lake / "link").symlink_to(table.path)
+        (lake / "above").symlink_to(lake / "a")
+        other = {
+            "link": TableRef(str(lake / "link")),
+            "link_above": TableRef(f"{lake}/above/a table/"),
+            "dots": TableRef(f"{lake}/above/../a/./a table"),
+            "file_uri": TableRef(f"file://{lake}/a/a%20table"),
+            "name": TableRef("sales.orders"),
+        }[spelling]
+        keeps, deletes = policies(retention_seconds=90 * 86_400), policies(retention_seconds=7 * 86_400)
+        first, second = deletes(table.ref), keeps(other)
         before = tree(lake)
-        first = work.plan(table)
-        second = replace(first, ref=TableRef("other.name"))
-        assert first.steps
-        both = each_table_once((first, second))
-        assert [plan.problem.code for plan in both if plan.problem is not None] == ["T409", "T409"]
-        assert all(plan.steps == () for plan in both)
+        chosen = {"one": (first,), "other": (second,), "both": (first, second)}[selected]
+        plans = planned_beside((first, second), chosen, {"sales.orders": table.path})
+        if selected == "other" and spelling == "name":
+            assert plans[0].steps == ()  # nothing of it is to be deleted, so no path is compared with the name
+        else:
+            assert [plan.problem.code for plan in plans if plan.problem is not None] == ["T409"] * len(chosen)
+            assert all(plan.steps == () for plan in plans)
         assert_only(lake, before)
+
+    def test_a_copy_is_another_table(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        shutil.copytree(table.path, lake / "copy")
+        policy = policies()
+        both = (policy(table.ref), policy(TableRef(str(lake / "copy"))))
+        assert all(plan.steps for plan in planned_beside(both, both, {}))
+
+    def test_a_policy_that_reaches_no_table_stands_in_nobodys_way(self, lake: Path) -> None:
+        table, policy = old_table(lake / "t"), policies()
+        both = (policy(table.ref), policy(TableRef("no.such_table")), policy(TableRef(str(lake / "gone"))))
+        assert [bool(plan.steps) for plan in planned_beside(both, both[:1], {})] == [True]
+
+
+def planned_beside(
+    known: tuple[ResolvedPolicy, ...], chosen: tuple[ResolvedPolicy, ...], catalog: dict[str, Path]
+) -> tuple[TablePlan, ...]:
+    """Plans of some tables of a project; ``catalog`` are names and folders."""
+    reader, places = CatalogReader(catalog), StoragePlaces()
+    policy_places = PolicyPlaces(known, places)
+    plans = []
+    for policy in chosen:
+        facts, record = read_for_planning(
+            reader, policy, Remembered(), places, now_ms=now_ms(), today=TODAY, options=PlanOptions()
+        )
+        plans.append(plan_table(policy, facts, record, now_ms(), TODAY))
+        policy_places.opened(plans[-1], reader)
+    return policy_places.each_once(plans)
+
+
+class CatalogReader(LocalReader):
+    """Finds some tables by name."""
+
+    def __init__(self, catalog: dict[str, Path]) -> None:
+        super().__init__()
+        self._catalog = catalog
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        return replace(super().facts(self._path(ref)), ref=ref)
+
+    def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
+        return super().place_of(self._path(ref))
+
+    def _path(self, ref: TableRef) -> TableRef:
+        if ref.is_path:
+            return TableRef(unquote(ref.location.removeprefix("file://")))
+        if ref.identifier not in self._catalog:
+            raise TableError("no table", code="T401", where=ref.identifier)
+        return TableRef(str(self._catalog[ref.identifier]))
 
 
 def ended(table: AgedTable) -> tuple[str, int]:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.errors import CommitConflict
 from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import remembered
 from maintainer.model.outcome import CommitReceipt, CommitStamp
 from maintainer.model.reasons import ReasonCode
 from maintainer.model.table import Protocol, TableFacts, TableRecord
@@ -226,7 +227,7 @@ class TestA20UnprovenRewrites:
             journal.verified(table, "t/compact", version, result, None)
         journal.finished(None)
         journal.close()
-        return table_records(runs_dir).get(record_key(facts.table_id, facts.location), TableRecord())
+        return remembered(runs_dir).record_of(facts.table_id, facts.location, StoragePlaces())
 
     @pytest.mark.parametrize(
         ("proof", "free"),

@@ -22,11 +22,12 @@ from maintainer.app.verify import (
     verify_tables,
 )
 from maintainer.cli.verify import _exit_code
+from maintainer.delta.table_place import StoragePlaces
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import record_key, table_records
+from maintainer.journal.records import remembered
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitReceipt, CommitStamp
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef
@@ -67,6 +68,9 @@ class Answers:
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         self.asked.append((facts.ref.identifier, version, exact))
         return replace(self.known[facts.ref.identifier], version=version)
+
+    def location_of(self, ref: TableRef) -> str:
+        raise AssertionError("not asked for")
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
@@ -110,7 +114,7 @@ class Bench:
     def verify(self, answers: Answers, *names: str, accept: str | None = None, exact: bool = False) -> VerifyRun:
         targets = [parse_target(name, TableRef) for name in names]
         request = VerifyRequest(targets, exact=exact, accept=accept)
-        return verify_tables(self.project, ProvingWorker(answers, answers), self.journal(), request)
+        return verify_tables(self.project, ProvingWorker(answers, answers, StoragePlaces()), self.journal(), request)
 
     def unproven(self, version: int) -> None:
         """A run of ours that committed a version and could not check it."""
@@ -124,7 +128,7 @@ class Bench:
         journal.close()
 
     def record(self) -> TableRecord:
-        return table_records(self.project.runs_dir).get(record_key("id-a.t", "mem:/a.t"), TableRecord())
+        return remembered(self.project.runs_dir).record_of("id-a.t", "mem:/a.t", StoragePlaces())
 
 
 @pytest.fixture
