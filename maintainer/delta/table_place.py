@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from maintainer.delta.local_log import LOG_FOLDER, LocalLog, local_folder
 from maintainer.delta.file_identity import canonical
+from maintainer.delta.local_log import LOG_FOLDER, LocalLog, local_folder
 
 MAX_COMMITS_READ = 1_000
 """Newest commits in which a table's id is looked for; with none in them, the table is taken to be there."""

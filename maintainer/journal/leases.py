@@ -140,8 +140,9 @@ class Leases:
     def release(self, lease: Lease) -> None:
         """Give a lease back. Never raises: one that stays behind ends by itself."""
         with self._lock:
-            self._sharing[lease.path] = self._sharing.get(lease.path, 1) - 1
-            if self._sharing[lease.path] > 0:
+            sharing = self._sharing.pop(lease.path, 1) - 1
+            if sharing > 0:
+                self._sharing[lease.path] = sharing
                 return
             self._held.pop(lease.path, None)
         with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):

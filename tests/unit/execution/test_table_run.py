@@ -328,7 +328,9 @@ def test_settling_keeps_everything_else_that_is_remembered(bench: Bench) -> None
     facts = table.facts()
     remembered = TableRecord(1, 2, (3,), "wrong", 4, (5, 6), 7, 8)
     bench.journal = Journal.open(bench.runs_dir, "20261121T220009Z-0000", lambda: NOW_MS)
-    context = RunContext(bench.journal, bench.verifier, Clock(lambda: NOW_MS), Emitter(None), bench.switch, NO_WAITING)
+    context = RunContext(
+        bench.journal, bench.verifier, Clock(lambda: NOW_MS), Emitter(None), bench.switch, StoragePlaces(), NO_WAITING
+    )
     with bench.lake.worker("w") as engine:
         worker = Worker(plan_of(table), engine, context, TableControl(bench.switch))
         record, work = settle(worker, (), remembered, facts)

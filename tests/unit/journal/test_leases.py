@@ -173,3 +173,18 @@ def test_a_broken_lease_is_free_and_its_holder_commits_nothing_more(tmp_path: Pa
     assert "run by-hand" in (caught.value.found or "")
     holder.release(lease)
     assert other.acquire(KEY, TABLE).token == lease.token + 2
+
+
+def test_two_tables_with_one_id_share_the_lease_of_their_run_and_keep_others_out(tmp_path: Path) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease, same = first.acquire("id-a", "lake/a"), first.acquire("id-a", "lake/copy")
+    first.release(lease)
+    first.check(same, "lake/copy")
+    with pytest.raises(Refused, match="another run") as caught:
+        second.acquire("id-a", "lake/copy")
+    assert "at lake/a, which has the same id" in (caught.value.found or "")
+    first.release(same)
+    second.release(second.acquire("id-a", "lake/copy"))
+    first.close()
+    second.close()
