@@ -13,6 +13,7 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
+from maintainer.app.neighbours import neighbours
 from maintainer.app.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
@@ -97,12 +98,12 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
 
 
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
-    """All tables of the project and those of the policies given: whoever's log may refer to files of another.
+    """All tables whose log may refer to files of another: the project's, those of the policies given, and neighbours.
 
     The ledger is left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
     """
-    named = (*project.policies, *policies)
-    return tuple(sorted({policy.table for policy in named if policy.file != LEDGER_POLICY}))
+    named = {policy.table for policy in (*project.policies, *policies) if policy.file != LEDGER_POLICY}
+    return tuple(sorted(named | set(neighbours(project))))
 
 
 def read_for_planning(

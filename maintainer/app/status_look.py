@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.insight import history_rows
 from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.neighbours import unmanaged_tables
 from maintainer.app.project import Project
 from maintainer.app.selection import SelectionOptions, narrowed
 from maintainer.app.status_row import running_tables, status_row
 from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.insight import HistoryRow, StatusRow
-from maintainer.model.table import TableRef
-from maintainer.policy.identity import identity, table_ref
 from maintainer.policy.resolved import ResolvedPolicy
 
 MAX_PAST_STEPS = 10_000
-MAX_FOLDERS, MAX_ENTRIES, MAX_UNMANAGED = 100, 2_000, 1_000
-"""Folders that neighbours are looked for in, entries looked at in each, and neighbours named."""
-
 _NO_POLICY = "no policy names it, nothing is done to it: maintainer inventory"
 
 
@@ -77,39 +70,3 @@ def look_at_all(
     if not chosen.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
     return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(unread))
-
-
-def unmanaged_tables(project: Project) -> list[TableRef]:
-    """Find Delta tables beside those that the project names by a path on this machine, and that no policy names.
-
-    A catalog's tables, and those on other storage, are not looked for.
-    """
-    managed = {identity(policy.table) for policy in project.policies}
-    found = []
-    for folder in _folders(policy.table for policy in project.policies):
-        for place in _tables_in(folder):
-            ref = table_ref(str(place), project.root)
-            if identity(ref) not in managed and not project.loaded.match_rules_for(ref):
-                found.append(ref)
-    return found[:MAX_UNMANAGED]
-
-
-def _folders(tables: Iterable[TableRef]) -> list[Path]:
-    """Folders that hold a managed table each, sorted; the ledger's own holds nothing of the user's."""
-    places = (Path(ref.location) for ref in tables if ref.is_path and os.path.isabs(ref.location))
-    return sorted({place.parent for place in places if place.parent.name != ".maintainer"})[:MAX_FOLDERS]
-
-
-def _tables_in(folder: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(
-                one.name
-                for _, one in zip(range(MAX_ENTRIES), entries, strict=False)
-                if one.is_dir(follow_symlinks=False)
-            )
-    except OSError:
-        return  # the table in it cannot be read either, and says so
-    for name in names:
-        if (folder / name / "_delta_log").is_dir():
-            yield folder / name

@@ -45,6 +45,7 @@ class LogReplay:
     known: set[str] = field(default_factory=set)
     times: list[tuple[int, int]] = field(default_factory=list)
     late: set[str] = field(default_factory=set)
+    newest_file_ms: int = 0
     longest_write_ms: int = 0
     longest_write_version: int | None = None
 
@@ -81,6 +82,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         said_ms = commit_time_ms(entry, actions)
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
         found.times.append((entry.version, committed_at_ms))
+        found.newest_file_ms = entry.modification_time_ms
         adds = [(one["add"], storage.uri(one["add"]["path"])) for one in actions if "add" in one]
         new = [body for body, uri in adds if uri not in found.known]
         took_ms = write_time_ms(_info(actions), new, said_ms)

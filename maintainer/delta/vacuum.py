@@ -30,16 +30,17 @@ from maintainer.delta.trash import (
     write_manifest,
 )
 from maintainer.delta.vacuum_commits import StartAndEnd, VacuumCommits
-from maintainer.delta.vacuum_look import now_ms, still_free
+from maintainer.delta.vacuum_look import MAX_CLOCK_SKEW_MS, now_ms, still_free
 from maintainer.delta.winners import winner_of
 from maintainer.engine import BeforeCommit, DeletionGuard
 from maintainer.errors import CommitConflict, Refused, VerificationFailed
 from maintainer.model.outcome import CommitStamp, VacuumReceipt
 from maintainer.model.steps import VacuumStep
 from maintainer.model.table import RemovedFile, TableFacts
+from maintainer.planning.files_gone import files_gone_help
 from maintainer.planning.vacuum_trash import refuse_trash
 
-MAX_CLOCK_SKEW_MS = 5 * 60_000
+MAX_NAMED = 5
 _REVIVING = ("RESTORE", "CLONE")
 
 
@@ -110,10 +111,12 @@ class Deletion:
         self._started = time.monotonic()
         self._seen = read_version
         self._present: dict[str, StoredFile] = {}
+        self._run_id = ""
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
         """Look, delete, look again; see ``vacuum``."""
         step, where = self._step, self._facts.ref.identifier
+        self._run_id = run_id
         if step.trash_seconds:
             refuse_trash(self._storage.root_uri, where)
         self._check_retention()
@@ -310,8 +313,8 @@ class Deletion:
                 f"{len(lost)} files that had to stay are gone from storage after the deletion",
                 code="V505",
                 where=f"{self._facts.ref.identifier}@{self._read_version}",
-                found=lost[0],
-                help="stop all deletion on this storage and restore the files from a backup",
+                found="\n".join(lost[:MAX_NAMED]),
+                help=files_gone_help(len(gone), trash, self._facts.ref.identifier, self._run_id),
             )
         if taken.error is not None:
             if gone:

@@ -20,7 +20,10 @@ from maintainer.delta.trash import expired_trash
 from maintainer.engine import VacuumQuestion
 from maintainer.model.table import RemovedFile, TableFacts, TableRef
 from maintainer.model.vacuum import Kept, Listing, StorageLook, VacuumHistory
-from maintainer.units import format_size
+from maintainer.units import format_duration, format_size
+
+MAX_CLOCK_SKEW_MS = 5 * 60_000
+"""This machine's clock and the storage's may differ by so much; ages of files are told with both."""
 
 _SHOWN = 3
 
@@ -82,6 +85,9 @@ def look(
         untracked, listing = _untracked(storage, facts, question, log, kept)
     if not there and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
+    ahead_ms = log.newest_file_ms - question.now_ms
+    if ahead_ms > MAX_CLOCK_SKEW_MS:
+        kept.append(Kept("clock", _clock_words(ahead_ms), 0))
     own = NeededFiles()
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, there, kept), own, kept)
@@ -91,6 +97,14 @@ def look(
     fresh = _unneeded({one.uri: one for one in untracked}, needed, kept)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
+
+
+def _clock_words(ahead_ms: int) -> str:
+    behind = format_duration(ahead_ms // 1000)
+    return (
+        f"this machine's clock is {behind} behind the storage's: the newest commit's file lies in the future; ages of "
+        "files cannot be told with a wrong clock"
+    )
 
 
 def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:

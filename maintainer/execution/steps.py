@@ -11,11 +11,12 @@ from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.execution.table_state import step_now
 from maintainer.execution.window import check_window
-from maintainer.model.outcome import CommitReceipt, StepStatus
+from maintainer.model.outcome import CommitReceipt, StepStatus, VacuumReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table import TableFacts, TableRecord
+from maintainer.planning.files_gone import files_gone_help
 from maintainer.units import format_size
 from maintainer.verification.result import Verdict, Verification
 
@@ -151,7 +152,8 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
     found = worker.context.verifier.after_vacuum(worker.engine.versions, after, left, receipt, worker.plan.checks)
-    take_verification(worker, work, after, found, None, worker.context.clock.monotonic() - started)
+    seconds = worker.context.clock.monotonic() - started
+    take_verification(worker, work, after, found, None, seconds, deletion=receipt)
     if receipt.stopped is not None:
         done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
@@ -206,12 +208,19 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
 
 
 def take_verification(
-    worker: Worker, work: StepWork, facts: TableFacts, found: Verification, version: int | None, seconds: float
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    found: Verification,
+    version: int | None,
+    seconds: float,
+    *,
+    deletion: VacuumReceipt | None = None,
 ) -> None:
-    """Keep what a check found, in the run folder first; then let it decide.
+    """Keep what a check found, in the run folder first; then let it decide. ``deletion`` is what it followed, if any.
 
     Raises:
-        VerificationFailed: V503, checked and wrong.
+        VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
         CheckImpossible: V504, could not be checked.
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
@@ -241,6 +250,14 @@ def take_verification(
     )
     where = f"{facts.ref.identifier}@{found.version_after if version is None else version}"
     match found.verdict:
+        case Verdict.FAIL if deletion is not None:
+            raise VerificationFailed(
+                f"files that had to stay are gone from storage after the deletion: {found.detail}",
+                code="V505", where=where,
+                help=files_gone_help(
+                    deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
+                ),
+            )  # fmt: skip
         case Verdict.FAIL:
             before = "" if version is None else f"; version {version - 1} is intact and can be restored"
             raise VerificationFailed(

@@ -47,7 +47,7 @@ class Kept:
     size_bytes: int = 0
 
 
-KEPT_WHYS = ("clone", "needed", "nested_table", "symlink", "untracked", "unknown_reference")
+KEPT_WHYS = ("clock", "clone", "needed", "nested_table", "symlink", "untracked", "unknown_reference")
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
             origin = str(policy.origin("consumers"))
             found.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
     for kept in facts.storage.kept if facts.storage is not None else ():
-        if kept.why == "unknown_reference":
+        if kept.why in ("unknown_reference", "clock"):
             found.append(Reason(ReasonCode.CANNOT_BE_SURE, kept.text))
     return tuple(found)
 

@@ -27,6 +27,9 @@ from maintainer.units import format_size
 
 _STEP_INDENT = 6
 _WORD_WIDTH = 10
+ONLY_APPLY_CAN_TELL = (
+    "checked again by apply alone: both clocks, other tables' logs, whether each file is still the same"
+)
 _FACT_COLUMN = _STEP_INDENT + 2 + _WORD_WIDTH + 2
 
 
@@ -122,6 +125,8 @@ def bin_lines(step: Step) -> Iterator[str]:
             assert_never(step)
     for line in columns(rows, right=frozenset({1, 2})):
         yield " " * _FACT_COLUMN + line
+    if isinstance(step, VacuumStep) and step.files:
+        yield " " * _FACT_COLUMN + ONLY_APPLY_CAN_TELL
 
 
 def left_alone_lines(entries: Sequence[LeftAlone], options: PlanOptions, style: Style) -> Iterator[str]:

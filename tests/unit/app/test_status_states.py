@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.make_plan import TableLook
+from maintainer.app.make_plan import TableLook, known_tables
+from maintainer.app.neighbours import MAX_ENTRIES, neighbours, unmanaged_tables
 from maintainer.app.project import Project
-from maintainer.app.status_look import MAX_ENTRIES, unmanaged_tables
 from maintainer.app.status_row import status_row
 from maintainer.errors import TableError
 from maintainer.model.insight import HistoryRow, StatusRow
@@ -128,7 +128,19 @@ def test_tables_beside_ours_that_no_policy_names_are_found(tmp_path: Path) -> No
             "policies/rule.yml": 'match: {tables: ["*/by_rule"]}\n',
         },
     )
-    assert [ref.identifier for ref in unmanaged_tables(Project.load(tmp_path))] == ["lake/b"]
+    project = Project.load(tmp_path)
+    assert [ref.identifier for ref in unmanaged_tables(project)] == ["lake/b"]
+    assert [ref.identifier for ref in neighbours(project)] == ["lake/b", "lake/by_rule"]
+    # A clone may lie beside its source: whatever is deleted, its log is asked.
+    assert [ref.identifier for ref in known_tables(project)] == ["crm.leads", "lake/a", "lake/b", "lake/by_rule"]
+
+
+def test_a_table_that_is_reached_through_a_link_has_neighbours_at_both_ends(tmp_path: Path) -> None:
+    for name in ("disk/a", "disk/clone", "lake/other"):
+        (tmp_path / name / "_delta_log").mkdir(parents=True)
+    (tmp_path / "lake" / "a").symlink_to(tmp_path / "disk" / "a")
+    project = Project.load(write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"}))
+    assert [ref.identifier for ref in neighbours(project)] == ["disk/clone", "lake/other"]
 
 
 def test_a_folder_of_very_many_entries_is_not_read_to_its_end(tmp_path: Path) -> None:

@@ -176,6 +176,19 @@ def test_a_check_that_fails_after_the_commit_stops_the_table_and_its_vacuum(benc
     assert bench.record(plan_of(table)).unproven_versions == (2,)
 
 
+def test_a_live_file_that_is_gone_after_a_deletion_is_never_called_still_there(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    bench.lake.at("vacuum", lambda at: at.table.storage.discard("f1"), times=1)
+    outcome = bench.run(plan_of(table, vacuum("old")))
+    assert statuses(outcome) == ["vacuum: verify_failed"]
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, "still there" in str(error.help)) == ("V505", False)
+    assert "this deletion took 1 file for good" in str(error.help)
+    assert bench.record(plan_of(table)).quarantined is not None
+
+
 def test_a_check_that_could_not_be_made_is_not_a_failed_one_and_holds_deletion_back(bench: Bench) -> None:
     table = three_files(bench)
     bench.verifier.order = [Verdict.ERROR]

@@ -137,6 +137,19 @@ class TestA12Clocks:
         assert caught.value.code in ("A451", "A430")
         assert_only(lake, before)
 
+    @pytest.mark.parametrize(("minutes", "held"), [(4, False), (6, True), (600, True)])
+    def test_a_newest_commit_from_the_future_holds_the_plan_back(self, lake: Path, minutes: int, held: bool) -> None:
+        table = old_table(lake / "t")
+        version = table.append(0, "new.parquet")
+        touch(table.path / "_delta_log" / f"{version:020}.json", table.at(-minutes / 1440))
+        plan = Vacuuming(policies()).plan(table)
+        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        assert bool(texts) == held
+        if held:
+            assert (plan.state, plan.steps) == ("blocked", ())
+            assert "clock is " in texts[0]
+            assert "behind the storage's: the newest commit's file lies in the future" in texts[0]
+
     @pytest.mark.parametrize("seconds", [-290, 290])
     def test_five_minutes_are_allowed(self, lake: Path, seconds: int) -> None:
         table = old_table(lake / "t")
@@ -331,6 +344,17 @@ class TestSomebodyElseDeletes:
         receipt = work.delete(table, step, after_start=stranger.unlink)
         assert (receipt.num_files_deleted, receipt.num_vanished) == (len(names), 1)
 
+    def test_a_needed_file_that_vanishes_while_files_are_moved_says_where_they_are(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies(trash_seconds=7 * 86_400))
+        step = work.step(table)
+        assert step is not None
+        with pytest.raises(VerificationFailed) as caught:
+            work.delete(table, step, after_start=(table.path / "live.parquet").unlink)
+        (trash,) = (lake / ".maintainer-trash").iterdir()
+        assert f"moved 20 files to file:{trash}/run-1: `maintainer undelete" in str(caught.value.help)
+        assert len(list((trash / "run-1" / "files").iterdir())) == 20
+
     def test_a_needed_file_that_vanishes_is_the_loudest_error(self, lake: Path) -> None:
         table, _ = wide_table(lake)
         table.append(3, "young.parquet")
@@ -343,5 +367,6 @@ class TestSomebodyElseDeletes:
                 work.delete(table, step, after_start=(table.path / needed).unlink)
             assert caught.value.code == "V505"
             assert needed in str(caught.value.found)
+            assert "took 20 files for good" in str(caught.value.help)
             for name in step.files:
                 table.file(name.path, 60)
