@@ -119,6 +119,12 @@ class LogTable:
         """Names of the columns that it is partitioned by."""
         return tuple(self.metadata.get("partitionColumns") or ())
 
+    @cached_property
+    def stats(self) -> Mapping[str, str]:
+        """The statistics of each file that a commit added, by path."""
+        adds = (add for commit in self.commits.values() for add in commit.named("add"))
+        return {add["path"]: add["stats"] for add in adds if add.get("stats")}
+
     def stamped(self) -> Iterator[tuple[LogCommit, LogStamp]]:
         """Our commits, oldest first."""
         for _, commit in sorted(self.commits.items()):

@@ -9,6 +9,7 @@ from typing import Any
 from tests.support.truth_of_commits import figures_of
 from tests.support.truth_records import REWRITES, Evidence
 
+_FIGURES = ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added")
 _FROM_HISTORY = "history"
 """The `source` of a row that was rebuilt from a table's own log."""
 
@@ -77,10 +78,7 @@ def rows_agree_with_results(evidence: Evidence) -> Iterator[str]:
 
 def _row_of(step: dict[str, Any]) -> dict[str, Any]:
     commits, vacuum = step["commits"], step["vacuum"]
-    sums = {
-        name: sum(receipt[name] for receipt in commits)
-        for name in ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added")
-    }
+    sums = {name: sum(receipt[name] for receipt in commits) for name in _FIGURES}
     if vacuum is not None:
         sums["num_files_removed"] += vacuum["num_files_deleted"]
         sums["bytes_removed"] += vacuum["bytes_deleted"]
@@ -111,7 +109,7 @@ def rows_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
             for one, stamp in table.stamped()
             if (stamp.run_id, stamp.step_id) == (row["run_id"], step_id) and before < one.version <= after
         ]
-        for name in ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added"):
+        for name in _FIGURES:
             figures = [figures_of(one) for one in own]
             if row["kind"] in REWRITES and row["proof_level"] != "none" and all(name in one for one in figures):
                 counted = sum(one[name] for one in figures)
@@ -183,15 +181,26 @@ def _checks_of(evidence: Evidence, table_id: str, version: int) -> list[str]:
 
 
 def history_tells_each_step(evidence: Evidence) -> Iterator[str]:
-    """`history` has each step of each finished run once; `history TABLE` tells each commit of ours once."""
+    """`history` has each step of each finished run with its figures; `history TABLE` tells each commit of ours once."""
     for name, document in evidence.histories.items():
         rows = document["history"]
-        keys = Counter((row["run_id"], row["table"], row["step"]) for row in rows if row["run_id"])
+        title = f"history {name}".rstrip()
         for run in evidence.runs:
             for table, step in run.steps() if run.is_finished else ():
                 key = (run.run_id, table["ref"]["identifier"], step["kind"])
-                if name in ("", key[1]) and not keys[key]:
-                    yield f"history {name} lacks {step['step_id']} of run {run.run_id}"
+                if name not in ("", key[1]):
+                    continue
+                telling = [row for row in rows if (row["run_id"], row["table"], row["step"]) == key]
+                if not telling:
+                    yield f"{title} lacks {step['step_id']} of run {run.run_id}"
+                elif step["status"] not in {row["status"] for row in telling}:
+                    said = ", ".join(str(row["status"]) for row in telling)
+                    yield f"{title} says {step['step_id']} of run {run.run_id} {said}, results.json {step['status']}"
+                for figure in _FIGURES if telling else ():
+                    told, counted = sum(row[figure] for row in telling), _row_of(step)[figure]
+                    if told != counted:
+                        where = f"{step['step_id']}, run {run.run_id}"
+                        yield f"{title}: {figure} of {where}, is {told}, results.json {counted}"
         yield from _versions_told(evidence, name, rows)
 
 

@@ -142,35 +142,42 @@ def events_agree_with_results(evidence: Evidence) -> Iterator[str]:
             )
 
 
-def expected_exit_codes(results: dict[str, Any]) -> tuple[int, ...]:
+def expected_exit_code(results: dict[str, Any]) -> int:
     """What a run with these results may end with, by the table of exit codes in the documentation."""
     tables = {table["status"] for table in results["tables"]}
     steps = [step for table in results["tables"] for step in table["steps"]]
     statuses = {step["status"] for step in steps}
     problems = [table["problem"] for table in results["tables"]] + [step["error"] for step in steps]
     if "verify_failed" in tables | statuses:
-        return (5,)
+        return 5
     if any(problem and problem["code"] == BUG for problem in problems):
-        return (70,)
+        return 70
     if results["interrupted_by"] is not None:
-        return (143,) if "TERM" in results["interrupted_by"].upper() else (130,)
+        return 143 if "TERM" in results["interrupted_by"].upper() else 130
     if "interrupted" in tables | statuses:
-        return (130,)
+        return 130
     if tables.intersection(_NO_SUCCESS) or statuses.intersection(_FAILED_STEPS):
-        return (1,)
+        return 1
     if "blocked" in tables:
-        # Refused means that nothing was touched; where other tables were changed it is a partial success.
-        return (4, 6) if any(step["commits"] or step["vacuum"] for step in steps) else (4,)
-    return (0,)
+        return 6 if any(step["commits"] or _deleted(step["vacuum"]) for step in steps) else 4
+    return 0
+
+
+def _deleted(vacuum: dict[str, Any] | None) -> bool:
+    """Whether a deletion changed anything: files went, from the table or its trash, or its commits landed."""
+    if vacuum is None:
+        return False
+    gone = int(vacuum["num_files_deleted"]) + int(vacuum["num_files_emptied"])
+    return gone > 0 or vacuum["version_after"] != vacuum["version_before"]
 
 
 def exit_codes_follow_from_results(evidence: Evidence) -> Iterator[str]:
     """A process ends with the code that its results mean."""
     for run, results in _finished(evidence):
         code = evidence.exit_codes.get(run.run_id)
-        expected = expected_exit_codes(results)
-        if code is not None and code not in expected:
-            yield f"run {run.run_id} ended with {code}, its results mean {' or '.join(map(str, expected))}"
+        expected = expected_exit_code(results)
+        if code is not None and code != expected:
+            yield f"run {run.run_id} ended with {code}, its results mean {expected}"
 
 
 def printed_document_is_the_record(evidence: Evidence) -> Iterator[str]:

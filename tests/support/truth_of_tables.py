@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,14 +151,7 @@ def _rows(table: LogTable, commit: LogCommit, name: str) -> int | None:
 
 def _stats(table: LogTable, action: dict[str, Any]) -> dict[str, Any] | None:
     """Statistics of an `add`, or of the `add` that a `remove` speaks of."""
-    import json
-
-    text = action.get("stats")
-    if text is None:
-        for commit in table.commits.values():
-            for add in commit.named("add"):
-                if add["path"] == action["path"] and add.get("stats"):
-                    text = add["stats"]
+    text = action.get("stats") or table.stats.get(action["path"])
     return dict(json.loads(text)) if text else None
 
 

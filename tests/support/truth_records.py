@@ -229,14 +229,25 @@ class Evidence:
 
     def table_at(self, location: object, table_id: object = None) -> LogTable | None:
         """The table at a location; None if it is gone, or another one lies there."""
-        plain = str(location)
-        if plain.startswith("file:"):
-            plain = "/" + plain.removeprefix("file:").lstrip("/")
-        for text in (plain, unquote(plain)):
-            log = self._logs.get(Path(os.path.realpath(text)))
-            if isinstance(log, LogTable) and table_id in (None, log.table_id):
+        for log in self._at(str(location)):
+            if table_id in (None, log.table_id):
                 return log
         return None
+
+    def _at(self, location: str) -> list[LogTable]:
+        """Tables that a location may mean: as it stands, and decoded as a URI."""
+        if location not in self._places:
+            plain = location
+            if plain.startswith("file:"):
+                plain = "/" + plain.removeprefix("file:").lstrip("/")
+            folders = [Path(os.path.realpath(text)) for text in dict.fromkeys((plain, unquote(plain)))]
+            logs = (self._logs.get(folder) for folder in folders)
+            self._places[location] = [log for log in logs if isinstance(log, LogTable)]
+        return self._places[location]
+
+    @cached_property
+    def _places(self) -> dict[str, list[LogTable]]:
+        return {}
 
     @cached_property
     def ledgers(self) -> dict[Path, list[dict[str, Any]]]:

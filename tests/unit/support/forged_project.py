@@ -166,7 +166,7 @@ def forged_project(root: Path) -> ForgedProject:
     }  # fmt: skip
     vacuum = {
         "num_files_deleted": 2, "bytes_deleted": 2 * OLD_BYTES, "remaining": [], "stopped": None, "trash": None,
-        "version_before": 1, "version_after": 3, "oldest_version": 1,
+        "version_before": 1, "version_after": 3, "oldest_version": 1, "num_files_emptied": 0,
     }  # fmt: skip
     removed = [{"kind": "data", "path": name, "size_bytes": OLD_BYTES} for name in OLD]
     runs = {

@@ -208,6 +208,16 @@ def an_exit_code_says_refused_after_a_success(project: ForgedProject) -> None:
     project.exit_codes[COMPACTED] = 4
 
 
+@forgery("exit_codes_follow_from_results", "ended with 4, its results mean 6")
+def a_partial_success_is_called_refused(project: ForgedProject) -> None:
+    results = project.compacted.results
+    assert results is not None
+    results["tables"].append(
+        {"ref": {"identifier": "b"}, "status": "blocked", "steps": [], "problem": {"code": "A420"}}
+    )
+    project.exit_codes[COMPACTED] = 4
+
+
 @forgery("printed_document_is_the_record", "tables differ")
 def another_document_was_printed(project: ForgedProject) -> None:
     project.stdout = json.dumps({**(project.vacuumed.results or {}), "tables": []})
@@ -271,14 +281,26 @@ def a_row_says_pass_where_a_check_could_not_be_made(project: ForgedProject) -> N
     verified["result"] = "error"
 
 
-@forgery("history_tells_each_step", "history  lacks lake/orders/vacuum")
+@forgery("history_tells_each_step", "history lacks lake/orders/vacuum")
 def history_lacks_a_step(project: ForgedProject) -> None:
-    project.histories = {"": {"history": [past_step(COMPACTED, "compact", 0, 1)]}}
+    project.histories = {"": {"history": [past_step(project, COMPACTED)]}}
+
+
+@forgery("history_tells_each_step", "num_files_removed of lake/orders/vacuum, run 20261121T230000Z-bbbb, is 60")
+def history_says_another_figure(project: ForgedProject) -> None:
+    past = [past_step(project, COMPACTED), {**past_step(project, VACUUMED), "num_files_removed": 60}]
+    project.histories = {"": {"history": past}}
+
+
+@forgery("history_tells_each_step", "not_reached, results.json succeeded")
+def history_says_another_status(project: ForgedProject) -> None:
+    past = [past_step(project, COMPACTED), {**past_step(project, VACUUMED), "status": "not_reached"}]
+    project.histories = {"": {"history": past}}
 
 
 @forgery("history_tells_each_step", "tells version 1 of run 20261121T220000Z-aaaa 2 times")
 def history_tells_a_commit_twice(project: ForgedProject) -> None:
-    once = [past_step(COMPACTED, "compact", 0, 1), past_step(VACUUMED, "vacuum", 1, 3)]
+    once = [past_step(project, COMPACTED), past_step(project, VACUUMED)]
     project.histories = {TABLE: {"history": [*once, once[0]]}}
 
 
@@ -337,9 +359,10 @@ def a_failed_rewrite_leaves_a_checksum(project: ForgedProject) -> None:
     project.files[f"{TABLE}/.part-9.parquet.crc"] = 1
 
 
-def past_step(run_id: str, kind: str, before: int, after: int) -> dict[str, Any]:
-    """A row of `history -o json`."""
-    return {"run_id": run_id, "table": TABLE, "step": kind, "version_before": before, "version_after": after}
+def past_step(project: ForgedProject, run_id: str) -> dict[str, Any]:
+    """The row of `history -o json` for a run's step."""
+    (row,) = (one for one in project.rows if one["run_id"] == run_id)
+    return {**row, "step": row["kind"]}
 
 
 @pytest.mark.parametrize(("rule", "words", "change"), CASES, ids=[change.__name__ for _, _, change in CASES])
@@ -357,7 +380,7 @@ def test_each_rule_has_a_forgery_and_a_sentence() -> None:
 
 def test_a_true_project_has_no_contradiction(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
-    past = [past_step(COMPACTED, "compact", 0, 1), past_step(VACUUMED, "vacuum", 1, 3)]
+    past = [past_step(project, COMPACTED), past_step(project, VACUUMED)]
     project.histories = {"": {"history": past}, TABLE: {"history": past}}
     project.stdout = json.dumps(project.vacuumed.results)
     assert judged(project) == []
