@@ -135,6 +135,8 @@ def events_agree_with_results(evidence: Evidence) -> Iterator[str]:
                     f"{ends.get(event['table'])}"
                 )
         ended = run.of_type("run_finished")[-1]
+        if results.get("end", "finished") != "finished":
+            yield f"run {run.run_id}: events say it finished, results.json {results['end']}"
         if ended.get("interrupted_by") != results["interrupted_by"]:
             yield (
                 f"run {run.run_id}: events say interrupted by {ended.get('interrupted_by')}, "
@@ -156,7 +158,7 @@ def expected_exit_code(results: dict[str, Any]) -> int:
         return 143 if "TERM" in results["interrupted_by"].upper() else 130
     if "interrupted" in tables | statuses:
         return 130
-    if tables.intersection(_NO_SUCCESS) or statuses.intersection(_FAILED_STEPS):
+    if results.get("problems") or tables.intersection(_NO_SUCCESS) or statuses.intersection(_FAILED_STEPS):
         return 1
     if "blocked" in tables:
         return 6 if any(step["commits"] or _deleted(step["vacuum"]) for step in steps) else 4

@@ -150,6 +150,44 @@ def deletions_spare_live_files(evidence: Evidence) -> Iterator[str]:
                 yield f"{vacuum.where} deleted {file}, which is live"
 
 
+def interrupted_deletions_are_told(evidence: Evidence) -> Iterator[str]:
+    """What a deletion took before its run was killed is a row, once a later run has appended its own.
+
+    Counted are the files of its plan that are gone, less those that a later run planned to take again.
+    """
+    appended = {row["run_id"] for row in evidence.ledger_rows}
+    for number, run in enumerate(evidence.runs):
+        if run.is_finished or run.is_alive or not any(later > run.run_id for later in appended):
+            continue
+        for event in run.of_type("intent"):
+            table = evidence.table_at(event["location"], event["table_id"])
+            if event["kind"] != "vacuum" or table is None:
+                continue
+            again = {path for later in evidence.runs[number + 1 :] for path in _planned_paths(later, event["step"])}
+            gone = [
+                path for path in _planned_paths(run, event["step"]) - again if not local_file(table.root, path).exists()
+            ]
+            rows = [
+                row["num_files_removed"]
+                for row in evidence.ledger_rows
+                if (row["run_id"], row["step_id"].partition("#")[0]) == (run.run_id, event["step"])
+            ]
+            if gone and sum(rows) != len(gone):
+                told = f"the ledger says {sum(rows)}" if rows else "no row of the ledger tells it"
+                yield f"run {run.run_id} was killed in {event['step']} when {len(gone)} of its files were gone; {told}"
+
+
+def _planned_paths(run: RunRecord, step_id: str) -> set[str]:
+    """Files that a run planned to delete in a step."""
+    return {
+        file["path"]
+        for table in run.planned_tables
+        for step in table["steps"]
+        if step["kind"] == "vacuum" and f"{table['ref']['identifier']}/vacuum" == step_id
+        for file in step["files"]
+    }
+
+
 def _was_undone(evidence: Evidence, vacuum: Vacuum) -> bool:
     """Whether an undelete of its files was run since."""
     return any(event.get("of_run") == vacuum.run.run_id for run in evidence.runs for event in run.of_type("note"))
@@ -161,4 +199,5 @@ RULES = (
     trash_holds_what_was_moved,
     promised_versions_are_whole,
     deletions_spare_live_files,
+    interrupted_deletions_are_told,
 )

@@ -339,6 +339,14 @@ def a_deleted_file_is_live(project: ForgedProject) -> None:
     project.log[4] = [{"add": {**project.action(0, "add"), "path": f"{project.root}/{TABLE}/{OLD[0]}"}}]
 
 
+@forgery("interrupted_deletions_are_told", "when 2 of its files were gone; no row of the ledger tells it")
+def a_killed_vacuum_has_no_row(project: ForgedProject) -> None:
+    del project.vacuumed.events[2:], project.log[3]
+    project.vacuumed.results = None
+    later = {**project.rows.pop(1), "run_id": "20261122T000000Z-cccc", "version_after": None}
+    project.rows.append(later)
+
+
 @forgery("leases_are_given_back", "which is finished")
 def a_lease_of_a_finished_run_goes_on(project: ForgedProject) -> None:
     project.leases["orders.json"] = {"run_id": COMPACTED, "table": TABLE, "expires_at_ms": 4_000_000_000_000}
