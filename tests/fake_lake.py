@@ -26,7 +26,7 @@ from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, RemovedFile, TableFacts, TableRef
 from maintainer.model.vacuum import VacuumHistory
-from maintainer.planning.columns import schema_digest
+from maintainer.planning.columns import planned_columns
 from maintainer.verification.audit import audit
 from maintainer.verification.result import Document, Verdict, Verification
 from tests.builders import NOW_MS, make_facts
@@ -433,7 +433,7 @@ def plan_of(table: FakeTable, *steps: Step, timeout_seconds: int = 60, **changes
 def plan_for(facts: TableFacts, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
     """A plan of the steps given, made from facts, of whichever engine."""
     observed = Observed(
-        location=facts.location, table_id=facts.table_id, version=facts.version, schema_digest=schema_digest(facts),
+        location=facts.location, table_id=facts.table_id, version=facts.version, columns=planned_columns(facts),
         partition_columns=facts.partition_columns, protocol=facts.protocol, num_files=len(facts.files),
         size_bytes=facts.size_bytes,
     )  # fmt: skip

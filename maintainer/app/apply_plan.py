@@ -14,6 +14,7 @@ from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
+from maintainer.execution.attempt import problem_of
 from maintainer.execution.batches import BatchSize
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
@@ -27,7 +28,7 @@ from maintainer.model.progress import ProgressSink
 from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableRef
 from maintainer.model.wire import to_json
-from maintainer.planning.staleness import StaleReason, StaleReasons, check_age, recheck, refusal
+from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.units import format_size
 from maintainer.verification.checks import GreatExpectationsVerifier
 
@@ -66,14 +67,27 @@ def open_journal(project: Project, started_at_ms: int) -> Journal:
     )
 
 
-def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: int, exact: bool) -> Plan:
+@dataclass(frozen=True, slots=True)
+class SavedPlanCheck:
+    """How a saved plan is held against the tables.
+
+    ``exact`` demands the very versions that were planned. ``all_or_nothing`` refuses the whole plan for one table that
+    is not as planned; ``exact`` does so, too.
+    """
+
+    exact: bool = False
+    all_or_nothing: bool = False
+
+
+def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: int, check: SavedPlanCheck) -> Plan:
     """Check that a saved plan still holds, for every table, before any is touched.
 
     Returns:
-        The plan, reduced to bins whose files are all still live.
+        The plan, reduced to bins whose files are all still live. A table that is not as planned is blocked, with every
+        reason; one that cannot be read has the error. Neither has a step.
 
     Raises:
-        Refused: A404 too old; A405 made for another environment; A403 stale, with every reason of every table.
+        Refused: A404 too old; A405 made for another environment; A403 stale, where all or nothing is asked for.
     """
     project.judge_again()
     check_age(plan, now_ms)
@@ -91,26 +105,29 @@ def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: in
     policy_places = PolicyPlaces(project.policies, engine.places)
     with engine.worker("check") as worker:
         for table in plan.tables:
-            checked = _check(table, digests, worker.reader, exact) if table.steps else table
-            if isinstance(checked, StaleReasons):
+            checked = _check(table, digests, worker.reader, exact=check.exact) if table.steps else table
+            if isinstance(checked, MaintainerError):
+                stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
+                checked = replace(table, steps=(), problem=problem_of(checked))
+            elif isinstance(checked, StaleReasons):
                 stale.append(checked)
+                checked = refused_alone(table, checked)
             else:
                 policy_places.opened(checked, worker.reader)
-                tables.append(checked)
-    if stale:
+            tables.append(checked)
+    if stale and (check.exact or check.all_or_nothing):
         raise refusal(stale)
     return replace(plan, tables=policy_places.each_once(tables))
 
 
 def _check(
-    table: TablePlan, digests: Mapping[TableRef, str], reader: TableReader, exact: bool
-) -> TablePlan | StaleReasons:
+    table: TablePlan, digests: Mapping[TableRef, str], reader: TableReader, *, exact: bool
+) -> TablePlan | StaleReasons | MaintainerError:
     try:
         facts = reader.facts(table.ref)
+        return recheck(table, facts, digests.get(table.ref), exact=exact)
     except MaintainerError as error:
-        planned = f"version {table.observed.version}" if table.observed else "readable"
-        return StaleReasons(table.ref, (StaleReason("table", planned, f"{error.what} [{error.code}]"),))
-    return recheck(table, facts, digests.get(table.ref), exact=exact)
+        return error
 
 
 def check_run_limits(project: Project, plan: Plan) -> None:

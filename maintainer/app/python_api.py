@@ -13,6 +13,7 @@ from pathlib import Path
 
 from maintainer.app.apply_plan import (
     ApplyRequest,
+    SavedPlanCheck,
     apply_plan,
     check_run_limits,
     check_saved_plan,
@@ -165,6 +166,7 @@ class Project:
         batches: Sequence[int | str] | None = None,
         timeout_seconds: float | None = None,
         exact: bool = False,
+        all_or_nothing: bool = False,
         on_event: ProgressSink | None = None,
     ) -> RunResult:
         """Do what a plan says, or plan and do it; prove each rewrite before it commits, and record everything.
@@ -173,8 +175,8 @@ class Project:
 
         Args:
             spark: As for `plan`.
-            plan: What `plan` made, perhaps read back from a file. It is checked again: what no longer holds is refused
-                as a whole. None plans anew.
+            plan: What `plan` made, perhaps read back from a file. It is checked again: a table that is not as planned
+                is refused, with its reasons in the result, and the others are done. None plans anew.
             select: Without a plan: tables, as ``--select`` takes them.
             exclude: Without a plan: tables to leave out.
             since: Without a plan: Git commit that ``state:modified`` compares with.
@@ -183,12 +185,13 @@ class Project:
             max_failures: Start no further table after so many failures; the project's own limit if None.
             batches: Start tables in batches of these sizes, such as ``(1, 5, "20%")``; those of the project if None.
             timeout_seconds: For the whole run.
-            exact: With a plan: demand the very versions that were planned.
+            exact: With a plan: demand the very versions that were planned, or refuse all of it.
+            all_or_nothing: With a plan: refuse all of it if one table is not as planned.
             on_event: Told of everything as it happens, from a thread of the run; must not raise.
 
         Raises:
             ValueError: A selection beside a plan, or a size of a batch that is none.
-            Refused: A limit, or a plan that no longer holds; nothing was touched.
+            Refused: A limit, or a plan that is refused as a whole; nothing was touched.
             EnvironmentUnfit: Spark or the run folder cannot be used; nothing was touched.
         """
         if plan is not None and (select or exclude or since):
@@ -202,7 +205,8 @@ class Project:
         try:
             with open_engine(self._engine_options(spark, engine_log_of(journal))) as opened:
                 if plan is not None:
-                    checked = check_saved_plan(self._project, opened.engine, plan, now_ms=_now_ms(), exact=exact)
+                    check = SavedPlanCheck(exact, all_or_nothing)
+                    checked = check_saved_plan(self._project, opened.engine, plan, now_ms=_now_ms(), check=check)
                 else:
                     assert request is not None
                     made = make_plan(self._project, opened.engine, request)

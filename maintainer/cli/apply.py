@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from maintainer.app.apply_plan import (
+    SavedPlanCheck,
     engine_log_of,
     open_journal,
 )
@@ -46,7 +47,10 @@ from maintainer.units import UnitError, parse_duration
     "the one before ended well and proven.",
 )
 @click.option("--timeout", metavar="DURATION", help="Stop after this time, such as 2h.")
-@click.option("--exact", is_flag=True, help="With PLAN: demand the very versions that were planned.")
+@click.option("--exact", is_flag=True, help="With PLAN: demand the very versions that were planned, or refuse all.")
+@click.option(
+    "--all-or-nothing", is_flag=True, help="With PLAN: refuse all of it if one table is not as it was planned."
+)
 @click.option("--ignore-window", is_flag=True, help="Run as if every window were open.")
 @click.option("--ignore-every", is_flag=True, help="Run as if every step were due.")
 @output_option("json", "jsonl", "github", "junit")
@@ -61,17 +65,21 @@ def command(
     batches: str | None,
     timeout: str | None,
     exact: bool,
+    all_or_nothing: bool,
     ignore_window: bool,
     ignore_every: bool,
     output: str,
 ) -> int:
     """Do what the policies ask for, prove each rewrite before it commits, and record it.
 
-    With PLAN, a file that `maintainer plan --out` saved: exactly that, or a refusal.
+    With PLAN, a file that `maintainer plan --out` saved: exactly that. A table that was changed since is refused, and
+    the others are done.
     """
     refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
-    if exact and plan_file is None:
-        raise click.UsageError("--exact is for a saved PLAN: `maintainer plan --out FILE` makes one")
+    if (exact or all_or_nothing) and plan_file is None:
+        option = "--exact" if exact else "--all-or-nothing"
+        raise click.UsageError(f"{option} is for a saved PLAN: `maintainer plan --out FILE` makes one")
+    check = SavedPlanCheck(exact, all_or_nothing)
     project, selection = open_project(context), given_selection()
     started_at_ms = now_ms()
     request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, selection, _batches(batches))
@@ -93,7 +101,7 @@ def command(
     journal = open_journal(project, started_at_ms)
     try:
         options = given_engine(engine_log_of(journal))
-        return carry_out(context, project, journal, options, request, saved, planning, exact=exact, ask=not yes)
+        return carry_out(context, project, journal, options, request, saved, planning, check=check, ask=not yes)
     finally:
         journal.close()
 

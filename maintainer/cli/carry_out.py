@@ -15,6 +15,7 @@ import click
 from maintainer import __version__
 from maintainer.app.apply_plan import (
     ApplyRequest,
+    SavedPlanCheck,
     apply_plan,
     check_run_limits,
     check_saved_plan,
@@ -78,7 +79,7 @@ def carry_out(
     saved: Plan | None,
     planning: PlanRequest | None,
     *,
-    exact: bool,
+    check: SavedPlanCheck = SavedPlanCheck(),  # noqa: B008 (frozen)
     ask: bool,
 ) -> int:
     """Plan, or check a saved plan; run it; print what came of it.
@@ -91,7 +92,7 @@ def carry_out(
         request: Bounds and output.
         saved: A plan to carry out as it is; None to plan.
         planning: What to plan; None with a saved plan.
-        exact: Demand the very versions that were planned.
+        check: How a saved plan is held against the tables.
         ask: Ask a person before anything is changed.
 
     Returns:
@@ -106,7 +107,7 @@ def carry_out(
                 click.echo(plan_text(context, project, plan, for_apply=True), err=True, nl=False)
         else:
             assert saved is not None
-            plan = check_saved_plan(project, engine, saved, now_ms=now_ms(), exact=exact)
+            plan = check_saved_plan(project, engine, saved, now_ms=now_ms(), check=check)
         check_run_limits(project, plan)
         if ask and saved is None and plan.has_changes and not _confirmed():
             click.echo("Nothing was done.", err=True)

@@ -62,6 +62,6 @@ def command(
     journal = open_journal(project, started_at_ms)
     try:
         options = given_engine(engine_log_of(journal))
-        return carry_out(context, project, journal, options, request, None, planning, exact=False, ask=not yes)
+        return carry_out(context, project, journal, options, request, None, planning, ask=not yes)
     finally:
         journal.close()

@@ -20,8 +20,7 @@ from maintainer.execution.interruption import RETRY_THE_REST, StopSwitch, signal
 from maintainer.execution.ledger_append import append_within
 from maintainer.execution.results import Results
 from maintainer.execution.retry import RetryBounds
-from maintainer.execution.steps import LIFT_HELP
-from maintainer.execution.table_run import status_without_steps
+from maintainer.execution.without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.workers import Crew, Task
 from maintainer.journal.durable import FolderUnwritable, unreadable
 from maintainer.journal.intents import Intent, unfinished
@@ -32,7 +31,6 @@ from maintainer.journal.records import Remembered, remembered, update_state
 from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
-from maintainer.model.reasons import ReasonCode
 from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableRef
 from maintainer.verification.result import Verifier
@@ -256,23 +254,7 @@ def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], pl
 
 def _without_steps(table: TablePlan) -> TableOutcome:
     """The outcome of a table for which nothing is run."""
-    problem = table.problem
-    if table.blocked:
-        reason = table.blocked[0]
-        code = "A411" if reason.code is ReasonCode.QUARANTINED else "A420"
-        help_text = _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
-        problem = Problem(code, "; ".join(one.text for one in table.blocked), reason.origin, help_text)
-    return _ended(table, status_without_steps(table), problem)
-
-
-_LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
-
-_HELP_OF_BLOCKED = {
-    ReasonCode.QUARANTINED: LIFT_HELP,
-    ReasonCode.LARGE_DELETE: "see in `maintainer plan` what would go; allow it in a reviewed change if it is right",
-    ReasonCode.CANNOT_BE_SURE: "nothing is deleted while this cannot be told; mend what the line names, or take it out",
-}
-"""What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
+    return _ended(table, status_without_steps(table), problem_without_steps(table))
 
 
 def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:

@@ -26,10 +26,10 @@ from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.turns import run_turns
 from maintainer.execution.window import check_window
+from maintainer.execution.without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.intents import Intent
 from maintainer.model.closed import assert_never
-from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem, TablePlan
@@ -125,7 +125,7 @@ class _TableRun:
             ref=self._plan.ref,
             status=table_status(self._plan, tuple(self._steps), self._failed),
             steps=tuple(self._steps),
-            problem=self._problem,
+            problem=self._problem or problem_without_steps(self._plan),
             policy_file=self._plan.policy_file,
             owner=self._plan.owner,
         )
@@ -309,17 +309,3 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
     if plan.state == "changes":
         return TableStatus.DONE if StepStatus.SUCCEEDED in found else TableStatus.UP_TO_DATE
     return status_without_steps(plan)
-
-
-def status_without_steps(plan: TablePlan) -> TableStatus:
-    """How a table ends of which no step is run; also where what earlier runs left is settled first."""
-    match plan.state:
-        case "problem":
-            unsupported = plan.problem is not None and plan.problem.code in UNSUPPORTED_CODES
-            return TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED
-        case "blocked":
-            return TableStatus.BLOCKED
-        case "waiting":
-            return TableStatus.WAITING
-        case _:
-            return TableStatus.UP_TO_DATE

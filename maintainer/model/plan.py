@@ -27,9 +27,24 @@ class LeftAlone:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """A column as it was when the plan was made, or a field within one: ``address.city``, ``items.element.price``.
+
+    ``type`` is Spark's name; that of a nested one says no more than ``struct``, its fields follow it. ``metadata`` is
+    the column's in the schema (comment, default, column mapping, ...), each value as JSON.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """What the plan was made from; re-checked before anything runs.
 
+    ``columns`` is the schema, in its order; none for a table of which nothing is carried out.
     ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
     ``file_sizes`` counts the live files by size; it is for people and is not checked.
     ``small_files`` and ``small_bytes`` are those under the policy's ``minFileSize``, for curves over time; None in a
@@ -40,7 +55,7 @@ class Observed:
     location: str
     table_id: str
     version: int
-    schema_digest: str
+    columns: tuple[PlannedColumn, ...]
     partition_columns: tuple[str, ...]
     protocol: Protocol
     num_files: int

@@ -50,6 +50,7 @@ class ReasonCode(str, enum.Enum):
     QUARANTINED = "quarantined"
     OVER_LIMIT = "over_limit"
     OVER_BUDGET = "over_budget"
+    PLAN_STALE = "plan_stale"
     NO_LONGER_LIVE = "no_longer_live"
     LIVE_AGAIN = "live_again"
     NOT_BY_ENGINE = "not_by_engine"

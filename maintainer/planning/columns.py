@@ -1,4 +1,4 @@
-"""The table's schema as planning needs it: partition types, a digest, and columns found by dotted name.
+"""The table's schema as planning needs it: partition types, a list for the plan, and columns found by dotted name.
 
 The schema string is Delta's JSON (Spark's ``StructType.json``).
 """
@@ -6,13 +6,14 @@ The schema string is Delta's JSON (Spark's ``StructType.json``).
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from maintainer.errors import TableError
+from maintainer.model.plan import PlannedColumn
 from maintainer.model.table import TableFacts
 
 # Moves with every append to a table with an identity column; it is state, not schema.
@@ -69,10 +70,42 @@ def at_version(facts: TableFacts) -> str:
     return f"{facts.ref}@{facts.version}"
 
 
-def schema_digest(facts: TableFacts) -> str:
-    """Digest the schema: equal exactly when names, types, nullability and metadata are, whatever the spelling."""
-    text = json.dumps(without_state(read_schema(facts)), sort_keys=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+def planned_columns(facts: TableFacts) -> tuple[PlannedColumn, ...]:
+    """List the schema for a plan: equal exactly when names, types, nullability, order and metadata are.
+
+    Raises:
+        TableError: T403, the schema cannot be read.
+    """
+    return tuple(_listed(read_schema(facts), ()))
+
+
+def _listed(fields: list[dict[str, Any]], above: tuple[str, ...]) -> Iterator[PlannedColumn]:
+    for field in fields:
+        yield from _columns_of((*above, str(field.get("name"))), field.get("type"), field)
+
+
+def _columns_of(path: tuple[str, ...], type_: Any, field: dict[str, Any]) -> Iterator[PlannedColumn]:  # noqa: ANN401
+    """A field and everything in its type; elements of arrays, keys and values of maps count as fields."""
+    metadata = without_state(field.get("metadata") or {})
+    assert isinstance(metadata, dict)
+    texts = tuple((name, json.dumps(value, sort_keys=True, ensure_ascii=False)) for name, value in metadata.items())
+    name = FoundColumn(path, "").quoted
+    kind = _type_name(type_)
+    yield PlannedColumn(name, kind, bool(field.get("nullable", True)), tuple(sorted(texts)))
+    if not isinstance(type_, dict):
+        return
+    match kind:
+        case "struct":
+            yield from _listed(type_.get("fields") or [], path)
+        case "array":
+            element = {"nullable": type_.get("containsNull", True)}
+            yield from _columns_of((*path, "element"), type_.get("elementType"), element)
+        case "map":
+            value = {"nullable": type_.get("valueContainsNull", True)}
+            yield from _columns_of((*path, "key"), type_.get("keyType"), {"nullable": False})
+            yield from _columns_of((*path, "value"), type_.get("valueType"), value)
+        case _:
+            yield PlannedColumn(f"{name}.type", json.dumps(type_, sort_keys=True))
 
 
 def without_state(schema: object) -> object:

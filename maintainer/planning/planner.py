@@ -17,7 +17,7 @@ from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observe
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, SetPropertiesStep, Step
 from maintainer.model.table import DataFile, TableFacts, TableRecord
-from maintainer.planning.columns import schema_digest
+from maintainer.planning.columns import planned_columns
 from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.horizon import Horizon, vacuum_horizon
 from maintainer.planning.properties import managed_properties, plan_properties
@@ -191,14 +191,14 @@ def assemble(
     )
 
 
-def observe(policy: ResolvedPolicy, facts: TableFacts) -> Observed:
+def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) -> Observed:
     """Record what the plan was made from; ``staleness.recheck`` compares it with the table as it is then."""
     small = [one.size_bytes for one in facts.files if one.size_bytes < policy.optimize.min_file_size_bytes]
     return Observed(
         location=facts.location,
         table_id=facts.table_id,
         version=facts.version,
-        schema_digest=schema_digest(facts),
+        columns=planned_columns(facts) if with_columns else (),
         partition_columns=facts.partition_columns,
         protocol=facts.protocol,
         num_files=len(facts.files),
@@ -297,7 +297,7 @@ def _table_plan(
         ref=policy.table,
         policy_file=policy.file,
         policy_digest=policy.digest,
-        observed=observe(policy, facts),
+        observed=observe(policy, facts, with_columns=bool(steps)),
         steps=steps,
         left_alone=left,
         blocked=blocked,

@@ -7,7 +7,7 @@ It is never patched with anything new.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from maintainer.errors import Refused
@@ -26,29 +26,23 @@ from maintainer.model.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.table import TableFacts, TableRef
+from maintainer.model.table import Protocol, TableFacts, TableRef
 from maintainer.model.zorder import Turn
-from maintainer.planning.columns import schema_digest
+from maintainer.planning.column_changes import column_changes
+from maintainer.planning.columns import planned_columns
 from maintainer.planning.decision import count_of
 from maintainer.planning.properties import property_of, same_value
 from maintainer.units import format_duration
 
-
-@dataclass(frozen=True, slots=True)
-class StaleReason:
-    """One thing that is not as planned."""
-
-    what: str
-    planned: str
-    found: str
+PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
 
 
 @dataclass(frozen=True, slots=True)
 class StaleReasons:
-    """Why a table's plan must not be applied; never empty."""
+    """Why a table's plan must not be applied: sentences, never none."""
 
     ref: TableRef
-    reasons: tuple[StaleReason, ...]
+    reasons: tuple[str, ...]
 
 
 def check_age(plan: Plan, now_ms: int) -> None:
@@ -65,22 +59,23 @@ def check_age(plan: Plan, now_ms: int) -> None:
         "the plan is too old" if late else "the plan was made in the future",
         code="A404",
         found=f"it expired {away} ago" if late else f"by {away}: the clocks of two machines differ",
-        help="make the plan again: `maintainer plan --out FILE`",
+        help=PLAN_AGAIN,
     )
+
+
+def refused_alone(plan: TablePlan, stale: StaleReasons) -> TablePlan:
+    """Return the plan of a table that is not touched for these reasons, while the others of its plan are done."""
+    reason = Reason(ReasonCode.PLAN_STALE, f"not as planned: {'; '.join(stale.reasons)}")
+    return replace(plan, steps=(), blocked=(reason,))
 
 
 def refusal(stale: Iterable[StaleReasons]) -> Refused:
     """Make one refusal (A403) that says everything that is stale, table by table."""
-    lines = [
-        f"{table.ref}: {reason.what}: planned {reason.planned}, now {reason.found}"
-        for table in stale
-        for reason in table.reasons
-    ]
     return Refused(
         "the plan is stale",
         code="A403",
-        found="\n".join(lines),
-        help="make the plan again: `maintainer plan --out FILE`",
+        found="\n".join(f"{table.ref}: {reason}" for table in stale for reason in table.reasons),
+        help=PLAN_AGAIN,
     )
 
 
@@ -105,7 +100,7 @@ def recheck(
         bins and files are in ``left_alone``. A property that already has its planned value is no difference,
         so a plan of which a part was applied can be applied again.
     """
-    if plan.observed is None:
+    if plan.observed is None or not plan.steps:
         return plan
     reasons = tuple(_differences(plan, plan.observed, facts, policy_digest_now, exact))
     if reasons:
@@ -122,28 +117,55 @@ def recheck(
 
 def _differences(
     plan: TablePlan, observed: Observed, facts: TableFacts, policy_digest_now: str | None, exact: bool
-) -> list[StaleReason]:
-    pairs = [
-        ("policy", plan.policy_digest, policy_digest_now or "none: no policy matches the table"),
-        ("table id (dropped and made again?)", observed.table_id, facts.table_id),
-        ("location", observed.location, facts.location),
-        ("schema", observed.schema_digest, schema_digest(facts)),
-        ("partition columns", _listed(observed.partition_columns), _listed(facts.partition_columns)),
-        ("protocol", str(observed.protocol), str(facts.protocol)),
-    ]
+) -> Iterator[str]:
+    if policy_digest_now is None:
+        yield "no policy matches the table any more"
+    elif plan.policy_digest != policy_digest_now:
+        yield f"its policy was changed ({plan.policy_file})"
+    if observed.table_id != facts.table_id:
+        yield f"the table was dropped and made again (table id {observed.table_id}, now {facts.table_id})"
+    if observed.location != facts.location:
+        yield f"the table is at another place ({observed.location}, now {facts.location})"
+    yield from column_changes(observed.columns, planned_columns(facts))
+    if observed.partition_columns != facts.partition_columns:
+        yield _changed("the partition columns", observed.partition_columns, facts.partition_columns)
+    yield from _protocol_changes(observed.protocol, facts.protocol)
     columns = next((step.columns for step in plan.steps if isinstance(step, ClusterStep)), None)
-    if columns is not None:
-        pairs.append(("clustering columns", _listed(columns), _listed(facts.clustering_columns)))
-    if exact or facts.version < observed.version:
-        pairs.append(("version", str(observed.version), str(facts.version)))
-    reasons = [StaleReason(what, planned, found) for what, planned, found in pairs if planned != found]
+    if columns is not None and columns != facts.clustering_columns:
+        yield _changed("the clustering columns", columns, facts.clustering_columns)
+    if facts.version < observed.version:
+        yield f"the table went back from version {observed.version} to {facts.version}"
+    elif exact and facts.version > observed.version:
+        yield f"the table is at version {facts.version}, the plan was made at version {observed.version} (--exact)"
     targets = {name: value for step in plan.steps if isinstance(step, SetPropertiesStep) for name, value in step.after}
     for name, before in observed.managed_properties:
         now = property_of(facts, name)
         done = name in targets and same_value(name, now, targets[name])
         if not done and not same_value(name, before, now):
-            reasons.append(StaleReason(f"property {name}", before or "not set", now or "not set"))
-    return reasons
+            yield f"table property {name} was {before or 'not set'}, now {now or 'not set'}"
+
+
+def _protocol_changes(planned: Protocol, now: Protocol) -> Iterator[str]:
+    if planned == now:
+        return
+    before = {*planned.reader_features, *planned.writer_features}
+    after = {*now.reader_features, *now.writer_features}
+    for feature in sorted(after - before):
+        yield f"the table feature {feature} was added"
+    for feature in sorted(before - after):
+        yield f"the table feature {feature} was removed"
+    for what, old, new in (
+        ("reader", planned.min_reader_version, now.min_reader_version),
+        ("writer", planned.min_writer_version, now.min_writer_version),
+    ):
+        if old != new:
+            yield f"the protocol's {what} version was {old}, now {new}"
+    if before == after and planned.reader_features != now.reader_features:
+        yield _changed("the reader features", planned.reader_features, now.reader_features)
+
+
+def _changed(what: str, planned: tuple[str, ...], now: tuple[str, ...]) -> str:
+    return f"{what} were {_listed(planned)}, now {_listed(now)}"
 
 
 def _listed(columns: tuple[str, ...]) -> str:

@@ -175,6 +175,7 @@ _CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.QUARANTINED: _fixed("taken after a person looked: `maintainer verify TABLE@V --accept REASON`"),
     ReasonCode.OVER_LIMIT: _limit,
     ReasonCode.OVER_BUDGET: _fixed("taken when the budget is larger; waiting raises its rank each night"),
+    ReasonCode.PLAN_STALE: _fixed("planned again with what the table is now: `maintainer plan --out FILE`"),
     ReasonCode.NO_LONGER_LIVE: _fixed("a new plan takes what is left"),
     ReasonCode.LIVE_AGAIN: _fixed("nothing: the files are part of the table"),
     ReasonCode.NOT_BY_ENGINE: _fixed("taken with --engine transaction"),

@@ -41,7 +41,8 @@ def metrics_of(
 ) -> OptimizeMetrics:
     facts = make_facts(files=FILES, columns={"id": "long", "v": "string"}, properties=properties)
     policy = make_policy()
-    plan = TablePlan(policy.table, policy.file, policy.digest, observe(policy, facts), left_alone=left)
+    observed = observe(policy, facts, with_columns=True)
+    plan = TablePlan(policy.table, policy.file, policy.digest, observed, left_alone=left)
     step: RewriteStep = ZOrderStep((), columns, 100, 1, ()) if columns else CompactStep((), 100, 1, ())
     if clustered:
         step = ClusterStep((), ("id",), 1, 1, 100, 1, False, ())

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from maintainer.model.file_sizes import SizeBucket
-from maintainer.model.plan import Checks, LeftAlone, Observed, TablePlan
+from maintainer.model.plan import Checks, LeftAlone, Observed, PlannedColumn, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import PACKED_TAG, Batch, Bin, CompactStep
 from maintainer.model.table import DataFile, TableFacts, TableRecord, TableRef
@@ -61,7 +61,7 @@ def test_whole_plan_of_a_small_table() -> None:
             location="file:/lake/orders",
             table_id="11111111-2222-3333-4444-555555555555",
             version=7,
-            schema_digest="sha256:6b34976359ad956e70d168db9d2fbde575fade3fa3068d6e1ed7107d46e7785e",
+            columns=(PlannedColumn("id", "long"),),
             partition_columns=(),
             protocol=LEGACY_PROTOCOL,
             num_files=6,

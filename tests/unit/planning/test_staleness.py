@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.table import DataFile, Protocol, RemovedFile, TableFacts
 from maintainer.model.zorder import Strategy, Turn
-from maintainer.planning.columns import schema_digest
+from maintainer.planning.columns import planned_columns
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, still_live
 from maintainer.policy.resolved import AutoCompactPolicy
@@ -45,13 +46,21 @@ def planned() -> TablePlan:
 
 def stale(facts: TableFacts, digest: str | None = "sha256:aa", *, exact: bool = False) -> list[str]:
     checked = recheck(planned(), facts, digest, exact=exact)
-    return [reason.what for reason in checked.reasons] if isinstance(checked, StaleReasons) else []
+    return list(checked.reasons) if isinstance(checked, StaleReasons) else []
 
 
 def reduced(facts: TableFacts) -> TablePlan:
     checked = recheck(planned(), facts, "sha256:aa")
     assert isinstance(checked, TablePlan)
     return checked
+
+
+REMADE = "the table was dropped and made again (table id 11111111-2222-3333-4444-555555555555, now x)"
+MOVED = "the table is at another place (file:/lake/orders, now file:/moved)"
+
+
+def with_schema(columns: dict[str, Any]) -> TableFacts:
+    return replace(FACTS, schema_json=make_schema(columns))
 
 
 def test_the_same_table_gives_the_same_plan() -> None:
@@ -62,28 +71,24 @@ def test_the_same_table_gives_the_same_plan() -> None:
 def test_appends_do_not_make_it_stale() -> None:
     facts = replace(FACTS, version=9, files=(*FILES, make_file("new", partition={"p": "1"})))
     assert reduced(facts) == planned()
-    assert stale(facts, exact=True) == ["version"]
+    assert stale(facts, exact=True) == ["the table is at version 9, the plan was made at version 7 (--exact)"]
 
 
 @pytest.mark.parametrize(
     ("facts", "what"),
     [
-        (replace(FACTS, table_id="x"), ["table id (dropped and made again?)"]),
-        (replace(FACTS, location="file:/moved"), ["location"]),
-        (replace(FACTS, schema_json=make_schema({"id": "long", "p": "integer"})), ["schema"]),
-        (replace(FACTS, partition_columns=()), ["partition columns"]),
-        (replace(FACTS, protocol=Protocol(3, 7)), ["protocol"]),
-        (replace(FACTS, version=6), ["version"]),
-        (replace(FACTS, properties=((AUTO, "false"),)), [f"property {AUTO}"]),
+        (replace(FACTS, table_id="x"), [REMADE]),
+        (replace(FACTS, location="file:/moved"), [MOVED]),
+        (with_schema({"id": "long", "p": "integer"}), ["column p was of type string, now integer"]),
+        (replace(FACTS, partition_columns=()), ["the partition columns were p, now none"]),
+        (replace(FACTS, version=6), ["the table went back from version 7 to 6"]),
+        (replace(FACTS, properties=((AUTO, "false"),)), [f"table property {AUTO} was not set, now false"]),
         (
             replace(FACTS, properties=(("delta.logRetentionDuration", "interval 60 days"),)),
-            ["property delta.logRetentionDuration"],
+            ["table property delta.logRetentionDuration was not set, now interval 60 days"],
         ),
         (replace(FACTS, properties=(("not.managed", "1"),)), []),
-        (
-            replace(FACTS, table_id="x", location="y"),
-            ["table id (dropped and made again?)", "location"],
-        ),
+        (replace(FACTS, table_id="x", location="file:/moved"), [REMADE, MOVED]),
     ],
 )
 def test_moved_ground_is_refused_with_all_reasons(facts: TableFacts, what: list[str]) -> None:
@@ -92,7 +97,34 @@ def test_moved_ground_is_refused_with_all_reasons(facts: TableFacts, what: list[
 
 @pytest.mark.parametrize("digest", ["sha256:bb", None])
 def test_another_policy_or_none_is_refused(digest: str | None) -> None:
-    assert stale(FACTS, digest) == ["policy"]
+    changed = "its policy was changed (orders.yml)"
+    assert stale(FACTS, digest) == [changed if digest else "no policy matches the table any more"]
+
+
+def test_features_and_versions_of_the_protocol_are_named() -> None:
+    assert stale(replace(FACTS, protocol=Protocol(3, 7, ("deletionVectors",), ("deletionVectors",)))) == [
+        "the table feature deletionVectors was added",
+        "the protocol's reader version was 1, now 3",
+        "the protocol's writer version was 2, now 7",
+    ]
+    old = replace(FACTS, protocol=Protocol(3, 7, ("a",), ("a", "b")))
+    plan = plan_table(POLICY, old, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    assert plan.problem is not None  # nobody knows these features: nothing is carried out, nothing is pinned
+    pinned = replace(planned(), observed=replace(planned().observed, protocol=old.protocol))  # type: ignore[type-var]
+    for now, says in (
+        (Protocol(3, 7, ("a",), ("a",)), "the table feature b was removed"),
+        (Protocol(3, 7, ("a", "b"), ("a", "b")), "the reader features were a, now a, b"),
+    ):
+        checked = recheck(pinned, replace(FACTS, protocol=now), "sha256:aa")
+        assert isinstance(checked, StaleReasons)
+        assert checked.reasons == (says,)
+
+
+def test_a_table_without_steps_pins_no_columns() -> None:
+    healthy = plan_table(make_policy(), make_facts(), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    assert healthy.observed is not None
+    assert (healthy.steps, healthy.observed.columns) == ((), ())
+    assert recheck(healthy, make_facts(columns={"new": "string"}), None) is healthy
 
 
 def test_bins_with_a_file_that_is_gone_are_dropped_and_the_others_kept() -> None:
@@ -158,8 +190,8 @@ def test_the_refusal_names_every_table_and_reason() -> None:
     assert (error.code, error.exit_code) == ("A403", ExitCode.REFUSED)
     assert error.found is not None
     assert error.found.splitlines()[1:3] == [
-        "sales.orders: location: planned file:/lake/orders, now file:/moved",
-        "sales.orders: table id (dropped and made again?): planned 11111111-2222-3333-4444-555555555555, now x",
+        f"sales.orders: {MOVED}",
+        f"sales.orders: {REMADE}",
     ]
 
 
@@ -194,9 +226,8 @@ def test_an_identity_columns_high_water_mark_is_no_schema_change() -> None:
             f'"metadata":{{"delta.identity.start":1,"delta.identity.highWaterMark":{mark}}}}}]}}'
         )
 
-    assert schema_digest(replace(FACTS, schema_json=schema(1))) == schema_digest(
-        replace(FACTS, schema_json=schema(900))
-    )
+    early, late = (replace(FACTS, schema_json=schema(mark)) for mark in (1, 900))
+    assert planned_columns(early) == planned_columns(late)
 
 
 def test_set_properties_keeps_what_is_still_missing() -> None:

@@ -58,7 +58,7 @@ RUN = "20261121T220000Z-7f3a"
 
 
 def observed(version: int, num_files: int, size_bytes: int) -> Observed:
-    return Observed("file:/lake/t", "5c0e", version, "sha256:1", (), Protocol(1, 2), num_files, size_bytes)
+    return Observed("file:/lake/t", "5c0e", version, (), (), Protocol(1, 2), num_files, size_bytes)
 
 
 def data_bin(day: str | None, sizes_mib: list[int], name: str = "p") -> Bin:
