@@ -44,10 +44,15 @@ class VacuumQuestion:
 
 @dataclass(frozen=True, slots=True)
 class DeletionGuard:
-    """What a deletion asks while it runs: whose references to look up again, and whether to stop between two chunks."""
+    """What a deletion asks while it runs: whose references to look up again, and whether to stop between two chunks.
+
+    ``progress`` is called right before the first file goes, with 0, and then now and again, from any thread, with how
+    many are gone at least.
+    """
 
     tables: tuple[TableRef, ...] = ()
     stop_reason: Callable[[], str | None] = lambda: None
+    progress: Callable[[int], None] = lambda num_deleted: None
 
 
 class TableFinder(Protocol):
@@ -229,6 +234,10 @@ class VersionReader(Protocol):
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage with the logged size."""
+        ...
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
         ...
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:

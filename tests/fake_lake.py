@@ -269,8 +269,7 @@ class FakeWorker:
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         table = self._table(ref)
         newest = range(table.version, max(-1, table.version - limit), -1)
-        found = (TableCommit(one, NOW_MS, "WRITE", stamp=table.versions[one].stamp) for one in newest)
-        return CommitsRead(ref.location, tuple(found), 0)
+        return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
@@ -335,6 +334,7 @@ class FakeWorker:
             raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
         gone: list[RemovedFile] = []
         stopped = None
+        guard.progress(0)
         for file in step.files:
             stopped = guard.stop_reason()
             if stopped is not None:
@@ -342,6 +342,7 @@ class FakeWorker:
             if file.path in table.storage - table.stuck:
                 table.storage.discard(file.path)
                 gone.append(file)
+                guard.progress(len(gone))
                 self.lake.reach("deleted", Station(self.lake, table, stamp))
         size = sum(file.size_bytes for file in gone)
         remaining = tuple(file.path for file in step.files if file.path in table.storage & table.stuck)
@@ -360,10 +361,25 @@ class FakeWorker:
         table = self._table(facts.ref)
         return tuple(sorted(path for path in table.versions[version].files if path not in table.storage))
 
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        return frozenset(paths) & self._table(facts.ref).storage
+
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         table = self._table(facts.ref)
         a, b = (Counter(r for rows in table.versions[v].files.values() for r in rows) for v in (version_a, version_b))
         return sum((a - b).values()) + sum((b - a).values())
+
+
+def _commit(table: FakeTable, version: int) -> TableCommit:
+    """A commit with its figures, counted from what it changed."""
+    before, after = table.versions[max(0, version - 1)].files, table.versions[version].files
+    removed, added = before.keys() - after.keys(), after.keys() - before.keys()
+    return TableCommit(
+        version, NOW_MS, "WRITE", stamp=table.versions[version].stamp,
+        num_files_removed=len(removed), num_files_added=len(added),
+        bytes_removed=sum(len(before[path]) * ROW_BYTES for path in removed),
+        bytes_added=sum(len(after[path]) * ROW_BYTES for path in added),
+    )  # fmt: skip
 
 
 def _fingerprint(rows: Counter[int]) -> Fingerprint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.journal.run_id import new_run_id
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.progress import ProgressSink
 from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableRef
@@ -37,7 +37,6 @@ from maintainer.verification.checks import GreatExpectationsVerifier
 class ApplyRequest:
     """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan.
 
-    ``on_problem`` is told of what went wrong beside the tables, such as a ledger that could not be written.
     ``switch`` ends the run from outside. ``batches`` None takes those of maintainer.yml.
     """
 
@@ -46,7 +45,6 @@ class ApplyRequest:
     max_failures: int | None = None
     timeout_seconds: float | None = None
     on_event: ProgressSink | None = None
-    on_problem: Callable[[Problem], None] = lambda problem: None
     switch: StopSwitch | None = None
     batches: tuple[BatchSize, ...] | None = None
 
@@ -180,7 +178,6 @@ def apply_plan(
         bounds=bounds,
         on_event=request.on_event,
         ledger=ledger,
-        on_problem=request.on_problem,
         switch=request.switch,
         known_tables=known_tables(project),
     )

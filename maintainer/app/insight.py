@@ -2,56 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.undelete import past_undeletes
-from maintainer.errors import MaintainerError
-from maintainer.journal.durable import unreadable
 from maintainer.journal.ledger import LedgerRow, rows_of
-from maintainer.journal.run_folder import run_folders
+from maintainer.journal.past_runs import MAX_RUNS_READ, past_runs
 from maintainer.model.insight import HistoryRow
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan
-from maintainer.model.results_wire import run_from_json
-from maintainer.model.wire import from_json
-
-MAX_RUNS_READ = 1000
-"""``history`` and ``status`` look at this many runs, newest first: two years of nights."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastRun:
-    """A run folder that could be read whole."""
-
-    folder: Path
-    plan: Plan
-    outcome: RunOutcome
-
-
-def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
-    """Read run folders, newest first; one that cannot be read gives its path and why, and stops nothing.
-
-    A folder without ``results.json`` is a run that never came to a step; it is passed over.
-
-    Raises:
-        EnvironmentUnfit: E641, the folder of runs cannot be listed.
-    """
-    try:
-        folders = run_folders(runs_dir)
-    except OSError as error:
-        raise unreadable(runs_dir, error) from error
-    for folder in reversed(folders[-MAX_RUNS_READ:]):
-        results, plan = folder.path / "results.json", folder.path / "plan.json"
-        if not results.is_file() or not plan.is_file():
-            continue
-        try:
-            outcome = run_from_json(results.read_text(encoding="utf-8"))
-            yield PastRun(folder.path, from_json(plan.read_text(encoding="utf-8"), where=str(plan)), outcome)
-        except (OSError, ValueError, json.JSONDecodeError, MaintainerError) as error:
-            yield folder.path, str(error)
 
 
 def history_rows(

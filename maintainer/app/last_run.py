@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.app.insight import PastRun, past_runs
 from maintainer.errors import ProjectError
+from maintainer.journal.past_runs import PastRun, past_runs
 from maintainer.model.outcome import TableStatus
 
 _STATUSES: Mapping[str, frozenset[TableStatus]] = {

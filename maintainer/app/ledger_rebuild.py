@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.app.insight import PastRun, past_runs
 from maintainer.app.project import Project
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.events import EVENTS_FILE, is_alive
-from maintainer.journal.ledger import PENDING_FILE
+from maintainer.journal.ledger_pending import PENDING_FILE
 from maintainer.journal.ledger_rebuild import Rebuilt, each_row, fill_up
+from maintainer.journal.past_runs import PastRun, RunRecord, past_runs, read_record
 from maintainer.model.commits import CommitsRead
 from maintainer.policy.resolved import ResolvedPolicy
 
@@ -64,31 +64,31 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
         )
     unread: list[str] = []
     runs, waiting = _runs_that_are_over(project.runs_dir, unread)
-    over = {run.folder.name for run in runs}
-    rows = each_row(((run.plan, run.outcome) for run in runs), _histories(opened, request, unread))
+    rows = each_row(runs.values(), _histories(opened, request, unread))
     rebuilt = fill_up(
         store,
         (row for row in rows if row.run_id not in waiting),
         young_since_ms=request.now_ms - 1000 * request.young_seconds,
-        is_over=over.__contains__,
+        is_over=runs.__contains__,
         dry_run=request.dry_run,
     )
     return RebuildEnd(rebuilt, tuple(unread), tuple(sorted(waiting)))
 
 
-def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[list[PastRun], frozenset[str]]:
-    """Runs to take rows from; and those that will append theirs: they are running, or their rows wait."""
-    runs: list[PastRun] = []
+def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
+    """Runs to take rows from, by id; and those that will append theirs: they are running, or their rows wait."""
+    records: dict[str, RunRecord] = {}
     waiting: set[str] = set()
     for run in past_runs(runs_dir):
         folder = run.folder if isinstance(run, PastRun) else run[0]
         if (folder / PENDING_FILE).is_file() or is_alive(folder / EVENTS_FILE):
             waiting.add(folder.name)
-        elif isinstance(run, PastRun):
-            runs.append(run)
-        else:
-            unread.append(f"run {folder.name}: {run[1]}")
-    return runs, frozenset(waiting)
+            continue
+        try:
+            records[folder.name] = read_record(folder)
+        except (OSError, ValueError, MaintainerError) as error:
+            unread.append(f"run {folder.name}: {error}")
+    return records, frozenset(waiting)
 
 
 def _histories(

@@ -215,11 +215,11 @@ class Project:
                 check_run_limits(self._project, checked)
                 bounds = ApplyRequest(
                     jobs, fail_fast, max_failures, timeout_seconds,
-                    on_event=on_event, on_problem=problems.append, batches=sizes,
+                    on_event=on_event, batches=sizes,
                 )  # fmt: skip
                 ledger = open_ledger(self._project, opened, problems.append)
                 outcome = apply_plan(self._project, opened.engine, checked, journal, ledger, bounds)
-            return RunResult(outcome, checked, journal.folder.path, tuple(problems))
+            return RunResult(outcome, checked, journal.folder.path, (*problems, *outcome.problems))
         finally:
             journal.close()
 

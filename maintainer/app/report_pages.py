@@ -7,8 +7,8 @@ from datetime import tzinfo
 from pathlib import Path
 from urllib.parse import quote
 
-from maintainer.app.insight import PastRun, past_runs
 from maintainer.errors import ProjectError
+from maintainer.journal.past_runs import PastRun, past_runs
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.engine_access import EngineOptions, open_engine
-from maintainer.app.insight import PastRun, history_row, past_runs
+from maintainer.app.insight import history_row
 from maintainer.app.project import Project
 from maintainer.errors import NotSupportedYet
+from maintainer.journal.past_runs import PastRun, past_runs
 from maintainer.model.commits import CommitsRead, TableCommit
 from maintainer.model.insight import APPENDED, BY_HOOK, LOST, HistoryRow
 from maintainer.model.table import TableRef

@@ -17,7 +17,8 @@ from maintainer.engine import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger import LedgerRow, keep_pending
+from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_pending import keep_pending
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.table import TableFacts
@@ -53,6 +54,15 @@ def undelete_run(
     try:
         facts = worker.reader.facts(policy.table)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
+        # What is true if this process is killed now; replaced at the end.
+        begun = replace(
+            _row(project, policy, facts, None, journal.run_id, of_run),
+            started_at_ms=started_at_ms,
+            status=StepStatus.INTERRUPTED.value,
+            error_code="C712",
+            error="the run was killed, or its machine went down, while files were brought back; do it again",
+        )
+        _keep(journal, begun, None)
         receipt = worker.writer.undelete(facts, of_run)
         if receipt.refused:
             said = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
@@ -118,6 +128,11 @@ def _row(
 
 
 def _record(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:
+    _keep(journal, row, receipt)
+    journal.finished(None)
+
+
+def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:
     document = {
         "format_version": FORMAT_VERSION,
         "step": asdict(row),
@@ -128,7 +143,6 @@ def _record(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -
         keep_pending(journal.folder, (row,))
     except OSError as error:
         raise FolderUnwritable.at(journal.folder.path, error, code="E651") from error
-    journal.finished(None)
 
 
 def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:

@@ -119,7 +119,6 @@ def carry_out(
                 request.max_failures,
                 request.timeout_seconds,
                 on_event=sink,
-                on_problem=_warn,
                 batches=request.batches,
             )
             ledger = open_ledger(project, opened, _warn)

@@ -12,6 +12,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.output_option import output_option
 from maintainer.cli.project import local_zone
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.journal.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan
 from maintainer.model.results_wire import run_from_json, run_to_json
@@ -35,9 +36,10 @@ def command(context: CliContext, file: Path, output: str) -> None:
     path = _find(context, file)
     shown: Plan | RunOutcome
     text = _read(path)
-    if path.name == "results.json":
+    if path.name == RESULTS_FILE:
         try:
-            shown = run_from_json(text)
+            # Of a run that was killed the events beside the results know more.
+            shown = read_run(path.parent).outcome if (path.parent / PLAN_FILE).is_file() else run_from_json(text)
         except ValueError as error:
             raise ProjectError(
                 "not the results of a run", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
@@ -73,7 +75,7 @@ def _find(context: CliContext, file: Path) -> Path:
     for folder in _folders(context):
         candidate = folder / file
         if candidate.is_dir():
-            return candidate / "results.json"
+            return candidate / RESULTS_FILE
         if candidate.is_file():
             return candidate
     raise ProjectError(

@@ -64,7 +64,7 @@ def command(
         def apply(plan: Plan) -> RunOutcome:
             check_run_limits(project, plan)
             journal = open_journal(project, now_ms())
-            request = ApplyRequest(jobs, on_problem=_warn, switch=switch)
+            request = ApplyRequest(jobs, switch=switch)
             outcome = apply_plan(project, opened.engine, plan, journal, ledger, request)
             folder = str(journal.folder.path)
             click.echo(render_run(outcome, Style(context.color), run_folder=folder, next_command=None), nl=False)

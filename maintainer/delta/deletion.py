@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ CHUNK = 500
 """Files between two questions: at most so many go after a stop was asked for."""
 
 MAX_THREADS = 8
+
+TOLD_EACH = 10
+"""Deleted files between two words of progress, at the beginning."""
 
 
 class FileChanged(Exception):
@@ -31,12 +35,31 @@ class Taken:
     error: MaintainerError | None = None
 
 
+class Progress:
+    """Counts deleted files over all threads, and tells at a growing distance: what is lost by a kill is a tenth."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._num_deleted = 0
+        self._told_next = 0
+
+    def add(self, number: int) -> None:
+        """So many more are gone; 0 is told, too, before the first."""
+        with self._lock:
+            self._num_deleted += number
+            if self._num_deleted >= self._told_next:
+                self._told_next = self._num_deleted + max(TOLD_EACH, self._num_deleted // 10)
+                self._tell(self._num_deleted)
+
+
 def take_away(
     uris: list[str],
     one: Callable[[str], object],
     *,
     stop_reason: Callable[[], str | None],
     check: Callable[[], None],
+    progress: Callable[[int], None] = lambda num_deleted: None,
 ) -> Taken:
     """Delete (or move) files with a few threads.
 
@@ -45,10 +68,13 @@ def take_away(
         one: Takes one file away; what it raises is that file's error.
         stop_reason: Asked before each chunk.
         check: Called before each chunk; an error of ours from it ends the work and is kept in the result.
+        progress: Told how many files are gone at least; see ``DeletionGuard``.
     """
     done = Taken()
     if not uris:
         return done
+    counter = Progress(progress)
+    counter.add(0)
     with ThreadPoolExecutor(min(MAX_THREADS, len(uris)), thread_name_prefix="maintainer-vacuum") as pool:
         for part in _chunks(uris, CHUNK):
             done.stopped = stop_reason()
@@ -60,7 +86,7 @@ def take_away(
                 done.error = error
                 break
             # A thread takes every eighth file of the chunk: a task for each file would cost more than its deletion.
-            for tried, errors in pool.map(lambda share: _take_share(one, share), _shares(part)):
+            for tried, errors in pool.map(lambda share: _take_share(one, share, counter), _shares(part)):
                 done.tried.extend(tried)
                 done.errors.update(errors)
     return done
@@ -70,9 +96,15 @@ def _shares(part: list[str]) -> list[list[str]]:
     return [part[first::MAX_THREADS] for first in range(min(MAX_THREADS, len(part)))]
 
 
-def _take_share(one: Callable[[str], object], share: list[str]) -> tuple[list[str], dict[str, str]]:
-    problems = {uri: _problem(one, uri) for uri in share}
-    return share, {uri: problem for uri, problem in problems.items() if problem is not None}
+def _take_share(one: Callable[[str], object], share: list[str], counter: Progress) -> tuple[list[str], dict[str, str]]:
+    errors: dict[str, str] = {}
+    for uri in share:
+        problem = _problem(one, uri)
+        if problem is None:
+            counter.add(1)
+        else:
+            errors[uri] = problem
+    return share, errors
 
 
 def _chunks(uris: list[str], size: int) -> Iterator[list[str]]:

@@ -1,11 +1,12 @@
 """The ledger as a Delta table: appended once a run, readable by every engine that reads Delta.
 
-Appending is blind, so several runs may append at once. Each append carries the run as an idempotency token
-(``txnAppId``, ``txnVersion``): rows that were appended before a crash and are offered again are left out by Delta.
+Appending is blind, so several runs may append at once. Each append carries the run and its steps as an idempotency
+token (``txnAppId``, ``txnVersion``): rows that were appended before a crash and are offered again are left out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import time
 from collections.abc import Sequence
@@ -93,7 +94,7 @@ class LedgerTable:
         self._location = location
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
-        """Append the rows of a run, once.
+        """Append rows of a run, once: the token is the run and the steps.
 
         Raises:
             MaintainerError: They could not be appended, after a few tries.
@@ -102,7 +103,7 @@ class LedgerTable:
             return
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                self._write(rows, f"maintainer-ledger-{run_id}", 1)
+                self._write(rows, f"maintainer-ledger-{run_id}-{_digest(rows)}", 1)
                 return
             except Exception as error:  # every kind of engine error, sorted out below
                 if attempt < ATTEMPTS and is_conflict(describe(error)):
@@ -129,6 +130,19 @@ class LedgerTable:
         except Exception as error:  # see append
             raise self._error(error) from error
         return tuple(_row_of(one.asDict()) for one in found)
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        """Ids of the steps of a run that have rows; see ``LedgerSink.steps_of``."""
+        from pyspark.sql import functions
+
+        try:
+            if not self._exists():
+                return frozenset()
+            frame = self._spark.read.format("delta").load(self._location)
+            mine = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
+            return frozenset(str(one[0]) for one in mine.limit(MAX_ROWS_READ).collect())
+        except Exception as error:  # see append
+            raise self._error(error) from error
 
     def contents(self) -> LedgerContents:
         """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
@@ -195,6 +209,12 @@ class LedgerTable:
             help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
             "`maintainer ledger rebuild` makes it again",
         )
+
+
+def _digest(rows: Sequence[LedgerRow]) -> str:
+    """What tells the rows of one append from those of another of the same run."""
+    steps = "\n".join(sorted(row.step_id for row in rows))
+    return hashlib.sha256(steps.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _values(row: LedgerRow) -> tuple[Any, ...]:

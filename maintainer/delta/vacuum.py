@@ -269,6 +269,7 @@ class Deletion:
             take,
             stop_reason=self._guard.stop_reason,
             check=lambda: self._check_log(self._seen),
+            progress=self._guard.progress,
         )
 
     def _check_clock(self, first: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_table_error
@@ -119,6 +120,16 @@ class DeltaVersionReader:
                 if uri not in found or (size is not None and found[uri].size_bytes != size)
             )
         )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            uris = {path: storage.uri(path) for path in paths}
+            there = _look(storage, set(uris.values()))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+        return frozenset(path for path, uri in uris.items() if uri in there)
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""

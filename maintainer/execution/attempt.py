@@ -6,6 +6,7 @@ is settled by looking for the stamp in the table's log.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -20,13 +21,14 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.execution.context import RunContext
+from maintainer.execution.deletion_record import deletion_receipt, receipt_from_log
 from maintainer.execution.interruption import TableControl
 from maintainer.journal.intents import Fate
 from maintainer.journal.leases import Lease
 from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.plan import Problem, TablePlan
-from maintainer.model.steps import Batch
+from maintainer.model.steps import Batch, VacuumStep
 from maintainer.model.table import TableFacts
 from maintainer.model.zorder import TurnOutcome
 
@@ -37,7 +39,8 @@ Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
 class StepWork:
     """What a step has done so far; becomes its outcome, also when it ends by an exception.
 
-    ``rewritten`` has the batches as they really ran, with the commits that they became.
+    ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
+    is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     """
 
     step_id: str
@@ -49,6 +52,8 @@ class StepWork:
     notes: list[str] = field(default_factory=list)
     turns: list[TurnOutcome] = field(default_factory=list)
     facts: TableFacts | None = None
+    deletion: VacuumStep | None = None
+    num_deleted: int | None = None
     batches_done: int = 0
 
 
@@ -104,14 +109,7 @@ def attempt(
         receipt = call(stamp, before_commit)
     except Exception as error:
         if read_versions:
-            # Deleting again what is gone does no harm, so a deletion needs no settling.
-            deleting = work.kind == "vacuum"
-            known = (Fate.NOT_LANDED, None) if deleting else None
-            fate, version = known or _fate(worker, facts, stamp, read_versions[-1], error)
-            landed = None if version is None else CommitReceipt(version=version, read_version=read_versions[-1])
-            if landed is not None:
-                work.commits.append(landed)
-                work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
+            fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
             journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
         raise
     if isinstance(receipt, CommitReceipt):
@@ -120,6 +118,30 @@ def attempt(
         work.vacuum = receipt
     journal.result(stamp, facts, work.kind, Fate.LANDED, receipt=receipt)
     return receipt
+
+
+def _what_landed(
+    worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
+) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
+    """What came of a try that raised after INTENT; what landed is added to the step's work."""
+    if work.deletion is not None:
+        if work.num_deleted is None and isinstance(error, CommitNotLanded):
+            return Fate.NOT_LANDED, None  # VACUUM START did not land
+        try:
+            files = () if work.num_deleted is None else work.deletion.files
+            work.vacuum = deletion_receipt(worker.engine, facts, files, stamp, read_version)
+        except Exception:  # the engine is gone: the next run looks
+            return Fate.UNKNOWN, None
+        return (Fate.NOT_LANDED if work.vacuum is None else Fate.LANDED), work.vacuum
+    fate, version = _fate(worker, facts, stamp, read_version, error)
+    if version is None:
+        return fate, None
+    landed = CommitReceipt(version=version, read_version=read_version)
+    with contextlib.suppress(Exception):  # without figures it has landed all the same
+        landed = receipt_from_log(worker.engine, facts, version, read_version)
+    work.commits.append(landed)
+    work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
+    return fate, landed
 
 
 def _fate(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from maintainer.engine import Engine, TablePlaces
 from maintainer.execution.attempt import problem_of
@@ -28,7 +27,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, rows_of
 from maintainer.journal.records import Remembered, remembered, update_state
-from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.steps import RewriteStep
@@ -82,7 +81,6 @@ def run_fleet(
     clock: Clock | None = None,
     ledger: LedgerSink | None = None,
     switch: StopSwitch | None = None,
-    on_problem: Callable[[Problem], None] = lambda problem: None,
     known_tables: tuple[TableRef, ...] = (),
 ) -> RunOutcome:
     """Carry out a plan.
@@ -96,7 +94,6 @@ def run_fleet(
         on_event: Told of progress, one event at a time, from any thread.
         clock: The clock.
         ledger: Where the run's rows end up; None keeps them in the run folder.
-        on_problem: Told of what went wrong beside the tables, such as a ledger that could not be written.
         known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
         switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
 
@@ -113,7 +110,7 @@ def run_fleet(
         known_tables, leases,
     )  # fmt: skip
     try:
-        return _Fleet(plan, engine, context, bounds, ledger, on_problem).run()
+        return _Fleet(plan, engine, context, bounds, ledger).run()
     finally:
         leases.close()
         journal.close()
@@ -127,14 +124,12 @@ class _Fleet:
         context: RunContext,
         bounds: FleetBounds,
         ledger: LedgerSink | None,
-        on_problem: Callable[[Problem], None],
     ) -> None:
         self._plan = plan
         self._engine = engine
         self._context = context
         self._bounds = bounds
         self._ledger = ledger
-        self._on_problem = on_problem
         self._started_at_ms = context.clock.now_ms()
         self._started = context.clock.monotonic()
         self._results = Results(plan, context, self._started_at_ms, self._started)
@@ -214,29 +209,32 @@ class _Fleet:
             if not self._results.has(table.ref):
                 problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=RETRY_THE_REST)
                 self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
-        outcome = self._results.outcome(context.switch.stop_reason)
+        outcome = self._results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
         try:
             self._results.write(outcome)
-            self._append_to_ledger(outcome)
+            of_ledger = self._append_to_ledger(outcome)
+            if of_ledger is not None:
+                outcome = replace(outcome, problems=(of_ledger,))
+                self._results.write(outcome)
             context.journal.finished(context.switch.stop_reason)
         except FolderUnwritable as error:
-            self._on_problem(problem_of(error))
+            outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
         context.journal.close()
         with contextlib.suppress(OSError):  # the next run reads the folders instead
             update_state(context.journal.runs_dir)
         context.emit(RunFinished(context.clock.now_ms(), outcome))
         return outcome
 
-    def _append_to_ledger(self, outcome: RunOutcome) -> None:
-        """Append the run's rows. A ledger that cannot be written fails no run; it is told and tried again next time."""
+    def _append_to_ledger(self, outcome: RunOutcome) -> Problem | None:
+        """Append the run's rows. A ledger that cannot be written fails no table; the next run tries again."""
         context, bounds, journal = self._context, self._bounds, self._context.journal
         problem = append_within(
             journal.folder, rows_of(self._plan, outcome), self._ledger, clock=context.clock, switch=context.switch,
             limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
         )  # fmt: skip
         if problem is not None:
-            self._on_problem(problem)
             journal.note("ledger", code=problem.code, what=problem.what)
+        return problem
 
 
 def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], places: TablePlaces) -> Task | None:

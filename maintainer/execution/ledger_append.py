@@ -10,7 +10,8 @@ import threading
 
 from maintainer.execution.clock import Clock
 from maintainer.execution.interruption import StopSwitch
-from maintainer.journal.ledger import LATER, LedgerRow, LedgerSink, flush
+from maintainer.journal.ledger import LedgerRow, LedgerSink
+from maintainer.journal.ledger_pending import LATER, flush
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.plan import Problem
 

@@ -13,7 +13,7 @@ import threading
 
 from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import RETRY_THE_REST
-from maintainer.model.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.outcome import RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.results_wire import run_from_fragments, table_to_json
 from maintainer.model.table import TableRef
@@ -81,7 +81,7 @@ class Results:
         """Whether the table has ended."""
         return ref in self._done
 
-    def outcome(self, interrupted_by: str | None) -> RunOutcome:
+    def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
         """The run as it stands, every table of the plan once and in its order."""
         with self._lock:
             tables = tuple(self._table(table.ref, table.policy_file, table.owner) for table in self._plan.tables)
@@ -91,6 +91,7 @@ class Results:
             duration_seconds=self._context.clock.monotonic() - self._started,
             tables=tables,
             interrupted_by=interrupted_by,
+            end=end,
         )
 
     def _table(self, ref: TableRef, policy_file: str, owner: str | None) -> TableOutcome:

@@ -11,6 +11,7 @@ from maintainer.execution.attempt import StepWork, Worker, attempt
 from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.execution.table_state import step_now
 from maintainer.execution.window import check_window
+from maintainer.journal.durable import FolderUnwritable
 from maintainer.model.outcome import CommitReceipt, StepStatus, VacuumReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
@@ -135,9 +136,10 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     observed = worker.plan.observed
     since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
     _check_undamaged(worker, facts)
+    work.deletion = left
     receipt = attempt(
         worker, work, facts, 0, (len(left.files), left.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before, _guard(worker)),
+        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before, _guard(worker, work, left)),
     )  # fmt: skip
     work.batches_done = 1
     if receipt.num_files_emptied:
@@ -180,11 +182,19 @@ def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
         )
 
 
-def _guard(worker: Worker) -> DeletionGuard:
+def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
     """What the engine asks while it deletes: whether the table must end, or the run has lost its trust."""
-    return DeletionGuard(
-        worker.context.known_tables, lambda: worker.control.reason or worker.context.switch.deletions_held
-    )
+    context, facts = worker.context, work.facts
+    assert facts is not None
+
+    def progress(num_deleted: int) -> None:
+        work.num_deleted = max(work.num_deleted or 0, num_deleted)
+        try:
+            context.journal.deleting(facts, work.step_id, num_deleted, len(step.files))
+        except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
+            context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+
+    return DeletionGuard(context.known_tables, lambda: worker.control.reason or context.switch.deletions_held, progress)
 
 
 def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:

@@ -168,6 +168,7 @@ class _TableRun:
         try:
             self._worker.control.check()
             check_window(self._worker)
+            context.journal.step_started(self._plan.ref.identifier, work.step_id, work.kind)
             status = self._dispatch(step, work)
         except Exception as error:  # becomes the step's outcome; other tables go on
             status, problem = self._judge(error, work)

@@ -60,6 +60,7 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
         finally:
             if len(work.commits) > landed and current.turn is not None:
                 work.turns.append(TurnOutcome(current.turn, work.commits[-1].version, figures))
+                worker.context.journal.turn(worker.plan.ref.identifier, work.step_id, work.turns[-1])
         work.batches_done += 1
         spent_bytes += current.batches[0].size_bytes
     else:

@@ -26,6 +26,9 @@ REOPENED = "reopened"
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """A line longer than this is damage, not an event: the longest we write names a few files and one error."""
 
+LAST_BYTES = 64 * 1024
+"""So much of a record's end is read for its last event; a longer last line counts as unknown."""
+
 Event = Mapping[str, Any]
 
 
@@ -97,6 +100,34 @@ def read_events(path: Path) -> EventsRead:
     if last is not None:
         events.append(last)
     return EventsRead(tuple(events), torn=bool(rest) and last is None, damaged=damaged)
+
+
+def last_event(path: Path) -> Event | None:
+    """The last event of a run's record, read from its end; None where there is none, or the end is damaged.
+
+    Raises:
+        OSError: The file is there and cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+            lines = file.read().rstrip(b"\n").split(b"\n")
+    except FileNotFoundError:
+        return None
+    return decode(lines[-1])
+
+
+def append_event(path: Path, event: Event) -> None:
+    """Durably add one event to the record of a run that is over, or that another handle writes.
+
+    Raises:
+        FolderUnwritable: E650 or E651.
+    """
+    log = EventLog(path)
+    try:
+        log.append(event, durable=True)
+    finally:
+        log.close()
 
 
 def is_alive(path: Path) -> bool:

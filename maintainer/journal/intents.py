@@ -7,11 +7,12 @@ run must ask the table's own log before it touches the table again (``execution.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from maintainer.journal.events import EVENTS_FILE, Event, EventLog, is_alive, read_events
+from maintainer.journal.events import EVENTS_FILE, Event, append_event, is_alive, read_events
 from maintainer.journal.run_folder import run_folders
 from maintainer.model.outcome import CommitStamp
 
@@ -105,37 +106,32 @@ def _unfinished_of(folder: Path) -> Iterator[Intent]:
         yield from intents
 
 
-def record_settlement(runs_dir: Path, intent: Intent, fate: Fate, *, version: int | None, by: str, at_ms: int) -> None:
+def record_settlement(
+    runs_dir: Path, intent: Intent, fate: Fate, figures: Mapping[str, Any], *, by: str, at_ms: int
+) -> None:
     """Write into the old run's record how its intent ended, so that nobody has to ask again.
 
     Args:
         runs_dir: The folder of all runs.
         intent: The open intent.
         fate: What the table's log said. ``UNKNOWN`` leaves it open.
-        version: The version that the commit made, for ``LANDED``.
+        figures: What was done, as a ``result`` has it.
         by: The run that found out.
         at_ms: When, in milliseconds since 1970 UTC.
 
     Raises:
         FolderUnwritable: E650 or E651, the old run's events cannot be written.
     """
-    log = EventLog(runs_dir / intent.stamp.run_id / EVENTS_FILE)
-    try:
-        log.append(
-            {
-                "type": "settled",
-                "at_ms": at_ms,
-                "by": by,
-                "run": intent.stamp.run_id,
-                "step": intent.stamp.step_id,
-                "batch": intent.stamp.batch,
-                "kind": intent.kind,
-                "table_id": intent.table_id,
-                "location": intent.location,
-                "fate": fate.value,
-                "version": version,
-            },
-            durable=True,
-        )
-    finally:
-        log.close()
+    about = {
+        "type": "settled",
+        "at_ms": at_ms,
+        "by": by,
+        "run": intent.stamp.run_id,
+        "step": intent.stamp.step_id,
+        "batch": intent.stamp.batch,
+        "kind": intent.kind,
+        "table_id": intent.table_id,
+        "location": intent.location,
+        "fate": fate.value,
+    }
+    append_event(runs_dir / intent.stamp.run_id / EVENTS_FILE, {**about, **figures})

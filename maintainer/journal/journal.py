@@ -13,13 +13,15 @@ from typing import Any
 
 from maintainer.errors import CommitConflict
 from maintainer.journal.durable import FolderUnwritable
-from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.events import EVENTS_FILE, EventLog, append_event
 from maintainer.journal.intents import Fate, Intent, record_settlement
 from maintainer.journal.place_records import REWRITES
 from maintainer.journal.run_folder import RunFolder
+from maintainer.model.codec import encode
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.plan import Problem
 from maintainer.model.table import TableFacts
+from maintainer.model.zorder import TurnOutcome
 
 LOST = CommitConflict.default_code
 """The code of a step that yielded because another writer was there first."""
@@ -161,17 +163,64 @@ class Journal:
         self._write("accepted", {**_of_table(facts), **fields}, durable=True)
         self.lift_quarantine(facts, reason)
 
-    def settled(self, intent: Intent, fate: Fate, version: int | None) -> None:
+    def settled(
+        self, intent: Intent, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, *, detail: str | None = None
+    ) -> None:
         """Record in the old run and in this one how an open intent of an earlier run ended.
+
+        Args:
+            intent: The open intent.
+            fate: What the table's log and its storage say.
+            receipt: What was done, for ``LANDED``: counted from the log, or by looking at storage.
+            detail: What else a person should know.
 
         Raises:
             FolderUnwritable: The record could not be written; the table must not be touched.
         """
-        now = self._now_ms()
-        record_settlement(self.runs_dir, intent, fate, version=version, by=self.run_id, at_ms=now)
+        now, figures = self._now_ms(), {"version": None, **_of_receipt(receipt), "detail": detail}
+        record_settlement(self.runs_dir, intent, fate, figures, by=self.run_id, at_ms=now)
         fields = {"of_run": intent.stamp.run_id, "of_step": intent.stamp.step_id, "of_batch": intent.stamp.batch}
         key = {"table": intent.table, "table_id": intent.table_id, "location": intent.location}
-        self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": version})
+        self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": figures["version"]})
+
+    def verified_earlier(
+        self, stamp: CommitStamp, facts: TableFacts, version: int, result: str, detail: str | None
+    ) -> None:
+        """Record in the run that made a commit how the check of it ended, where its folder is still here.
+
+        Raises:
+            FolderUnwritable: E650 or E651.
+        """
+        path = self.runs_dir / stamp.run_id / EVENTS_FILE
+        if stamp.run_id == self.run_id or not path.is_file():
+            return
+        fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
+        append_event(path, {"type": "verified", "at_ms": self._now_ms(), **_of_table(facts), **fields})
+
+    def step_started(self, table: str, step_id: str, kind: str) -> None:
+        """Record that a step begins.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("step_started", {"table": table, "step": step_id, "kind": kind})
+
+    def turn(self, table: str, step_id: str, outcome: TurnOutcome) -> None:
+        """Record what a turn of an incremental Z-order was, once its commit has landed.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write("turn", {"table": table, "step": step_id, "turn": encode(outcome)})
+
+    def deleting(self, facts: TableFacts, step_id: str, num_deleted: int, num_files: int) -> None:
+        """Durably record how far a deletion has come: at least ``num_deleted`` of ``num_files`` files are gone.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        fields = {"step": step_id, "num_deleted": num_deleted, "num_files": num_files}
+        self._write("deleting", {**_of_table(facts), **fields}, durable=True)
 
     def step_finished(self, table: str, key: tuple[str, str] | None, outcome: StepOutcome) -> None:
         """Record a step's end.
@@ -275,6 +324,7 @@ def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]
         "version": receipt.version_after,
         "num_files_deleted": receipt.num_files_deleted,
         "bytes_deleted": receipt.bytes_deleted,
+        "read_version": receipt.version_before,
         "num_files_remaining": len(receipt.remaining),
         "stopped": receipt.stopped,
         "trash": receipt.trash,
@@ -282,4 +332,6 @@ def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]
 
 
 def _of_problem(problem: Problem | None) -> dict[str, Any]:
-    return {} if problem is None else {"error": {"code": problem.code, "what": problem.what, "where": problem.where}}
+    if problem is None:
+        return {}
+    return {"error": {"code": problem.code, "what": problem.what, "where": problem.where, "help": problem.help}}

@@ -2,26 +2,19 @@
 
 Rows are made here by a pure function from a plan and its outcome. The Delta table itself is written by whoever
 implements ``LedgerSink`` (``maintainer.delta.ledger_table``), once a run: an append a step would cost more than the
-step. Until the append has landed, the rows lie in the run folder as ``ledger_pending.jsonl``; a run takes along what
-earlier ones could not append. An append that fails never fails a run.
+step. Until then they lie in the run folder (``journal.ledger_pending``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Protocol
 
-from maintainer.errors import MaintainerError
-from maintainer.journal.durable import write_atomically
-from maintainer.journal.events import EVENTS_FILE, is_alive
-from maintainer.journal.run_folder import RunFolder, run_folders
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
-from maintainer.model.plan import Plan, Problem, TablePlan
+from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.steps import (
     ClusterStep,
     CompactStep,
@@ -32,10 +25,6 @@ from maintainer.model.steps import (
     VacuumStep,
     ZOrderStep,
 )
-
-PENDING_FILE = "ledger_pending.jsonl"
-MAX_PENDING_RUNS = 20
-"""Earlier runs whose rows one run takes along; the rest waits for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +101,18 @@ class LedgerSink(Protocol):
     """The place where ledger rows end up."""
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
-        """Append the rows of a run, once: doing it again for the same run changes nothing.
+        """Append rows of a run, once: doing it again with the same rows changes nothing.
 
         Raises:
             MaintainerError: They could not be appended.
+        """
+        ...
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        """Return the ids of the steps of a run that have rows.
+
+        Raises:
+            MaintainerError: The ledger is there and cannot be read.
         """
         ...
 
@@ -154,6 +151,12 @@ def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
         for step in table.steps
         for row in _rows(plan, plans[table.ref], outcome, table, step)
     )
+
+
+def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow | None:
+    """Return one row for a step as a whole, its turns not told apart; None for a table that is not in the plan."""
+    planned = next((one for one in plan.tables if one.ref == table.ref), None)
+    return None if planned is None else _row(plan, planned, run, table, step)
 
 
 def _rows(
@@ -244,82 +247,3 @@ def proof_of(step: StepOutcome) -> tuple[str, str]:
     if step.error is not None and step.error.code.startswith("V"):
         return level, "error"
     return level, "pass" if proofs or step.assertions else "none"
-
-
-def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
-    """Put a run's rows into its folder, durably, until they are in the ledger.
-
-    Raises:
-        OSError: They could not be written.
-    """
-    data = "".join(row.to_json() + "\n" for row in rows)
-    write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
-
-
-def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | None) -> Problem | None:
-    """Append a run's rows to the ledger, and those of earlier runs that are still waiting.
-
-    Without a sink, or when the append fails, the rows stay in the run folder.
-
-    Returns:
-        What went wrong, for the report; the run itself does not fail by it.
-    """
-    problem: Problem | None = None
-    try:
-        if rows:
-            keep_pending(folder, rows)
-        if sink is None:
-            return None
-        for waiting in _waiting(folder):
-            problem = _append_pending(waiting, sink) or problem
-    except MaintainerError as error:
-        cause = error.what + (f" (found: {error.found})" if error.found else "")
-        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
-    except OSError as error:
-        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
-    return problem
-
-
-LATER = "the rows are kept in the run folder; the next apply appends them"
-
-
-def _waiting(own: RunFolder) -> list[RunFolder]:
-    """Run folders with rows not yet appended, oldest first, our own last and always."""
-    earlier = [
-        folder
-        for folder in run_folders(own.path.parent)
-        if folder.run_id != own.run_id
-        and (folder.path / PENDING_FILE).is_file()
-        and not is_alive(folder.path / EVENTS_FILE)
-    ]
-    mine = [own] if (own.path / PENDING_FILE).is_file() else []
-    return earlier[:MAX_PENDING_RUNS] + mine
-
-
-def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
-    path = folder.path / PENDING_FILE
-    try:
-        rows = read_pending(path)
-    except ValueError as error:
-        # One damaged file must not hold up the rows of every later run.
-        help_text = "move the file away; the events beside it hold the same facts"
-        return Problem("E652", f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
-    if rows:
-        sink.append(folder.run_id, rows)
-    with contextlib.suppress(FileNotFoundError):  # a run beside us may have taken them along
-        path.unlink()
-    return None
-
-
-def read_pending(path: Path) -> tuple[LedgerRow, ...]:
-    """Rows that wait in a run folder; none when the file is gone.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: It holds something else.
-    """
-    try:
-        text = path.read_bytes().decode("utf-8", "surrogatepass")
-    except FileNotFoundError:
-        return ()
-    return tuple(LedgerRow.from_json(line) for line in text.split("\n") if line)

@@ -8,19 +8,19 @@ table's log, so these columns are empty rather than guessed. ``source`` tells th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Protocol
 
-from maintainer.journal.ledger import LedgerRow, LedgerSink, rows_of
+from maintainer.journal.ledger import LedgerRow, LedgerSink
+from maintainer.journal.past_runs import RunRecord
+from maintainer.journal.recorded_rows import FROM_RUN_FOLDER, recorded_rows
 from maintainer.journal.run_id import is_run_id
 from maintainer.model.commits import CommitsRead, TableCommit
-from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan
 from maintainer.policy.resolved import ResolvedPolicy
 
-FROM_RUN_FOLDER, FROM_HISTORY = "run folder", "history"
-"""What ``source`` says; it is null in a row that its run appended."""
+FROM_HISTORY = "history"
+"""What ``source`` says of a row that only the table's log still knew of."""
 
 MAX_ROUNDS = 4
 """Looks at the ledger before and after rows are appended: others may rebuild it, or append, at the same time."""
@@ -68,11 +68,6 @@ class LedgerStore(LedgerSink, Protocol):
 def key_of(row: LedgerRow) -> RowKey:
     """Return what makes the row."""
     return (row.run_id, row.step_id)
-
-
-def rows_from_folder(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
-    """Return the rows of a run from its folder, marked as such."""
-    return tuple(replace(row, source=FROM_RUN_FOLDER) for row in rows_of(plan, outcome))
 
 
 def started_at_ms(run_id: str) -> int:
@@ -195,11 +190,9 @@ def _missing(ready: dict[RowKey, LedgerRow], contents: LedgerContents) -> list[L
     )
 
 
-def each_row(
-    runs: Iterable[tuple[Plan, RunOutcome]], histories: Iterable[tuple[ResolvedPolicy, CommitsRead]]
-) -> Iterator[LedgerRow]:
+def each_row(runs: Iterable[RunRecord], histories: Iterable[tuple[ResolvedPolicy, CommitsRead]]) -> Iterator[LedgerRow]:
     """Yield all rows that are known: those of run folders first, for they know more."""
-    for plan, outcome in runs:
-        yield from rows_from_folder(plan, outcome)
+    for record in runs:
+        yield from recorded_rows(record)
     for policy, read in histories:
         yield from rows_from_history(policy, read)

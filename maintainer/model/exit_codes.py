@@ -47,8 +47,8 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
 
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
     anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
-    or the fate of a commit is unknown, or a vacuum left files behind; if a table was blocked, 6 where the run changed
-    another one, or a part of this one, and 4 where it changed none; else 0.
+    or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a table
+    was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0.
     """
     tables = {table.status for table in outcome.tables}
     steps = {step.status for table in outcome.tables for step in table.steps}
@@ -61,7 +61,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
         return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
     if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:
         return ExitCode.INTERRUPTED
-    if tables & _FAILED_TABLES or steps & _FAILED_STEPS:
+    if tables & _FAILED_TABLES or steps & _FAILED_STEPS or outcome.problems:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
         changed = any(step.changed_table for table in outcome.tables for step in table.steps)
@@ -87,7 +87,7 @@ def exit_reason(code: ExitCode) -> str:
     """Say in words why a run ended with a code, for the last line on the terminal."""
     return {
         ExitCode.OK: "nothing failed",
-        ExitCode.FINDINGS: "a step or a table failed",
+        ExitCode.FINDINGS: "a step, a table or the ledger failed",
         ExitCode.USAGE: "nothing ran: the call, the project or the environment is wrong",
         ExitCode.CHANGES_PENDING: "there are changes to apply",
         ExitCode.REFUSED: "refused: no table was changed",

@@ -288,15 +288,28 @@ class TableOutcome:
     owner: str | None = None
 
 
+class RunEnd(str, enum.Enum):
+    """Whether a run came to its end."""
+
+    FINISHED = "finished"
+    RUNNING = "running"
+    DIED = "died"  # its process was killed, or its machine went down: it has no exit code that anybody knows
+
+
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """One run's end."""
+    """What came of a run, so far or for good.
+
+    ``problems`` is what went wrong beside the tables, such as a ledger that could not be written.
+    """
 
     run_id: str
     started_at_ms: int
     duration_seconds: float
     tables: tuple[TableOutcome, ...]
     interrupted_by: str | None = None
+    end: RunEnd = RunEnd.FINISHED
+    problems: tuple[Problem, ...] = ()
 
     def count(self, status: TableStatus) -> int:
         """Tables that ended so."""

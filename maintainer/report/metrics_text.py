@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maintainer.model.codec import encode
-from maintainer.model.outcome import RunOutcome, StepOutcome
+from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus
 from maintainer.report.layout import printable
 from maintainer.report.outcome_text import STATUS_WORD, figures, message
 from maintainer.report.steps import step_word
@@ -22,7 +22,9 @@ def render_steps(outcome: RunOutcome, style: Style = PLAIN) -> str:
     for table in outcome.tables:
         for step in table.steps:
             word, role = STATUS_WORD[step.status]
-            what = figures(step) or message(step)
+            what = figures(step)
+            if not what or (step.status is not StepStatus.SUCCEEDED and step.error is not None):
+                what = ", ".join(part for part in (what, message(step)) if part)
             head = f"{printable(table.ref.identifier)}  {step_word(step.kind)}  {style.paint(word, role)}"
             lines.append(f"{head}  {format_duration(step.duration_seconds)}  {what}".rstrip())
             lines += [f"    {line}" for line in metrics_lines(step)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from maintainer.errors import ExitCode
 from maintainer.model.exit_codes import exit_code, exit_reason
-from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Problem
 from maintainer.report.layout import count, printable
 from maintainer.report.outcome_text import assertion_text, message
@@ -20,6 +20,12 @@ MAX_NAMES = 5
 """So many tables are named where one warning is about many of them."""
 MAX_BLOCKS = 50
 """Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
+
+END_TEXT = {
+    RunEnd.DIED: "The run was killed, or its machine went down: nobody knows its exit code.",
+    RunEnd.RUNNING: "The run is still going on.",
+}
+"""What stands in the place of the exit code of a run that did not come to its end."""
 
 _PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTALL)
 _TABLE_WORDS: tuple[tuple[TableStatus, str, Role | None], ...] = (
@@ -68,6 +74,7 @@ class Finding:
 def findings(outcome: RunOutcome) -> list[Finding]:
     """Collect what failed, yielded, was blocked or was interrupted: the worst first, else in the run's order."""
     found = [finding for table in outcome.tables for finding in _of_table(table)]
+    found += [Finding(1, "error", "this run", problem) for problem in outcome.problems]
     return sorted(found, key=lambda finding: finding.rank)
 
 
@@ -171,7 +178,9 @@ def render_run(
     if work:
         lines.append(work)
     code = exit_code(outcome)
-    if code is not ExitCode.OK:
+    if outcome.end is not RunEnd.FINISHED:
+        lines.append(style.paint(END_TEXT[outcome.end], Role.WARN))
+    elif code is not ExitCode.OK:
         lines.append(style.paint(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD))
     if next_command and _has_rest(outcome):
         lines.append(f"To go on with what is left:   {printable(next_command)}")
@@ -230,6 +239,8 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
         if number:
             parts.append(f"{number:,} {word}")
     verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
+    if outcome.end is not RunEnd.FINISHED:
+        verb = "Killed after" if outcome.end is RunEnd.DIED else "Since"
     return f"{verb} {format_duration(outcome.duration_seconds)}: {'; '.join([', '.join(parts), *_proof_parts(steps)])}."
 
 

@@ -18,9 +18,9 @@ from maintainer.delta.written_file import WrittenFile
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger import read_pending
+from maintainer.journal.ledger_pending import read_pending
 from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan, Problem
+from maintainer.model.plan import Plan
 from maintainer.model.table import TableRef
 from maintainer.verification.checks import GreatExpectationsVerifier
 from tests.builders import NOW_MS
@@ -62,10 +62,9 @@ def test_two_tables_at_once_one_of_them_sick_and_no_place_for_the_ledger(
     lost.unlink()
     (lake / "ledger").write_text("a file is in the way")
     journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
-    problems: list[Problem] = []
     outcome = run_fleet(
         plan, DeltaEngine(lease), journal=journal, verifier=GreatExpectationsVerifier(), bounds=FleetBounds(jobs=2),
-        ledger=LedgerTable(spark, str(lake / "ledger")), on_problem=problems.append,
+        ledger=LedgerTable(spark, str(lake / "ledger")),
     )  # fmt: skip
 
     assert statuses(outcome) == {"sick": "failed", "well": "done"}
@@ -74,7 +73,7 @@ def test_two_tables_at_once_one_of_them_sick_and_no_place_for_the_ledger(
     assert not error.code.startswith("E699"), error
     assert deltalake.DeltaTable(sick).version() == 0
     assert sorted(deltalake.DeltaTable(well).to_pyarrow_table()["id"].to_pylist()) == list(range(100))
-    (problem,) = problems
+    (problem,) = outcome.problems
     assert "the ledger could not be written" in problem.what
     waiting = read_pending(journal.folder.path / "ledger_pending.jsonl")
     assert [(Path(row.table).name, row.status) for row in waiting] == [("sick", "failed"), ("well", "succeeded")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from maintainer.delta.actions import PartitionNames, data_file
@@ -72,6 +73,15 @@ class CommandVersionReader:
         return tuple(
             sorted(name for uri, (name, size) in wanted.items() if uri not in found or size not in (None, found[uri]))
         )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
+        try:
+            storage = storage_of(self._session, facts)
+            there = storage.sizes()
+            return frozenset(path for path in paths if storage.uri(path) in there)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""

@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
+from maintainer.errors import ExitCode
 from maintainer.journal.ledger import Predicted, predicted, proof_of
 from maintainer.model.exit_codes import exit_code, exit_reason
 from maintainer.model.file_sizes import FileSizes, combined
-from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.steps import Step
 from maintainer.report.html.curves import Curve, TablePast, table_curves
 from maintainer.report.layout import count, printable, when
 from maintainer.report.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, assertion_text, figures, message
-from maintainer.report.run_text import Finding, findings
+from maintainer.report.run_text import END_TEXT, Finding, findings
 from maintainer.report.steps import describe, group_left_alone, how_much, step_word
 from maintainer.units import format_duration, format_size
 
@@ -133,8 +134,8 @@ def run_view(plan: Plan, outcome: RunOutcome, past: Mapping[str, TablePast], tz:
         run_id=outcome.run_id,
         facts=_facts(plan, outcome, tz, run_folder),
         tiles=_tiles(outcome),
-        verdict=f"{exit_reason(code)} (exit code {code.value})" if code else "Nothing failed.",
-        mood="bad" if any(table.status in BAD for table in outcome.tables) else "warn" if code else "good",
+        verdict=_verdict(outcome, code),
+        mood=_mood(outcome, code),
         findings=tuple(findings(outcome)),
         tables=tuple(tables),
         whole=(
@@ -143,6 +144,18 @@ def run_view(plan: Plan, outcome: RunOutcome, past: Mapping[str, TablePast], tz:
         ),
         predictions=predictions([(plan, outcome)]),
     )
+
+
+def _mood(outcome: RunOutcome, code: ExitCode) -> str:
+    if any(table.status in BAD for table in outcome.tables):
+        return "bad"
+    return "warn" if code or outcome.end is not RunEnd.FINISHED else "good"
+
+
+def _verdict(outcome: RunOutcome, code: ExitCode) -> str:
+    if outcome.end is not RunEnd.FINISHED:
+        return END_TEXT[outcome.end]
+    return f"{exit_reason(code)} (exit code {code.value})" if code else "Nothing failed."
 
 
 def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> tuple[Prediction, ...]:

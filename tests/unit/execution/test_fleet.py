@@ -53,7 +53,6 @@ class Run:
         self.runs_dir = runs_dir
         self.switch = StopSwitch()
         self.events: list[ProgressEvent] = []
-        self.problems: list[Problem] = []
         self.ledger: Any = None
         self.count = 0
         self.folder: RunFolder
@@ -64,7 +63,7 @@ class Run:
         self.folder = journal.folder
         outcome = run_fleet(
             plan, self.lake, journal=journal, verifier=self.verifier, bounds=FleetBounds(**{**QUICK, **bounds}),
-            on_event=self.events.append, switch=self.switch, ledger=self.ledger, on_problem=self.problems.append,
+            on_event=self.events.append, switch=self.switch, ledger=self.ledger,
         )  # fmt: skip
         assert [table.ref for table in outcome.tables] == [table.ref for table in plan.tables]
         assert sum(outcome.count(status) for status in TableStatus) == len(plan.tables)
@@ -340,6 +339,9 @@ class Sink:
         self.rows: dict[str, tuple[LedgerRow, ...]] = {}
         self.broken: Exception | None = None
 
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
+
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         if self.broken is not None:
             raise self.broken
@@ -352,7 +354,7 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
     sink.broken = CommitNotLanded("the ledger's storage is read-only")
     outcome = run(plan_all(plan_of(table, compact(table))))
     assert by_table(outcome) == {"a": "done"}
-    assert [problem.code for problem in run.problems] == ["E652"]
+    assert [problem.code for problem in outcome.problems] == ["E652"]
     assert sink.rows == {}
 
     sink.broken = None

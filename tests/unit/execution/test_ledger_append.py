@@ -11,9 +11,9 @@ import pytest
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.interruption import StopSwitch
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger import PENDING_FILE, LedgerRow, read_pending
+from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.outcome import RunOutcome, TableStatus
-from maintainer.model.plan import Problem
 from tests.builders import NOW_MS
 from tests.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
 
@@ -25,6 +25,9 @@ class Stuck:
         self.begun, self.go = threading.Event(), threading.Event()
         self.rows: list[LedgerRow] = []
 
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
+
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         self.begun.set()
         self.go.wait(20)
@@ -34,19 +37,20 @@ class Stuck:
 class Night:
     def __init__(self, runs_dir: Path) -> None:
         self.lake, self.switch, self.ledger = FakeLake(), StopSwitch(), Stuck()
-        self.problems: list[Problem] = []
+        self.outcome: RunOutcome
         self.journal = Journal.open(runs_dir, "20261121T220001Z-0000", lambda: NOW_MS)
 
     def run(self, **bounds: Any) -> RunOutcome:
         table = self.lake.table("t", (1,), (2,))
         quick = {"tick_seconds": 0.01, "stop_grace_seconds": 0.05, **bounds}
-        return run_fleet(
+        self.outcome = run_fleet(
             plan_all(plan_of(table, compact(table))), self.lake, journal=self.journal, verifier=PlainVerifier(),
-            bounds=FleetBounds(**quick), ledger=self.ledger, switch=self.switch, on_problem=self.problems.append,
+            bounds=FleetBounds(**quick), ledger=self.ledger, switch=self.switch,
         )  # fmt: skip
+        return self.outcome
 
     def told(self) -> list[tuple[str, str]]:
-        return [(one.code, one.what) for one in self.problems]
+        return [(one.code, one.what) for one in self.outcome.problems]
 
     def waiting(self) -> int:
         return len(read_pending(self.journal.folder.path / PENDING_FILE))

@@ -12,7 +12,7 @@ from maintainer.execution import turns
 from maintainer.execution.attempt import StepWork
 from maintainer.model.outcome import CommitReceipt, StepStatus
 from maintainer.model.steps import Batch, SetPropertiesStep, ZOrderStep
-from maintainer.model.table import ColumnRanges, TableFacts
+from maintainer.model.table import ColumnRanges, TableFacts, TableRef
 from maintainer.model.zorder import Strategy
 from tests.builders import make_facts
 from tests.curve_lake import CurveLake, revision_of, settings_of
@@ -69,7 +69,9 @@ class Table:
     def run(self, step: ZOrderStep) -> tuple[StepStatus, StepWork]:
         work = StepWork("t/zorder", "zorder")
         engine = SimpleNamespace(reader=self, writer=self)
-        worker: Any = SimpleNamespace(engine=engine, control=self, plan=SimpleNamespace(ref="t", window_closes_ms=None))
+        plan = SimpleNamespace(ref=TableRef("t"), window_closes_ms=None)
+        context = SimpleNamespace(journal=SimpleNamespace(turn=lambda table, step_id, turn: None))
+        worker: Any = SimpleNamespace(engine=engine, control=self, plan=plan, context=context)
         try:
             return turns.run_turns(worker, work, step), work
         except Interrupted:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.journal.events import EVENTS_FILE, EventLog
-from maintainer.journal.ledger import LedgerRow, flush, keep_pending, predicted, proof_of, read_pending, rows_of
+from maintainer.journal.ledger import LedgerRow, predicted, proof_of, rows_of
+from maintainer.journal.ledger_pending import flush, keep_pending, read_pending
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.outcome import (
     Assertion,
@@ -84,6 +85,9 @@ def test_the_proof_column_tells_wrong_from_not_checked(step: dict[str, object], 
 class Sink:
     def __init__(self) -> None:
         self.got: list[str] = []
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         self.got.append(run_id)

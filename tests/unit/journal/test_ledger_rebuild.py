@@ -10,7 +10,6 @@ from pathlib import Path
 from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.ledger_rebuild import (
     FROM_HISTORY,
-    FROM_RUN_FOLDER,
     LedgerContents,
     Rebuilt,
     fill_up,
@@ -18,6 +17,7 @@ from maintainer.journal.ledger_rebuild import (
     rows_from_history,
     started_at_ms,
 )
+from maintainer.journal.recorded_rows import FROM_RUN_FOLDER
 from maintainer.model.commits import CommitsRead, TableCommit
 from maintainer.model.outcome import CommitStamp
 from tests.projects import loaded
@@ -36,6 +36,9 @@ class Store:
 
     def contents(self) -> LedgerContents:
         return LedgerContents(self.appends, frozenset(map(key_of, self.held)))
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         raise AssertionError("a rebuild does not append as a run does")

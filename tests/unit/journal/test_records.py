@@ -91,7 +91,7 @@ def test_a_settlement_is_written_into_the_old_run_and_asked_for_only_once(runs: 
     old.close()
     new = runs.start()
     (found,) = unfinished(runs.runs_dir, except_run=new.run_id)
-    new.settled(found, Fate.LANDED, 2)
+    new.settled(found, Fate.LANDED, CommitReceipt(2, 1))
     assert unfinished(runs.runs_dir) == ()
     assert runs.record().unproven_versions == (2,)
     new.verified(FACTS, "t/settle", 2, "pass", None)

@@ -17,7 +17,7 @@ from maintainer.engine import TableEngine
 from maintainer.errors import TableError
 from maintainer.journal.events import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger import PENDING_FILE, read_pending
+from maintainer.journal.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.outcome import UndeleteReceipt
 from maintainer.model.table import TableFacts
 from maintainer.report.history_text import render_history
@@ -93,7 +93,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     )
     assert "3 files brought back" in render_history([told])
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
-    assert kinds == ["run_started", "note", "run_finished"]
+    assert kinds == ["run_started", "note", "ledger_rows", "ledger_rows", "run_finished"]
     assert history_rows(case.runs_dir, failed=True) == ([], [])
     assert history_rows(case.runs_dir, table="lake/other") == ([], [])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from maintainer.model.plan import Checks
 from maintainer.model.table import TableFacts
 from maintainer.verification.checks import GreatExpectationsVerifier, _Check
@@ -26,6 +28,9 @@ class Versions:
         raise AssertionError("not asked for")
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        raise AssertionError("not asked for")
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         raise AssertionError("not asked for")
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
