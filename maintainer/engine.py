@@ -16,7 +16,7 @@ from typing import Protocol
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CommitVerification
 
@@ -111,6 +111,16 @@ class TableReader(HistoryReader, Protocol):
 
         Raises:
             TableError: T401 no such table; or the catalog cannot be asked.
+        """
+        ...
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """Return what others updated since a moment or above a version, newest first; a bounded number.
+
+        Appends, commits of ours and commits that remove no file are none.
+
+        Raises:
+            TableError: The log cannot be read.
         """
         ...
 

@@ -119,6 +119,12 @@ class CommitConflict(MaintainerError):
     exit_code = ExitCode.FINDINGS
 
 
+class TableHot(CommitConflict):
+    """Somebody else updated the table just now: nothing of ours was committed, so that nothing of his is lost."""
+
+    default_code = "C718"
+
+
 class WindowClosed(MaintainerError):
     """The table's maintenance window closed while the run went on; what is left waits for the next one."""
 

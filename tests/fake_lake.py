@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from maintainer.delta.table_place import StoragePlaces
@@ -24,7 +25,7 @@ from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Pr
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, RemovedFile, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, RemovedFile, TableFacts, TableRef, Update
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.columns import planned_columns
 from maintainer.verification.audit import audit
@@ -47,10 +48,11 @@ class Station:
 
 @dataclass(slots=True)
 class Version:
-    """One version: its live files, and the stamp of the commit that made it."""
+    """One version: its live files, the stamp of the commit that made it, and when that was; 0 is long ago."""
 
     files: dict[str, tuple[int, ...]]
     stamp: CommitStamp | None = None
+    at_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -94,9 +96,11 @@ class FakeTable:
         self.written += 1
         return self.commit(set(), {f"appended-{self.written}": rows})
 
-    def delete_file(self, path: str) -> int:
+    def delete_file(self, path: str, *, at_ms: int = 0) -> int:
         """Another writer deletes all rows of a file."""
-        return self.commit({path}, {})
+        version = self.commit({path}, {})
+        self.versions[-1].at_ms = at_ms
+        return version
 
     @property
     def location(self) -> str:
@@ -270,6 +274,16 @@ class FakeWorker:
         table = self._table(ref)
         newest = range(table.version, max(-1, table.version - limit), -1)
         return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        versions = self._table(facts.ref).versions
+        return tuple(
+            Update(version, after.at_ms, "DELETE")
+            for version, (before, after) in reversed([*enumerate(pairwise(versions), start=1)])
+            if after.stamp is None
+            and before.files.keys() - after.files.keys()
+            and (version > after_version or after.at_ms >= since_ms)
+        )
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit

@@ -13,10 +13,14 @@ from maintainer.report.layout import count
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
 CODE = "C717"
+HOT_HELP = (
+    "run it when its writers rest (`window:`), or partition it and name the partition in their predicates: "
+    "`optimize.where:` and `skipNewestPartitions:` leave theirs out"
+)
 
 
 def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
-    """Return what to say about those tables of a run that failed, or lost against other writers, three runs in a row.
+    """Return what to say about those tables of a run that failed, lost to other writers or were hot in three runs.
 
     Called when the run is over. At most fifty tables are named one by one.
 
@@ -40,6 +44,10 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
             found.append(
                 Problem(CODE, what, name, "give the table a `window:`, `quietFor:` or `skipNewestPartitions:`")
             )
+        if streak.hot >= NAMED_AFTER_RUNS:
+            since = datetime.fromtimestamp((streak.hot_since_ms or 0) / 1000, tz=timezone.utc)
+            what = f"waiting: hot in {count(streak.hot, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
+            found.append(Problem(CODE, what, name, HOT_HELP))
     if len(found) > MAX_NAMED:
         rest = len(found) - MAX_NAMED
         help_text = "`maintainer history --failed` shows them all"

@@ -27,6 +27,7 @@ from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.steps import RewriteStep
 from maintainer.model.table import TableFacts, TableRecord, TableRef
+from maintainer.planning.hot import updates_since_ms
 from maintainer.planning.planner import (
     PlanOptions,
     assemble,
@@ -144,18 +145,21 @@ def read_for_planning(
     return facts, record
 
 
-def with_writers(reader: TableReader, plan: TablePlan, now_ms: int) -> TablePlan:
-    """Add when other writers of a table commit, where something is rewritten that they could make lose.
+def with_writers(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> TableFacts:
+    """Add what other writers of a table commit, and when: asked for where something would be rewritten.
 
-    It orders tables and is told to people; a log that cannot be read a second time is no reason to leave a table out.
+    A log that cannot be read a second time is no reason to leave a table out: the last look before each commit reads it
+    again.
     """
-    if not any(isinstance(step, RewriteStep) for step in plan.steps):
-        return plan
     try:
-        read = reader.commits(plan.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
+        rhythm = rhythm_of(reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS), now_ms)
+        facts = replace(facts, writers=rhythm)
+        if not policy.optimize.quiet_after_updates_seconds:
+            return facts
+        since_ms = updates_since_ms(policy, rhythm, now_ms)
+        return replace(facts, updates=reader.updates(facts, since_ms=since_ms, after_version=facts.version))
     except TableError:
-        return plan
-    return replace(plan, writers=rhythm_of(read, now_ms))
+        return facts
 
 
 def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
@@ -211,7 +215,9 @@ class _Tables:
                 options=request.options, tables=self._known,
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
-            plan = with_writers(reader, plan, request.now_ms)
+            if any(isinstance(step, RewriteStep) for step in plan.steps):
+                facts = with_writers(reader, policy, facts, request.now_ms)
+                plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
             self._policy_places.opened(plan, reader)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:

@@ -97,7 +97,7 @@ def _deleted_rows_ratio(facts: TableFacts) -> float | None:
 def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
     """Whether small files would be compacted, were they not in a partition that is still being written."""
     for left in plan.left_alone:
-        if left.reason.code in (ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
+        if left.reason.code in (ReasonCode.HOT, ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
             there = [one for one in small if left.partition_values in (None, one.partition_values)]
             if len(there) > 1 and left.num_files > 1:
                 return True
@@ -153,6 +153,7 @@ _WAITING = frozenset(
         ReasonCode.NOT_DUE,
         ReasonCode.NOT_WORTH_IT,
         ReasonCode.OVER_BUDGET,
+        ReasonCode.HOT,
         ReasonCode.HOT_PARTITION,
     }
 )

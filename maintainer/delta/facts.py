@@ -20,13 +20,14 @@ from maintainer.delta.log_storage import LogStorage
 from maintainer.delta.references import References
 from maintainer.delta.spark_reader import SparkReader
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.updates import read_updates
 from maintainer.delta.vacuum_look import history, look, now_ms
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import MaintainerError, TableError
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
 from maintainer.model.vacuum import VacuumHistory
 
 
@@ -154,6 +155,14 @@ class DeltaTableReader:
             storage = self._storage(facts)
             entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        self._jvm.activate()
+        try:
+            return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 

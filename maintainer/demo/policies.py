@@ -13,6 +13,8 @@ timezone: America/New_York
 defaults:
   owner: demo
   verify: {rowCount: scan, content: fingerprint, files: true}
+  optimize: {quietAfterUpdates: 0s}   # nobody else writes to the demo's tables; without this a table is left
+                                      # alone for 10 minutes after each DELETE, UPDATE or MERGE
 
 # Bounds of one whole run; a plan beyond them is refused before anything is touched.
 limits: {maxBytes: 20GiB, maxFailures: 3}

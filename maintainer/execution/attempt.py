@@ -18,6 +18,7 @@ from maintainer.errors import (
     CommitNotLanded,
     CommitUnknown,
     MaintainerError,
+    TableHot,
     VerificationFailed,
 )
 from maintainer.execution.context import RunContext
@@ -29,8 +30,9 @@ from maintainer.model.exit_codes import BUG_CODE
 from maintainer.model.outcome import Assertion, CommitReceipt, CommitStamp, Proof, VacuumReceipt
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.steps import Batch, VacuumStep
-from maintainer.model.table import TableFacts
+from maintainer.model.table import PartitionValues, TableFacts
 from maintainer.model.zorder import TurnOutcome
+from maintainer.units import format_duration
 
 Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
 
@@ -75,6 +77,7 @@ def attempt(
     batch: int,
     figures: tuple[int, int],
     call: Callable[[CommitStamp, BeforeCommit], Receipt],
+    partitions: frozenset[PartitionValues] | None = None,
 ) -> Receipt:
     """Try one commit, or one deletion.
 
@@ -85,6 +88,7 @@ def attempt(
         batch: Number of the batch within the step, from 0.
         figures: Files and bytes at stake, for INTENT.
         call: Calls the engine with the stamp and with what it must call right before it commits.
+        partitions: Those of a rewrite's files, for the last look at other writers; None takes no such look.
 
     Raises:
         MaintainerError: What the engine raised; the fate is in the journal.
@@ -96,6 +100,8 @@ def attempt(
 
     def before_commit(read_version: int, proof: Proof | None) -> None:
         worker.control.check_commit()
+        if partitions is not None:
+            check_quiet(worker, facts, partitions)
         if worker.lease is not None and worker.context.leases is not None:
             worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
         num_files, size_bytes = figures
@@ -159,6 +165,33 @@ def _fate(
             except Exception:  # the engine is gone: the next run asks again
                 return Fate.UNKNOWN, None
             return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
+
+
+def check_quiet(worker: Worker, facts: TableFacts, partitions: frozenset[PartitionValues]) -> None:
+    """Hold a rewrite back if somebody else updated what it rewrites since it read the table, or a moment before.
+
+    Asked before files are written and again right before the commit.
+
+    Raises:
+        TableHot: C718.
+        TableError: The log cannot be read.
+    """
+    quiet_seconds = worker.plan.quiet_after_updates_seconds
+    if not quiet_seconds:
+        return
+    now_ms = worker.context.clock.now_ms()
+    updates = worker.engine.reader.updates(
+        facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version
+    )  # fmt: skip
+    update = next((one for one in updates if one.meets(partitions)), None)
+    if update is not None:
+        ago = format_duration(max(0, now_ms - update.at_ms) // 1000)
+        raise TableHot(
+            f"hot: {update.operation} by another writer {ago} ago (version {update.version}), "
+            f"quietAfterUpdates is {format_duration(quiet_seconds)}",
+            where=worker.plan.ref.identifier,
+            help="nothing was committed and nothing of it is left; the next apply takes it when its writers are quiet",
+        )
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -23,7 +23,9 @@ from maintainer.planning.clustering import cube_of
 NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
 DEFAULT_NUM_INDEXED_COLS = 32
 
-_NOT_CONSIDERED = frozenset({ReasonCode.OUTSIDE_WHERE, ReasonCode.NEWEST_PARTITION, ReasonCode.HOT_PARTITION})
+_NOT_CONSIDERED = frozenset(
+    {ReasonCode.OUTSIDE_WHERE, ReasonCode.NEWEST_PARTITION, ReasonCode.HOT, ReasonCode.HOT_PARTITION}
+)
 """Reasons that rule out whole partitions, as OPTIMIZE's WHERE does: their files are not even considered."""
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from maintainer.engine import DeletionGuard
 from maintainer.errors import CheckImpossible as CheckImpossible
-from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, VerificationFailed
-from maintainer.execution.attempt import StepWork, Worker, attempt
+from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, TableHot, VerificationFailed
+from maintainer.execution.attempt import StepWork, Worker, attempt, check_quiet
 from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.execution.table_state import step_now
 from maintainer.execution.window import check_window
 from maintainer.journal.durable import FolderUnwritable
+from maintainer.model.commits import MAINTENANCE
 from maintainer.model.outcome import CommitReceipt, StepStatus, VacuumReceipt
 from maintainer.model.plan import TablePlan
 from maintainer.model.progress import Verified
@@ -81,13 +83,14 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
         facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
         left = step_now(worker.plan, replace(step, batches=(planned,)), facts)
         if left is None:
+            _check_not_replaced(worker, facts)
             work.notes.append(f"batch {number}: its files are no longer live")
             return
         batch = left.batches[0]
         try:
             receipt = _commit(worker, work, facts, step, number, batch)
-        except CommitConflict:
-            if tried == bounds.attempts:
+        except CommitConflict as conflict:
+            if tried == bounds.attempts or isinstance(conflict, TableHot):
                 raise
             if worker.context.switch.wait(bounds.pause_seconds(tried)):
                 worker.control.check()
@@ -107,10 +110,32 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
 def _commit(
     worker: Worker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
 ) -> CommitReceipt:
+    partitions = frozenset(file.partition_values for file in batch.files)
+    check_quiet(worker, facts, partitions)
     return attempt(
         worker, work, facts, number, (len(batch.files), batch.size_bytes),
         lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
+        partitions,
     )  # fmt: skip
+
+
+def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
+    """Say who replaced the files of a batch before it was begun: that is a loss, and not a table that is up to date.
+
+    Raises:
+        CommitConflict: C701. Not for maintenance by others, which did what was planned.
+        TableError: The log cannot be read.
+    """
+    planned = worker.plan.observed.version if worker.plan.observed is not None else facts.version
+    updates = worker.engine.reader.updates(facts, since_ms=sys.maxsize, after_version=planned)
+    update = next((one for one in updates if one.operation.upper() not in MAINTENANCE), None)
+    if update is not None:
+        raise CommitConflict(
+            f"another writer won: the files were replaced before they could be read (version {update.version}, "
+            f"{update.operation})",
+            where=worker.plan.ref.identifier,
+            help="nothing was written; the next plan takes the new state",
+        )
 
 
 def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:

@@ -308,5 +308,7 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
     if StepStatus.YIELDED in found:
         return TableStatus.YIELDED
     if plan.state == "changes":
-        return TableStatus.DONE if StepStatus.SUCCEEDED in found else TableStatus.UP_TO_DATE
+        if StepStatus.SUCCEEDED in found:
+            return TableStatus.DONE
+        return TableStatus.WAITING if plan.hot is not None else TableStatus.UP_TO_DATE
     return status_without_steps(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maintainer.errors import TableHot
 from maintainer.execution.steps import LIFT_HELP
 from maintainer.model.features import UNSUPPORTED_CODES
 from maintainer.model.outcome import TableStatus
@@ -10,6 +11,8 @@ from maintainer.model.reasons import ReasonCode
 from maintainer.planning.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
+
+_HOT_HELP = "the next apply takes it when its writers are quiet; a table that never is needs a `window:` or partitions"
 
 _CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403"}
 
@@ -37,7 +40,9 @@ def status_without_steps(plan: TablePlan) -> TableStatus:
 
 
 def problem_without_steps(plan: TablePlan) -> Problem | None:
-    """Return why nothing may be done to a table: it could not be planned, or a rule forbids it; None elsewhere."""
+    """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
+    if plan.state == "waiting" and plan.hot is not None:
+        return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, _HOT_HELP)
     if not plan.blocked:
         return plan.problem
     reason = plan.blocked[0]

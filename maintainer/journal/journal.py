@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from maintainer.errors import CommitConflict
+from maintainer.errors import CommitConflict, TableHot
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.journal.events import EVENTS_FILE, EventLog, append_event
 from maintainer.journal.intents import Fate, Intent, record_settlement
@@ -25,6 +25,9 @@ from maintainer.model.zorder import TurnOutcome
 
 LOST = CommitConflict.default_code
 """The code of a step that yielded because another writer was there first."""
+
+HOT = TableHot.default_code
+"""The code of a step that was held back so that no other writer loses."""
 
 NowMs = Callable[[], int]
 
@@ -238,8 +241,8 @@ class Journal:
         duration = {"duration_seconds": round(outcome.duration_seconds, 3)}
         self._write("step_finished", {**about, **fields, **duration, **_of_problem(outcome.error)})
 
-    def table_finished(self, outcome: TableOutcome) -> None:
-        """Record a table's end.
+    def table_finished(self, outcome: TableOutcome, *, hot: bool = False) -> None:
+        """Record a table's end. ``hot`` says that its plan left all rewrites to quieter hours.
 
         Raises:
             FolderUnwritable: E651.
@@ -249,6 +252,7 @@ class Journal:
             "table": outcome.ref.identifier,
             "status": outcome.status.value,
             "lost": any(step.error is not None and step.error.code == LOST for step in rewrites),
+            "hot": hot or any(step.error is not None and step.error.code == HOT for step in rewrites),
             "rewritten": any(step.commits for step in rewrites),
         }
         self._write("table_finished", {**fields, **_of_problem(outcome.problem)})

@@ -95,7 +95,7 @@ class Problem:
     help: str | None = None
 
 
-HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED})
+HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.HOT})
 """Why nothing is done now whatever the table may need; every other reason is about the table itself."""
 
 
@@ -106,7 +106,8 @@ class TablePlan:
     Exactly one of these holds: ``problem`` is set (the table could not be planned), ``blocked`` is not empty
     (a limit or a rule forbids it: no steps), there are steps, or there is nothing to do (``left_alone`` says why).
     ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
-    ``writers`` is when others commit; None where nothing is rewritten, or the log does not say.
+    ``writers`` is when others commit; None where nothing is rewritten, or the log does not say. No rewrite is committed
+    within ``quiet_after_updates_seconds`` after an update by others of the same partitions; 0 never holds one back.
     """
 
     ref: TableRef
@@ -122,10 +123,16 @@ class TablePlan:
     owner: str | None = None
     window_closes_ms: int | None = None
     writers: WriterRhythm | None = None
+    quiet_after_updates_seconds: int = 0
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):
             raise ValueError("a blocked or unplannable table has no steps")
+
+    @property
+    def hot(self) -> Reason | None:
+        """Why rewrites of the whole table are left to quieter hours; None where they are not."""
+        return next((left.reason for left in self.left_alone if left.reason.code is ReasonCode.HOT), None)
 
     @property
     def state(self) -> str:

@@ -29,6 +29,7 @@ class ReasonCode(str, enum.Enum):
     AT_TARGET = "at_target"
     NO_PARTNER = "no_partner"
     OUTSIDE_WHERE = "outside_where"
+    HOT = "hot"
     HOT_PARTITION = "hot_partition"
     NEWEST_PARTITION = "newest_partition"
     NOT_DUE = "not_due"

@@ -6,11 +6,12 @@ since 1970 UTC, as in the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from maintainer.model.vacuum import StorageLook, VacuumHistory
+from maintainer.model.writers import WriterRhythm
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 """``(column, value)`` in the table's partition column order, logical names.
@@ -152,6 +153,24 @@ class ColumnSample:
     values: tuple[tuple[str | None, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A commit of somebody else's that removed files or hid rows of them: DELETE, UPDATE, MERGE, overwrite, OPTIMIZE.
+
+    ``partitions`` are those that it read or changed, as far as the log bounds them; None where it may have read the
+    whole table, so that it conflicts with a rewrite of any file.
+    """
+
+    version: int
+    at_ms: int
+    operation: str
+    partitions: frozenset[PartitionValues] | None = None
+
+    def meets(self, partitions: Collection[PartitionValues]) -> bool:
+        """Whether it read or changed one of the partitions."""
+        return self.partitions is None or not self.partitions.isdisjoint(partitions)
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """Everything planning may know about one table at one version.
@@ -161,7 +180,8 @@ class TableFacts:
     statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
     vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
     no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
-    or no column was ever dropped).
+    or no column was ever dropped). ``writers`` and ``updates`` (newest first) are what others committed lately,
+    read where something would be rewritten.
     """
 
     ref: TableRef
@@ -184,6 +204,8 @@ class TableFacts:
     column_sample: ColumnSample | None = None
     files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
     zordered_paths: frozenset[str] = frozenset()
+    writers: WriterRhythm | None = None
+    updates: tuple[Update, ...] = ()
 
     @cached_property
     def size_bytes(self) -> int:

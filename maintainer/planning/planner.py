@@ -304,6 +304,8 @@ def _table_plan(
         checks=_checks(policy),
         timeout_seconds=policy.limits.timeout_seconds,
         owner=policy.owner,
+        writers=facts.writers,
+        quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
     )
 
 

@@ -12,6 +12,7 @@ from maintainer.planning.backoff import without_hot
 from maintainer.planning.clustering import plan_clustering
 from maintainer.planning.compaction import plan_compaction
 from maintainer.planning.decision import Decision, PropertyChange, leave_files
+from maintainer.planning.hot import without_updated
 from maintainer.planning.incremental import plan_incremental
 from maintainer.planning.not_by_commands import left_by_commands, without_commands
 from maintainer.planning.purge import plan_purge
@@ -51,6 +52,8 @@ def plan_rewrites(
     Raises:
         TableError: The policy asks for what the table does not have; see the kinds of rewrites.
     """
+    files, updated = without_updated(policy, facts, now_ms)
+    facts = replace(facts, files=files) if updated else facts
     files, hot = without_hot(facts, record, now_ms)
     facts = replace(facts, files=files) if hot else facts
     due = ignore_every or is_due(policy.optimize.every_seconds, record.last_optimize_at_ms, now_ms)
@@ -63,7 +66,7 @@ def plan_rewrites(
     if by_commands:
         layout, purge = without_commands(policy, layout), left_by_commands(policy, facts, purge)
     steps = tuple(step for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
-    return steps, (*hot, *layout.left_alone, *purge.left_alone), layout.property_change
+    return steps, (*updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
 
 
 def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:

@@ -18,6 +18,7 @@ ALWAYS = built_in_layer(
         "optimize.batchSize": "10GiB",
         "optimize.skipNewestPartitions": 0,
         "optimize.quietFor": "0s",
+        "optimize.quietAfterUpdates": "10m",
         "optimize.every": "0s",
         "verify.rowCount": "scan",
         "verify.content": "fingerprint",

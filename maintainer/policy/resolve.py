@@ -160,6 +160,7 @@ def _optimize(read: _Reader, merged: Merged) -> OptimizePolicy:
         where=_predicate(where) if where is not None else None,
         skip_newest_partitions=read.required("optimize.skipNewestPartitions", int),
         quiet_for_seconds=read.required("optimize.quietFor", int),
+        quiet_after_updates_seconds=read.required("optimize.quietAfterUpdates", int),
         every_seconds=read.required("optimize.every", int),
         when=WorthPolicy(
             min_small_files=read.optional("optimize.when.minSmallFiles", int),

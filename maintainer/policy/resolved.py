@@ -140,6 +140,7 @@ class OptimizePolicy:
     where: Predicate | None = None
     skip_newest_partitions: int = 0
     quiet_for_seconds: int = 0
+    quiet_after_updates_seconds: int = 0
     every_seconds: int = 0
     when: WorthPolicy = field(default_factory=WorthPolicy)
     repartition: bool = False

@@ -28,6 +28,7 @@ SIZES = frozenset(
 DURATIONS = frozenset(
     {
         "optimize.quietFor",
+        "optimize.quietAfterUpdates",
         "optimize.every",
         "vacuum.retention",
         "vacuum.every",

@@ -43,6 +43,7 @@ _ORDER = (
     "optimize.where",
     "optimize.skipNewestPartitions",
     "optimize.quietFor",
+    "optimize.quietAfterUpdates",
     "optimize.every",
     "optimize.when.minSmallFiles",
     "optimize.when.minSmallBytes",

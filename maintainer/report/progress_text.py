@@ -189,6 +189,8 @@ class ProgressText:
             word = ("BLOCKED", Role.WARN)
         elif outcome.status in (TableStatus.NOT_REACHED, TableStatus.UNSUPPORTED):
             word = ("SKIP", Role.WARN)
+        elif outcome.status is TableStatus.WAITING and problem is not None:
+            word = ("WAIT", Role.DIM)
         elif problem is not None and not any(step.error == problem for step in outcome.steps):
             word = ("FAIL", Role.BAD)
         elif outcome.status is TableStatus.UP_TO_DATE and self._verbose:

@@ -112,6 +112,7 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
             TableStatus.BLOCKED: (2, "error"),
             TableStatus.UNSUPPORTED: (2, "error"),
             TableStatus.YIELDED: (3, "warning"),
+            TableStatus.WAITING: (3, "warning"),
             TableStatus.NOT_REACHED: (3, "warning"),
             TableStatus.INTERRUPTED: (3, "warning"),
         }.get(table.status, (1, "error"))

@@ -128,7 +128,18 @@ def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     where = f"{count(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
+    if any("quietAfterUpdates" in one.reason.text for one in entries):
+        return _quiet_after(policy, where)
     return f"taken when nothing was written to {where} for {format_duration(policy.optimize.quiet_for_seconds)}"
+
+
+def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    return _quiet_after(policy, "the table")
+
+
+def _quiet_after(policy: ResolvedPolicy, what: str) -> str:
+    quiet = format_duration(policy.optimize.quiet_after_updates_seconds)
+    return f"taken when nobody else updated {what} for {quiet} (optimize.quietAfterUpdates)"
 
 
 def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -152,6 +163,7 @@ _CHANGES: Mapping[ReasonCode, _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
     ReasonCode.NO_PARTNER: _fixed("taken when another small file comes into the same partition"),
     ReasonCode.OUTSIDE_WHERE: _fixed("taken when optimize.where chooses the partition"),
+    ReasonCode.HOT: _quiet_table,
     ReasonCode.HOT_PARTITION: _hot,
     ReasonCode.NEWEST_PARTITION: _fixed("taken when a newer partition comes, or skipNewestPartitions is lowered"),
     ReasonCode.NOT_DUE: _fixed("taken when it is due, or now with --ignore-every"),

@@ -158,6 +158,8 @@ def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
         yield "optimize.skipNewestPartitions", f"{optimize.skip_newest_partitions:,}"
     if optimize.quiet_for_seconds:
         yield "optimize.quietFor", format_duration(optimize.quiet_for_seconds)
+    if optimize.quiet_after_updates_seconds:
+        yield "optimize.quietAfterUpdates", format_duration(optimize.quiet_after_updates_seconds)
     if optimize.every_seconds:
         yield "optimize.every", format_duration(optimize.every_seconds)
     if optimize.when.min_small_files is not None:

@@ -20,12 +20,13 @@ from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_tab
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
+from maintainer.delta.updates import read_updates
 from maintainer.delta.zorder_history import paths_of_zorder
 from maintainer.engine import VacuumQuestion
 from maintainer.errors import NotSupportedYet, Refused, TableError
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, Protocol, TableFacts, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, Protocol, TableFacts, TableRef, Update
 from maintainer.model.vacuum import VacuumHistory
 
 READ_ATTEMPTS = 3
@@ -135,6 +136,13 @@ class CommandTableReader:
             storage = self.storage(facts)
             entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        try:
+            return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 

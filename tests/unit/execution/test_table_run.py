@@ -256,9 +256,14 @@ def test_a_batch_whose_file_another_writer_took_is_left_to_the_writer(bench: Ben
     table = three_files(bench)
     bench.lake.at("commit", lambda at: at.table.delete_file("f0"), times=1)
     outcome = bench.run(plan_of(table, compact(table, ("f0", "f1"), ("f2",))))
-    # The retry finds nothing of the first batch live; the second is done.
-    assert statuses(outcome) == ["compact: succeeded"]
-    assert outcome.steps[0].note == "batch 0: its files are no longer live"
+    # The retry finds nothing of the first batch live, and says whose doing that is; the second is done.
+    assert statuses(outcome) == ["compact: yielded"]
+    assert outcome.steps[0].note == "1 of 2 batches committed, 1 yielded"
+    error = outcome.steps[0].error
+    assert error is not None
+    assert (error.code, error.what) == (
+        "C701", "another writer won: the files were replaced before they could be read (version 2, DELETE)",
+    )  # fmt: skip
     assert table.rows == [3, 4, 5]
 
 

@@ -1,0 +1,149 @@
+"""Writers come first: somebody else appends, merges and deletes all the while, beside one `apply` after another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.app.apply_plan import ApplyRequest, apply_plan, open_journal
+from maintainer.app.make_plan import PlanRequest, make_plan
+from maintainer.app.project import Project
+from maintainer.delta.session import SessionLease
+from maintainer.delta.table_engine import DeltaEngine
+from maintainer.model.outcome import RunOutcome, TableStatus
+from maintainer.model.plan import Plan
+from tests.app_runs import commit_info, newest_version
+from tests.projects import write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+NUM_OPERATIONS = 30
+TODAY = "2026-11-22"
+PLAIN = (
+    "INSERT INTO {t} VALUES ({n}, 'appended')",
+    "MERGE INTO {t} t USING (SELECT {n}L AS id) s ON t.id = s.id OR t.id = s.id - 1 "
+    "WHEN MATCHED THEN UPDATE SET v = 'merged' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'inserted')",
+    "DELETE FROM {t} WHERE id = {n} - 3",
+)
+APPENDS = ("INSERT INTO {t} VALUES ({n}, 'appended')",)
+OF_TODAY = (
+    f"INSERT INTO {{t}} VALUES ({{n}}, 'appended', DATE'{TODAY}')",
+    f"MERGE INTO {{t}} t USING (SELECT {{n}}L AS id) s ON t.id = s.id AND t.day = '{TODAY}' "
+    f"WHEN MATCHED THEN UPDATE SET v = 'merged' "
+    f"WHEN NOT MATCHED THEN INSERT (id, v, day) VALUES (s.id, 'inserted', DATE'{TODAY}')",
+    f"DELETE FROM {{t}} WHERE id = {{n}} - 3 AND day = DATE'{TODAY}'",
+)
+
+
+@dataclass
+class Writer:
+    """Somebody with a session of his own, who repeats his statements in turn and keeps what failed."""
+
+    spark: SparkSession
+    path: Path
+    statements: tuple[str, ...]
+    failures: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Writer:
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(300)
+        assert not self._thread.is_alive()
+
+    @property
+    def working(self) -> bool:
+        return self._thread.is_alive()
+
+    def _work(self) -> None:
+        session = self.spark.newSession()
+        for number in range(NUM_OPERATIONS):
+            text = self.statements[number % len(self.statements)]
+            try:
+                session.sql(text.format(t=f"delta.`{self.path}`", n=1000 + number))
+            except Exception as error:
+                self.failures.append(f"{text[:6]}: {str(error)[:200]}")
+
+
+def rounds(lease: SessionLease, writer: Writer, root: Path, policy: str = "") -> list[tuple[Plan, RunOutcome]]:
+    """Plan and apply a policy of two lines again and again, as long as the writer works."""
+    files = {"maintainer.yml": "", "policies/t.yml": f"table: {writer.path}\n{policy}"}
+    engine, ran = DeltaEngine(lease), []
+    project = Project.load(write_project(root, files))
+    with writer:
+        while writer.working:
+            plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
+            journal = open_journal(project, plan.created_at_ms)
+            try:
+                ran.append((plan, apply_plan(project, engine, plan, journal, None, ApplyRequest())))
+            finally:
+                journal.close()
+            time.sleep(0.2)
+    return ran
+
+
+def ours(path: Path) -> list[dict[str, object]]:
+    """What our commits say of themselves."""
+    found = [commit_info(path, version) for version in range(newest_version(path) + 1)]
+    return [one for one in found if "maintainer" in str(one.get("userMetadata"))]
+
+
+def fill(spark: SparkSession, path: Path, *days: str) -> None:
+    """Ten small files, or as many a day."""
+    for day in days or (None,):
+        columns = ["id", "'old' v", *([f"DATE'{day}' day"] if day else [])]
+        writer = spark.range(100, 200).selectExpr(*columns).repartition(10).write.format("delta").mode("append")
+        (writer.partitionBy("day") if day else writer).save(str(path))
+
+
+def test_writers_of_a_hot_table_lose_at_most_once(
+    spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path
+) -> None:
+    path = lake / "t"
+    fill(spark, path)
+    writer = Writer(spark, path, PLAIN)
+    ran = rounds(lease, writer, tmp_path)
+    assert len(ran) >= 5
+    assert len(writer.failures) <= 1, writer.failures
+    plan, last = ran[-1]
+    assert last.tables[0].status is TableStatus.WAITING
+    assert plan.tables[0].left_alone[0].reason.text.startswith("hot: ")
+
+
+def test_a_table_that_is_only_appended_to_is_compacted_meanwhile(
+    spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path
+) -> None:
+    path = lake / "t"
+    fill(spark, path)
+    writer = Writer(spark, path, APPENDS)
+    ran = rounds(lease, writer, tmp_path)
+    assert writer.failures == []
+    assert {outcome.tables[0].status for _, outcome in ran} <= {TableStatus.DONE, TableStatus.UP_TO_DATE}
+    assert len(ours(path)) >= 2
+
+
+def test_updates_of_today_keep_no_other_day_from_being_compacted(
+    spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path
+) -> None:
+    path = lake / "t"
+    fill(spark, path, "2026-11-20", "2026-11-21", TODAY)
+    today = f"DATE'{TODAY}'"
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 100 AND day = {today}")
+    writer = Writer(spark, path, OF_TODAY)
+    rounds(lease, writer, tmp_path)
+    assert writer.failures == []
+    counts = spark.read.format("delta").load(str(path)).selectExpr("day", "input_file_name() f").distinct()
+    files = {str(row.day): row["count"] for row in counts.groupBy("day").count().collect()}
+    assert files["2026-11-20"] == files["2026-11-21"] == 1
+    assert files[TODAY] > 5
+    assert len(ours(path)) == 1

@@ -1,0 +1,156 @@
+"""Hot tables: what others updated a moment ago is left to them, whole plans as people read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maintainer.model.plan import LeftAlone, TablePlan
+from maintainer.model.reasons import Reason, ReasonCode
+from maintainer.model.steps import CompactStep, VacuumStep
+from maintainer.model.table import RemovedFile, TableFacts, Update
+from maintainer.model.writers import HOURS, WriterRhythm
+from maintainer.planning.planner import plan_table
+from tests.builders import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    NEVER_TOUCHED,
+    NOW_MS,
+    make_facts,
+    make_file,
+    make_files,
+    make_optimize,
+    make_policy,
+    make_vacuum,
+)
+
+TODAY = date(2026, 11, 21)
+POLICY = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600), lines={"optimize.quietAfterUpdates": 4})
+ORDERS = make_facts(files=make_files(10, 20, 30))
+DAYS = make_facts(
+    files=[make_file(f"{day}-{i}", size=10, partition={"day": day}) for day in ("21", "22") for i in range(2)],
+    partitioned_by=("day",),
+)
+
+
+def update(minutes_ago: float, operation: str = "MERGE", days: tuple[str, ...] | None = None) -> Update:
+    partitions = None if days is None else frozenset((("day", day),) for day in days)
+    return Update(41, NOW_MS - int(minutes_ago * MINUTE_MS), operation, partitions)
+
+
+def rhythm(updates_an_hour: int, hours: int) -> WriterRhythm:
+    """So many updates in each of the last hours."""
+    newest = NOW_MS // HOUR_MS % 24
+    by_hour = [0] * HOURS
+    for back in range(1, hours + 1):
+        by_hour[(newest - back) % 24] += updates_an_hour
+    return WriterRhythm(NOW_MS - hours * HOUR_MS, NOW_MS, sum(by_hour), tuple(by_hour))
+
+
+def planned(facts: TableFacts, *updates: Update, writers: WriterRhythm | None = None, quiet: int = 600) -> TablePlan:
+    policy = replace(POLICY, optimize=replace(POLICY.optimize, quiet_after_updates_seconds=quiet))
+    facts = replace(facts, updates=updates, writers=writers)
+    return plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)
+
+
+def days_compacted(plan: TablePlan) -> set[str]:
+    steps = [step for step in plan.steps if isinstance(step, CompactStep)]
+    return {str(dict(one.partition_values)["day"]) for step in steps for batch in step.batches for one in batch.files}
+
+
+def test_a_table_that_was_merged_into_a_moment_ago_waits_and_says_why() -> None:
+    plan = planned(ORDERS, update(2))
+    assert (plan.state, plan.steps) == ("waiting", ())
+    text = "hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
+    assert plan.left_alone == (LeftAlone(Reason(ReasonCode.HOT, text, "orders.yml:4"), 3, 60),)
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "UPDATE", "WRITE", "OPTIMIZE", "RESTORE", "TRUNCATE"])
+def test_any_update_makes_it_hot(operation: str) -> None:
+    assert planned(ORDERS, update(9.9, operation)).state == "waiting"
+
+
+def test_after_the_quiet_time_it_is_taken() -> None:
+    assert planned(ORDERS, update(10)).state == "changes"
+    assert planned(ORDERS, update(10), quiet=601).state == "waiting"
+
+
+def test_zero_switches_it_off() -> None:
+    assert planned(ORDERS, update(0), writers=rhythm(60, 24), quiet=0).state == "changes"
+
+
+def test_a_table_that_only_grows_is_never_hot() -> None:
+    appends = WriterRhythm(NOW_MS - DAY_MS, NOW_MS, 1440)
+    assert planned(ORDERS, writers=appends).state == "changes"
+
+
+def test_updates_of_one_day_leave_the_other_days_to_us() -> None:
+    plan = planned(DAYS, update(2, days=("22",)))
+    assert (plan.state, days_compacted(plan)) == ("changes", {"21"})
+    text = "2 files hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
+    assert LeftAlone(Reason(ReasonCode.HOT_PARTITION, text, "orders.yml:4"), 2, 20, (("day", "22"),)) in plan.left_alone
+
+
+def test_an_update_that_may_have_read_every_day_leaves_none() -> None:
+    plan = planned(DAYS, update(2, days=("22",)), update(3))
+    assert plan.state == "waiting"
+    assert plan.left_alone[0].reason.text == (
+        "hot: MERGE by another writer 2m ago (quietAfterUpdates 10m), and may have read every partition"
+    )
+
+
+def test_a_rhythm_by_which_the_next_update_is_likely_makes_it_hot_as_well() -> None:
+    plan = planned(ORDERS, update(11), writers=rhythm(5, 6))
+    assert plan.state == "waiting"
+    assert plan.left_alone[0].reason.text == (
+        "hot: 30 updates by others in 6h, the last 11m ago; the next one is likely within 10m (quietAfterUpdates)"
+    )
+
+
+@pytest.mark.parametrize(("an_hour", "hours", "state"), [(4, 24, "changes"), (5, 24, "waiting"), (60, 24, "waiting")])
+def test_likely_is_more_likely_than_not(an_hour: int, hours: int, state: str) -> None:
+    """Four an hour: 1 - exp(-4/6) = 49 % in ten minutes; five: 57 %."""
+    assert planned(ORDERS, update(11), writers=rhythm(an_hour, hours)).state == state
+
+
+def test_less_than_an_hour_of_log_has_no_rhythm() -> None:
+    young = replace(rhythm(30, 1), since_ms=NOW_MS - HOUR_MS + 1)
+    assert planned(ORDERS, update(11), writers=young).state == "changes"
+
+
+def test_a_hot_table_is_vacuumed_all_the_same() -> None:
+    policy = replace(POLICY, vacuum=make_vacuum())
+    facts = replace(ORDERS, updates=(update(2),), removed_files=(RemovedFile("old", 5, NOW_MS - 9 * DAY_MS),))
+    plan = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    assert [type(step) for step in plan.steps] == [VacuumStep]
+    assert plan.hot is not None
+
+
+def test_the_plan_carries_the_quiet_time_to_the_last_look() -> None:
+    assert planned(ORDERS).quiet_after_updates_seconds == 600
+
+
+_UPDATES = st.lists(
+    st.builds(
+        lambda minutes, days: update(minutes, days=days),
+        st.floats(0, 30),
+        st.none() | st.lists(st.sampled_from(["21", "22", "23"]), max_size=2).map(tuple),
+    ),
+    max_size=4,
+)
+
+
+@given(_UPDATES)
+def test_what_is_rewritten_is_what_no_recent_update_met(updates: list[Update]) -> None:
+    updates.sort(key=lambda one: -one.at_ms)
+    recent = [one for one in updates if one.at_ms > NOW_MS - 10 * MINUTE_MS]
+    free = {day for day in ("21", "22") if not any(one.meets([(("day", day),)]) for one in recent)}
+    plan = planned(DAYS, *updates)
+    assert days_compacted(plan) == free
+    counted = sum(left.num_files for left in plan.left_alone) + 2 * len(free)
+    assert counted == len(DAYS.files)
