@@ -42,6 +42,7 @@ from maintainer.model.table import (
     TableFacts,
     TableRecord,
     TableRef,
+    Update,
 )
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.planner import PlanOptions, plan_table
@@ -303,6 +304,10 @@ class LocalReader:
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """See ``TableReader``; nothing here looks for commits."""
+        raise AssertionError("not asked for here")
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """See ``TableReader``; nothing here is rewritten."""
         raise AssertionError("not asked for here")
 
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:

@@ -30,7 +30,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.records import remembered
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitReceipt, CommitStamp
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef
+from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef, Update
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.report.github import render_annotations
@@ -94,6 +94,9 @@ class Answers:
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         raise AssertionError("not asked for")
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        raise AssertionError("not asked for here")
 
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         raise AssertionError("not asked for")
