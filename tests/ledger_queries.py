@@ -41,12 +41,27 @@ LEDGER_ROWS = (
         predicted_files_removed=None, predicted_files_added=None, predicted_bytes_removed=None,
         predicted_bytes_added=None, proof_result="none", source="history",
     ),
+    replace(
+        ROW, started_at_ms=MONDAY_MS - 6 * DAY_MS, status="yielded", version_before=None, version_after=None,
+        num_files_removed=0, num_files_added=0, bytes_removed=0, bytes_added=0, error_code="C718", proof_result="none",
+    ),
 )  # fmt: skip
-"""A step that went well, a turn of an incremental Z-order, a failure, and a row rebuilt from a table's history."""
+"""A step that went well, a turn of an incremental Z-order, a failure, a row rebuilt from a history, a rewrite that was
+held back."""
+
+HISTORY: tuple[tuple[int, int, str, dict[str, str], bool | None, str | None], ...] = (
+    (4, 3, "MERGE", {}, False, None),
+    (5, 4, "OPTIMIZE", {"numAddedBytes": "9"}, False, '{"maintainer":{}}'),
+    (6, 4, "MERGE", {}, False, None),
+    (7, 4, "WRITE", {"numOutputBytes": "40"}, True, None),
+    (8, 7, "SET", {}, None, None),
+)
+"""Of lake/orders: version, readVersion, operation, operationMetrics, isBlindAppend, userMetadata."""
 
 EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "What was done to one table": [
         ("2026-11-16 22:00", "compact", "succeeded", 12, 2, 400, "pass", ROW.run_id),
+        ("2026-11-10 22:00", "compact", "yielded", 0, 0, 0, "none", ROW.run_id),
         ("2026-11-09 22:00", "compact", "succeeded", 12, 2, 50, "none", "20261109T220000Z-aaaa"),
     ],
     "Optimizations of a table": [
@@ -62,10 +77,12 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "Write amplification": [(600, 40, 15.0)],
     "Tables never reached": [("crm.leads", "2026-11-16 22:00", "failed")],
     "Tables whose last step": [("crm.leads", "failed", "C702", "2026-11-16 22:00")],
+    "Losses of ours": [("sales.orders", 0, 1, "2026-11-10 22:00")],
+    "Writers that our commits overtook": [(6, "MERGE", 4, "zorder", 5)],
     "Verification debt": [("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history")],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],
 }
-"""By the beginning of the sentence above the query. ``history`` has one append of 40 bytes and one OPTIMIZE."""
+"""By the beginning of the sentence above the query."""
 
 
 def query(about: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.delta.ledger_table import _COLUMNS
 from maintainer.journal.ledger import LedgerRow
-from tests.ledger_queries import EXPECTED, LEDGER_ROWS, PAGE, answers, query
+from tests.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGE, answers, query
 
 ARROW = {
     "string": pa.string(),
@@ -35,10 +35,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> deltalake.QueryBuilder:
     folder: Path = tmp_path_factory.mktemp("lake")
     columns = {name: pa.array([value_of(row, name) for row in LEDGER_ROWS], ARROW[kind]) for name, kind in _COLUMNS}
     deltalake.write_deltalake(folder / "ledger", pa.table(columns))
-    metrics = [[("numOutputBytes", "40")], [("numAddedBytes", "9")], []]
+    versions, read, operations, metrics, blind, metadata = zip(*HISTORY, strict=True)
     history = {
-        "operation": pa.array(["WRITE", "OPTIMIZE", "SET"]),
-        "operationMetrics": pa.array(metrics, pa.map_(pa.string(), pa.string())),
+        "version": pa.array(versions, pa.int64()),
+        "readVersion": pa.array(read, pa.int64()),
+        "operation": pa.array(operations),
+        "operationMetrics": pa.array([list(one.items()) for one in metrics], pa.map_(pa.string(), pa.string())),
+        "isBlindAppend": pa.array(blind, pa.bool_()),
+        "userMetadata": pa.array(metadata, pa.string()),
     }
     deltalake.write_deltalake(folder / "history", pa.table(history))
     builder = deltalake.QueryBuilder()

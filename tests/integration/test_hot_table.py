@@ -13,10 +13,13 @@ import pytest
 from maintainer.app.apply_plan import ApplyRequest, apply_plan, open_journal
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
+from maintainer.delta.command.classic import classic_sessions
+from maintainer.delta.command.engine import CommandEngine
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine
 from maintainer.model.outcome import RunOutcome, TableStatus
 from maintainer.model.plan import Plan
+from maintainer.model.table import TableRef
 from tests.app_runs import commit_info, newest_version
 from tests.projects import write_project
 
@@ -147,3 +150,31 @@ def test_updates_of_today_keep_no_other_day_from_being_compacted(
     assert files["2026-11-20"] == files["2026-11-21"] == 1
     assert files[TODAY] > 5
     assert len(ours(path)) == 1
+
+
+def test_both_engines_know_which_days_each_statement_read(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    fill(spark, path, "2026-11-20", "2026-11-21", TODAY)
+    table = f"delta.`{path}`"
+    one, two, every = {TODAY}, {"2026-11-21", TODAY}, None
+    statements: list[tuple[str, set[str] | None]] = [
+        (f"DELETE FROM {table} WHERE day = '{TODAY}' AND id = 100", one),
+        (f"UPDATE {table} SET v = 'x' WHERE day >= DATE'2026-11-21' AND id = 101", two),
+        (f"DELETE FROM {table} WHERE day IN ('2026-11-21', '{TODAY}') AND id = 102", two),
+        (OF_TODAY[1].format(t=table, n=103), one),
+        (f"MERGE INTO {table} t USING (SELECT 104L id, DATE'{TODAY}' day) s ON t.id = s.id AND t.day = s.day "
+         "WHEN MATCHED THEN UPDATE SET v = 'y'", every),
+        (f"UPDATE {table} SET v = 'z' WHERE id = 105", every),
+        (f"INSERT INTO {table} REPLACE WHERE day = '{TODAY}' SELECT 1L, 'w', DATE'{TODAY}'", one),
+        (f"OPTIMIZE {table} WHERE day = '2026-11-20'", {"2026-11-20"}),
+        (f"INSERT INTO {table} VALUES (1, 'v', DATE'{TODAY}')", set()),
+    ]  # fmt: skip
+    for text, _ in statements:
+        spark.sql(text)
+    expected = [days for _, days in reversed(statements) if days != set()]
+    for engine in (DeltaEngine(lease), CommandEngine(classic_sessions(lease))):
+        with engine.worker("updates") as worker:
+            facts = worker.reader.facts(TableRef(str(path)))
+            updates = worker.reader.updates(facts, since_ms=0, after_version=-1)
+        found = [None if u.partitions is None else {str(dict(v)["day"]) for v in u.partitions} for u in updates]
+        assert found == expected, engine

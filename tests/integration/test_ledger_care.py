@@ -15,7 +15,7 @@ import pytest
 from maintainer.cli.main import run
 from maintainer.delta.ledger_table import LedgerTable
 from maintainer.delta.session import SessionLease, worker_session
-from tests.ledger_queries import EXPECTED, LEDGER_ROWS, ROW, answers, query
+from tests.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, ROW, answers, query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,9 +156,10 @@ def test_each_ready_query_answers_the_same_in_spark(spark: SparkSession, tmp_pat
     location = str(tmp_path / "ledger")
     LedgerTable(spark, location).append("r1", LEDGER_ROWS)
     spark.read.format("delta").load(location).createOrReplaceTempView("ledger")
-    metrics = [("WRITE", {"numOutputBytes": "40"}), ("OPTIMIZE", {"numAddedBytes": "9"}), ("SET", {})]
-    spark.createDataFrame(metrics, "operation string, operationMetrics map<string, string>").createOrReplaceTempView(
-        "history"
+    columns = (
+        "version long, readVersion long, operation string, operationMetrics map<string, string>, "
+        "isBlindAppend boolean, userMetadata string"
     )
+    spark.createDataFrame(HISTORY, columns).createOrReplaceTempView("history")
     for about, expected in EXPECTED.items():
         assert answers([row.asDict() for row in spark.sql(query(about)).collect()]) == expected, about
