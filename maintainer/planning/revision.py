@@ -41,7 +41,8 @@ class ColumnBoundaries:
 
     ``boundaries`` are texts in ascending order of their values; a value's rank is the number of boundaries at or
     below it, and null has rank 0. ``low`` and ``high`` are the smallest and largest values of the sample: what lies
-    outside has escaped. None where the sample had no value.
+    outside has escaped. None where the sample had no value. Of texts all of these are only beginnings, as short as
+    tells them apart.
     """
 
     name: str
@@ -82,8 +83,8 @@ class ColumnBoundaries:
         )
         if first is None or last is None or least is None or most is None:
             return False
-        if isinstance(first, str):
-            return bool(last < least or first > most)
+        if isinstance(first, str) and isinstance(most, str):
+            return bool(last < least or first[: len(most)] > most)
         middle = first / 2 + last / 2
         return bool(middle < least or middle > most)
 
@@ -248,6 +249,29 @@ def make_column(
     if not boundaries or boundaries[-1][0] == keyed[0][0]:
         # One value is nearly all of the column: what is above it is still told apart.
         boundaries += [one for one in keyed if one[0] > keyed[0][0]][:1]
+    ends = keyed[0][1], keyed[-1][1]
+    if isinstance(keyed[0][0], str):
+        known = [text for _, text in keyed]
+        boundaries = [(text, text) for text in (_separator(known, text) for _, text in boundaries)]
+        ends = _cut_ends(*ends, [text for _, text in boundaries])
     # NaN has the key of infinity; as a boundary it would be above infinity in Spark, which then had two ranks.
     chosen = tuple("Infinity" if key == math.inf else text for key, text in boundaries[: num_ranks - 1])
-    return ColumnBoundaries(name, type_name, chosen, keyed[0][1], keyed[-1][1])
+    return ColumnBoundaries(name, type_name, chosen, *ends)
+
+
+def _separator(known: Sequence[str], text: str) -> str:
+    """Cut a text to what tells it from the next lower one: who reads a table's properties need not see its values."""
+    position = bisect.bisect_left(known, text)
+    return _told_apart(text, known[position - 1] if position else "")
+
+
+def _told_apart(text: str, other: str) -> str:
+    """The shortest beginning of a text, of one character at least, that is no beginning of the other."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
+    return text[: sum(1 for _ in same) + 1]
+
+
+def _cut_ends(low: str, high: str, boundaries: Sequence[str]) -> tuple[str, str]:
+    """Smallest and largest text, cut to what tells them from the boundary beside them."""
+    above_low = next((one for one in boundaries if one > low), "")
+    return _told_apart(low, above_low), _told_apart(high, boundaries[-1] if boundaries else "")

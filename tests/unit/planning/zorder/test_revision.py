@@ -7,6 +7,8 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from maintainer.planning.column_values import days_from_civil, has_min_and_max, key_of, upper_key
 from maintainer.planning.revision import (
@@ -29,8 +31,8 @@ def test_boundaries_divide_the_sample_into_equal_parts() -> None:
 
 
 def test_nulls_have_a_rank_of_their_own() -> None:
-    assert NAMES.boundaries == ("ada", "bob", "cy")
-    assert [NAMES.rank_of(value) for value in (None, "a", "ada", "bz", "zoe")] == [0, 0, 1, 2, 3]
+    assert NAMES.boundaries == ("a", "b", "c")
+    assert [NAMES.rank_of(value) for value in (None, "", "ada", "bz", "zoe")] == [0, 0, 1, 2, 3]
     assert make_column("x", "long", [None, None]).boundaries == ()
     mostly = make_column("x", "long", [None] * 90 + [str(value) for value in range(10)], max_bits=3)
     assert mostly.boundaries[0] == "0"
@@ -110,7 +112,7 @@ def test_the_property_is_json_for_people_and_comes_back_equal() -> None:
         "revision": 3,
         "columns": [
             {"name": "id", "type": "long", "low": "0", "high": "99", "boundaries": ["25", "50", "75"]},
-            {"name": "name", "type": "string", "low": "ada", "high": "dee", "boundaries": ["ada", "bob", "cy"]},
+            {"name": "name", "type": "string", "low": "a", "high": "de", "boundaries": ["a", "b", "c"]},
         ],
     }
     assert read_revision("maintainer.zorder.revision.3", text) == REVISION
@@ -189,8 +191,33 @@ def test_text_escapes_when_all_of_a_file_does() -> None:
 def test_text_boundaries_are_no_longer_than_statistics() -> None:
     prefix = "https://example.org/a/very/long/prefix/"
     assert make_column("url", "string", [f"{prefix}{n}" for n in range(50)]).boundaries == ()
-    mixed = make_column("url", "string", [f"{n:02}{prefix}" for n in range(50)], max_bits=2)
-    assert [len(text) for text in mixed.boundaries] == [32, 32, 32]
+    late = make_column("url", "string", [f"{prefix[:25]}{n:02}{prefix}" for n in range(50)], max_bits=2)
+    assert {len(text) for text in late.boundaries} == {27}
+
+
+def test_the_property_has_no_more_of_a_text_than_tells_it_apart() -> None:
+    people = [f"{name}@example.org" for name in ("anna", "annabel", "bert", "carl", "cora", "dora", "emil", "eve")]
+    column = make_column("email", "string", people, max_bits=2)
+    assert (column.boundaries, column.low, column.high) == (("b", "co", "e"), "a", "ev")
+    assert [column.rank_of(text) for text in people] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert not column.escapes("eve@example.org", "eve@example.org")
+    assert column.escapes("ewa", "zoe")
+    assert make_column("constant", "string", ["secret"] * 9).high == "s"
+
+
+@given(st.lists(st.none() | st.text("ab", max_size=40), min_size=1), st.integers(1, 4))
+def test_a_shortened_boundary_divides_the_sample_where_a_value_of_it_would(
+    sample: list[str | None], max_bits: int
+) -> None:
+    column = make_column("x", "string", sample, max_bits=max_bits)
+    known = sorted({text[:32] for text in sample if text is not None})
+    for boundary in column.boundaries:
+        value = next(text for text in known if text >= boundary)
+        below = [text for text in known if text < boundary]
+        assert value.startswith(boundary)
+        assert boundary == value[:1] or any(text.startswith(boundary[:-1]) for text in below)
+    assert list(column.keys) == sorted(set(column.keys))
+    assert not any(column.escapes(text, text) for text in known)
 
 
 def test_boundaries_of_timestamps_lie_between_milliseconds_as_statistics_do() -> None:
