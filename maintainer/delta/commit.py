@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.delta.error_classes import describe, is_conflict
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.jvm import JavaObject
+from maintainer.delta.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.live_files import live_files
 from maintainer.delta.metrics import optimize_metrics
 from maintainer.delta.proof import prove_removes
@@ -54,7 +55,8 @@ def commit_rewrite(
     """Commit the job's written files in the place of its sources.
 
     Raises:
-        CommitConflict: C701, another writer won; what was written is removed.
+        CommitConflict: C701, another writer won; what was written is removed. Or another writer's commit was put in the
+            place of ours afterwards; what was written stays then, for somebody may have built on it.
         CommitNotLanded: C702, the commit failed for good; what was written is removed.
         CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
         VerificationFailed: V502, the commit would remove something else than was planned; V503, the table was replaced
@@ -79,7 +81,10 @@ def commit_rewrite(
             _prepare_next(job, outcome.error, attempts)
     job.timings.commit = time.monotonic() - commit_started
     _check_where_it_landed(job, outcome.version, stamp)
-    return _receipt(job, proof, read_version, outcome.version, attempts, time.monotonic() - started)
+    landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
+    if landed is not None:
+        proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch))
+    return _receipt(job, proof, landed, read_version, outcome.version, attempts, time.monotonic() - started)
 
 
 def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
@@ -123,9 +128,15 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
 
 
 def _receipt(
-    job: RewriteJob, proof: Proof, read_version: int, version: int, attempts: int, seconds: float
+    job: RewriteJob,
+    proof: Proof,
+    landed: Actions | None,
+    read_version: int,
+    version: int,
+    attempts: int,
+    seconds: float,
 ) -> CommitReceipt:
-    """What the landed commit's own actions say; what we meant to commit, if the log cannot be read just now."""
+    """What the landed commit's own actions say; what we meant to commit, if the log could not be read."""
     adds: list[dict[str, Any]] = [one.add for one in job.written]
     removes: list[dict[str, Any]] = [
         {
@@ -134,15 +145,9 @@ def _receipt(
         }
         for one in job.batch.files
     ]
-    try:
-        entry = job.storage.commits(after_version=version - 1)[0]
-        actions = list(job.storage.actions(entry, with_adds=True))
-        if entry.version == version:
-            adds = [one["add"] for one in actions if "add" in one]
-            removes = [one["remove"] for one in actions if "remove" in one]
-    except Exception:
-        # The commit has landed: a hiccup of storage after it must not turn success into failure.
-        pass
+    if landed is not None:
+        adds = [one["add"] for one in landed if "add" in one]
+        removes = [one["remove"] for one in landed if "remove" in one]
     sizes_removed = [int(one.get("size") or 0) for one in removes]
     sizes_added = [int(one.get("size") or 0) for one in adds]
     vectors = [one["deletionVector"] for one in removes if one.get("deletionVector")]

@@ -10,6 +10,7 @@ from typing import Any
 from maintainer.delta.actions import live_rows
 from maintainer.delta.error_classes import message_of
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.landed_commit import REWRITE_ACTIONS
 from maintainer.delta.live_files import FileKey, live_files
 from maintainer.delta.proof import shortened
 from maintainer.delta.row_comparison import FileSet, Measured, measure, rows_that_differ
@@ -20,9 +21,6 @@ from maintainer.delta.winners import removed_key
 from maintainer.errors import TableError
 from maintainer.model.table import TableFacts
 from maintainer.model.verification import CheckResult, CommitCheck
-
-ALLOWED_ACTIONS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
-"""All that a rewrite writes."""
 
 WRITES_EXACT_BOUNDS = "Delta-Lake/4.4."
 """What ``engineInfo`` says of writers whose bounds we know to be reached by a row; others may cut them otherwise."""
@@ -77,7 +75,7 @@ class CommitWork:
                 self.adds.append(action[name])
             elif name == "remove":
                 self.removes.append(action[name])
-            if name not in ALLOWED_ACTIONS:
+            if name not in REWRITE_ACTIONS:
                 self.others.append(name)
         if self.kind == "rewrite" and (self.adds or self.removes):
             yield from self._rewrite()

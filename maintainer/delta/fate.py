@@ -15,6 +15,7 @@ from maintainer.delta.error_classes import (
 )
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.landed_commit import landed_actions
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.winners import find_winner
 from maintainer.engine_loss import is_engine_lost
@@ -119,7 +120,11 @@ def commit_once(
                     help="plan again",
                 ) from error
             raise not_landed(error, where) from error
-    found = version if version is not None else find_stamp(storage, stamp, after_version=after_version)
+    if version is not None:
+        landed_actions(jvm, storage, stamp, where, version)
+        return version
+    found = find_stamp(storage, stamp, after_version=after_version)
     if found is None:
+        jvm.forget_log(storage.root_uri)
         raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")
     return found

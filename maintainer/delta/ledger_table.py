@@ -14,7 +14,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.error_classes import as_write_error, describe, is_conflict
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.storage import TableStorage
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError
 from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.ledger_rebuild import LedgerContents
 
@@ -106,7 +108,7 @@ class LedgerTable:
                 self._write(rows, f"maintainer-ledger-{run_id}-{_digest(rows)}", 1)
                 return
             except Exception as error:  # every kind of engine error, sorted out below
-                if attempt < ATTEMPTS and is_conflict(describe(error)):
+                if attempt < ATTEMPTS and (isinstance(error, CommitConflict) or is_conflict(describe(error))):
                     time.sleep(0.2 * attempt * (0.5 + random.random()))
                     continue
                 raise self._error(error) from error
@@ -175,7 +177,7 @@ class LedgerTable:
                 self._write(rows, "maintainer-ledger-rebuild", after_version + 1)
                 return
             except Exception as error:  # see append
-                if is_conflict(describe(error)):
+                if isinstance(error, CommitConflict) or is_conflict(describe(error)):
                     if attempt == ATTEMPTS or self.contents().version > after_version:
                         return  # somebody was first; whoever asked looks again
                     continue
@@ -193,9 +195,32 @@ class LedgerTable:
         return bool(DeltaTable.isDeltaTable(self._spark, self._location))
 
     def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
+        """Append once, exclusively, and look whether it stands in the log.
+
+        Raises:
+            CommitConflict: C701, another writer's commit was put in its place; Delta's view of the log is dropped, so
+                that the next try does not take the rows for appended.
+        """
+        jvm = DeltaJvm(self._spark)
+        root = jvm.hadoop_path(self._location)
+        log = jvm.log_of_root(root)
+        jvm.make_commits_exclusive(log)
+        storage = TableStorage(jvm, log)
+        before = max((entry.version for entry in storage.commits()), default=-1)
         frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
         writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
         writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
+        for entry in storage.commits(after_version=before):
+            if any(one.get("txn", {}).get("appId") == token for one in storage.actions(entry, with_adds=True)):
+                return
+        # Left out by Delta because an earlier try had landed, or landed and overwritten: a fresh look tells.
+        jvm.forget_log(storage.root_uri)
+        if not jvm.has_transaction(jvm.update(jvm.log_of_root(root)), token, number):
+            raise CommitConflict(
+                "another writer put its commit in the place of ours",
+                where=self._location,
+                help="find out who writes to the ledger; `maintainer ledger rebuild` adds what is missing",
+            )
 
     def _error(self, error: Exception) -> MaintainerError:
         known = as_write_error(error, self._location, "using the ledger")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from maintainer.delta.commit import commit_rewrite
+from maintainer.delta.error_classes import as_table_error
 from maintainer.delta.facts import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log_store import SINGLE_WRITER, refuse_unsafe_log_store
@@ -98,8 +99,17 @@ class DeltaTableWriter:
         return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
 
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:
-        conf = self._jvm.spark.conf
-        refuse_unsafe_log_store(facts.location, lambda key: conf.get(key, None), facts.ref.identifier)
+        jvm, where = self._jvm, facts.ref.identifier
+        jvm.activate()
+        try:
+            refuse_unsafe_log_store(
+                facts.location,
+                lambda key: jvm.spark.conf.get(key, None),
+                where,
+                lambda: jvm.make_commits_exclusive(jvm.log_at(facts.location)),
+            )
+        except Exception as error:
+            raise as_table_error(error, where) from error
 
 
 class DeltaTableEngine:

@@ -77,7 +77,7 @@ def vacuum(
     snapshot = jvm.update(log)
     check_same_table(jvm, facts, snapshot)
     storage = TableStorage(jvm, log)
-    commits = VacuumCommits(jvm, log, storage, stamp, facts.ref.identifier)
+    commits = VacuumCommits(jvm, storage, stamp, facts.ref.identifier)
     retention_ms = jvm.table_retention_ms(snapshot)
     read_version = int(snapshot.version())
     return Deletion(storage, commits, facts, step, guard, tools, retention_ms, read_version).run(

@@ -29,9 +29,8 @@ class StartAndEnd(Protocol):
 class VacuumCommits:
     """Makes the commits of one deletion."""
 
-    def __init__(self, jvm: DeltaJvm, log: JavaObject, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
+    def __init__(self, jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
         self._jvm = jvm
-        self._log = log
         self._storage = storage
         self._stamp = stamp
         self._where = where
@@ -62,7 +61,8 @@ class VacuumCommits:
 
     def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
         def attempt() -> int:
-            txn = self._jvm.start_transaction(self._log)
+            # Opened for each attempt: if our commit was overwritten, Delta's view of the log is dropped.
+            txn = self._jvm.start_transaction(self._jvm.log_at(self._storage.root_uri))
             self._jvm.register_metrics(txn, metrics)
             return self._jvm.commit(txn, self._jvm.seq(), operation, None)
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class CommandSession:
     """A session of our own. ``interrupt`` cancels what runs in it; ``describe`` names the next jobs.
 
-    ``cores`` is how many tasks run at once, 0 where nobody knows.
+    ``cores`` is how many tasks run at once, 0 where nobody knows. ``disk_commits`` makes commits to the table at a
+    location on a disk exclusive and says what writes them; None where the JVM that commits is out of reach.
 
     Everything goes through Spark's public API, so that a classic session and one of Spark Connect are the same here.
     """
@@ -26,6 +27,7 @@ class CommandSession:
     interrupt: Callable[[], object]
     describe: Callable[[str], None] = lambda text: None
     cores: int = 0
+    disk_commits: Callable[[str], str | None] = lambda location: None
 
     def __post_init__(self) -> None:
         for key, value in VERSION_SETTINGS.items():

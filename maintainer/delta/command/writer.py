@@ -18,7 +18,7 @@ from maintainer.delta.command.selection import Selected, against, refuse_part_of
 from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.statements import set_properties, table_of_path
 from maintainer.delta.command.storage import SparkStorage
-from maintainer.delta.error_classes import message_of
+from maintainer.delta.error_classes import as_table_error, message_of
 from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.delta.properties import check_as_planned
 from maintainer.delta.version_proof import TablePlace, prove_version
@@ -159,7 +159,15 @@ class CommandTableWriter:
 
     def _check_session(self, facts: TableFacts) -> None:
         conf = self._session.spark.conf
-        refuse_unsafe_log_store(facts.location, lambda key: conf.get(key, None), facts.ref.identifier)
+        try:
+            refuse_unsafe_log_store(
+                facts.location,
+                lambda key: conf.get(key, None),
+                facts.ref.identifier,
+                lambda: self._session.disk_commits(facts.location),
+            )
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
         for key in UNSAFE_READS:
             if str(conf.get(key, "false")).lower() == "true":
                 raise EnvironmentUnfit(

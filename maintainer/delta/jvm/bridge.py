@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from maintainer.delta.jvm import kernel, log, storage, transaction
+from maintainer.delta.jvm import commit_store, kernel, log, storage, transaction
 from maintainer.errors import EnvironmentUnfit
 
-REQUIRED = kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
+REQUIRED = commit_store.REQUIRED + kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
 """Everything private to Delta that the engine calls."""
 
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "forTable", 2),
     ("DeltaLog", "clearCache", 0),
+    ("DeltaLog", "invalidateCache", 2),
     ("DeltaLog", "update", 3),
     ("DeltaLog", "dataPath", 0),
     ("DeltaLog", "getSnapshotAt", 4),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
+    ("Snapshot", "transactions", 0),
     ("implicits.package$", "addFileEncoder", 0),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
@@ -40,6 +42,10 @@ class LogCalls(Gateway):
     def forget_logs(self) -> None:
         """Drop Delta's cache of logs: the next look at any table reads its log anew."""
         self._delta.DeltaLog.clearCache()
+
+    def forget_log(self, uri: str) -> None:
+        """Drop one table's log from Delta's cache: the next look reads it anew."""
+        self._delta.DeltaLog.invalidateCache(self._session, self.path(uri))
 
     def log_at(self, uri: str) -> JavaObject:
         """The DeltaLog of the table rooted at a percent-encoded URI."""
@@ -70,6 +76,11 @@ class LogCalls(Gateway):
     def snapshot_at(self, log: JavaObject, version: int) -> JavaObject:
         """The snapshot of an older version, also one that readers may no longer travel to."""
         return log.getSnapshotAt(version, self._none, self._none, False)
+
+    def has_transaction(self, snapshot: JavaObject, app_id: str, version: int) -> bool:
+        """Whether an idempotent write (``txnAppId``, ``txnVersion``) is in the snapshot; costs a Spark job."""
+        found = snapshot.transactions().get(app_id)
+        return bool(found.isDefined()) and int(found.get()) >= version
 
     def table_retention_ms(self, snapshot: JavaObject) -> int:
         """How long the table keeps removed files: its property, or Delta's default of 7 days."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.commit_store import CommitStoreCalls
+from maintainer.delta.jvm.gateway import JavaObject, Required
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +21,7 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
     ("OptimisticTransaction", "snapshot", 0),
+    ("OptimisticTransaction", "deltaLog", 0),
     ("Snapshot", "checksumOpt", 0),
     ("actions.AddFile", "json", 0),
     ("actions.AddFile", "path", 0),
@@ -39,6 +41,7 @@ REQUIRED: tuple[Required, ...] = (
     ("commands.AlterTableUnsetPropertiesDeltaCommand", "<init>", 4),
     ("DeltaConfigs$", "validateConfigurations", 1),
     ("catalog.DeltaTableV2", "apply", 4),
+    ("catalog.DeltaTableV2", "deltaLog", 0),
 )
 """What this module calls of Delta's private surface."""
 
@@ -48,7 +51,7 @@ WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 *started* without the first builds the table's state to check it."""
 
 
-class TransactionCalls(Gateway):
+class TransactionCalls(CommitStoreCalls):
     """Delta's ``OptimisticTransaction``, its operations and its writer."""
 
     def start_transaction(self, log: JavaObject, snapshot: JavaObject | None = None) -> JavaObject:
@@ -169,6 +172,7 @@ class TransactionCalls(Gateway):
         A version without a checksum file, as other engines leave it, is followed by one without. To write one Delta
         would have to build the table's state first, in Spark, which takes longer than the rest of a small rewrite.
         """
+        self.make_commits_exclusive(txn.deltaLog())
         given = self.string_map({}) if tags is None else tags
         if txn.snapshot().checksumOpt().isDefined():
             return int(txn.commit(actions, operation, given))
@@ -177,16 +181,17 @@ class TransactionCalls(Gateway):
 
     def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:
         """Set table properties in one commit, with Delta's own validation; no SQL text is built."""
-        table = self._delta.catalog.DeltaTableV2.apply(
-            self._session, self.path(uri), self.string_map({}), "ALTER TABLE SET TBLPROPERTIES"
-        )
+        table = self._table_to_alter(uri, "ALTER TABLE SET TBLPROPERTIES")
         valid = self._module("DeltaConfigs$").validateConfigurations(self.string_map(properties))
         self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, valid).run(self._session)
 
     def unset_properties(self, uri: str, names: Iterable[str]) -> None:
         """Remove table properties in one commit; those that are not set are passed over."""
-        table = self._delta.catalog.DeltaTableV2.apply(
-            self._session, self.path(uri), self.string_map({}), "ALTER TABLE UNSET TBLPROPERTIES"
-        )
+        table = self._table_to_alter(uri, "ALTER TABLE UNSET TBLPROPERTIES")
         command = self._delta.commands.AlterTableUnsetPropertiesDeltaCommand
         command(table, self.seq(names), True, False).run(self._session)
+
+    def _table_to_alter(self, uri: str, command: str) -> JavaObject:
+        table = self._delta.catalog.DeltaTableV2.apply(self._session, self.path(uri), self.string_map({}), command)
+        self.make_commits_exclusive(table.deltaLog())
+        return table

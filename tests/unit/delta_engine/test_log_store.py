@@ -1,9 +1,10 @@
-"""On S3 nothing is written unless somebody chose a log store."""
+"""Nothing is written where one writer may overwrite another's commit, unless somebody chose so."""
 
 from __future__ import annotations
 
 import pytest
 
+from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE, NO_HARD_LINKS
 from maintainer.delta.log_store import refuse_unsafe_log_store
 from maintainer.errors import ExitCode, Refused
 
@@ -31,3 +32,29 @@ def test_only_s3_with_the_default_store_is_refused(location: str, settings: dict
     with pytest.raises(Refused) as caught:
         refuse_unsafe_log_store(location, settings.get, "t")
     assert (caught.value.code, caught.value.exit_code) == ("A432", ExitCode.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("location", "store", "single_writer", "refused"),
+    [
+        ("file:/lake/t", EXCLUSIVE_LOG_STORE, "false", False),
+        ("file:/lake/t", "our.Store", "false", False),
+        ("file:/lake/t", None, "false", False),
+        ("file:/lake/t", NO_HARD_LINKS, "false", True),
+        ("file:/lake/t", NO_HARD_LINKS, "true", False),
+        ("file:/lake/t", "io.delta.storage.LocalLogStore", "false", True),
+        ("file:/lake/t", "org.apache.spark.sql.delta.storage.HDFSLogStore", "false", True),
+        ("file:/lake/t", "io.delta.storage.LocalLogStore", "true", False),
+        ("hdfs://nn/lake/t", "io.delta.storage.HDFSLogStore", "false", False),
+    ],
+)
+def test_a_disk_is_refused_where_a_version_cannot_be_created_exclusively(
+    location: str, store: str | None, single_writer: str, refused: bool
+) -> None:
+    settings = {"spark.maintainer.singleWriter": single_writer}
+    if not refused:
+        refuse_unsafe_log_store(location, settings.get, "t", lambda: store)
+        return
+    with pytest.raises(Refused) as caught:
+        refuse_unsafe_log_store(location, settings.get, "t", lambda: store)
+    assert (caught.value.code, caught.value.exit_code) == ("A433", ExitCode.REFUSED)

@@ -24,6 +24,10 @@ PUBLIC = {
     "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "java": {"ArrayList", "add", "_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
+    # Janino, the compiler in Spark, and the class that it makes for us.
+    "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
+    "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
+    "our own Java class": {"guard"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
     "scala text": {"StringBuilder", "clear", "length"},
@@ -48,6 +52,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
+        "Path", "with_name", "read_text", "Lock", "_compile",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
