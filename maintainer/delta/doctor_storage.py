@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from maintainer.delta.doctor_model import Check, Status
+from maintainer.delta.local_log import look_into
 
 MIN_FREE_BYTES = 512 << 20
 ROOMY_FREE_BYTES = 5 << 30
@@ -90,7 +92,7 @@ def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
     yield from problems[:MAX_NAMED_TABLES]
     if len(problems) > MAX_NAMED_TABLES:
         rest = len(problems) - MAX_NAMED_TABLES
-        yield Check("tables", Status.FAIL, f"{rest} more have problems", "mend those above and run doctor again")
+        yield Check("tables", Status.FAIL, f"{rest} more have problems", "put those above right and run doctor again")
     on_s3 = [location for location in locations if urlsplit(location).scheme in _S3_SCHEMES]
     if on_s3:
         detail = f"{len(on_s3)} on S3, where two Spark drivers may overwrite one another's commits"
@@ -101,12 +103,20 @@ def _table_problem(path: Path) -> Check | None:
     """Return what is wrong with one table's folder, or None. Writing is asked of the system, not tried."""
     name, log = "table", path / "_delta_log"
     try:
-        if not path.exists():
-            return Check(name, Status.FAIL, f"{path} does not exist", "correct `table:` in its policy, or remove it")
-        if not log.is_dir():
-            return Check(name, Status.FAIL, f"{path} is no Delta table: it has no _delta_log", "correct `table:`")
+        os.stat(path)
     except PermissionError:
         return Check(name, Status.FAIL, f"{path} cannot be reached", f'chmod u+rx "{path.parent}"')
+    except OSError:
+        return Check(name, Status.FAIL, f"{path} does not exist", "correct `table:` in its policy, or remove it")
+    try:
+        look_into(str(path))
+        if not stat.S_ISDIR(os.stat(log).st_mode):
+            raise NotADirectoryError(log)
+    except PermissionError as error:
+        where = error.filename or str(path)
+        return Check(name, Status.FAIL, f"{where} cannot be read: permission denied", f'chmod -R u+rX "{path}"')
+    except OSError:
+        return Check(name, Status.FAIL, f"{path} is no Delta table: it has no _delta_log", "correct `table:`")
     for folder in (path, log):
         if not os.access(folder, os.R_OK | os.X_OK):
             return Check(name, Status.FAIL, f"{folder} cannot be read", f'chmod -R u+rX "{folder}"')

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
+from maintainer.delta.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
 from maintainer.engine_loss import engine_gone, is_engine_lost, says_stopped
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError
+from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError, TableError
 
 MAX_CAUSES = 12
 
@@ -43,21 +44,17 @@ _NO_SUCH = frozenset(
         "NO_SUCH_CATALOG_EXCEPTION",
     }
 )
-_UNKNOWN_FEATURE = re.compile(
-    r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL|UNSUPPORTED_CATALOG_MANAGED)"
-)
-_PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
-_STORAGE_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
-_DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
-_MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
-
-
+_OF_CATALOG = re.compile(r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANAGED")
+_FEATURE_OF_CATALOG = re.compile(r"\bcatalog(?:Managed|Owned)")
+_UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
 NOT_COMMITTED_HELP = (
-    "mend what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
+    "put right what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
 )
-NOT_DELTA_HELP = "remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
+DAMAGED_LOG_HELP = "nothing was changed; compare the _delta_log folder with a backup"
+UNKNOWN_CAUSE_HELP = "nothing was changed; what was found says why, and spark.log in the run folder has the whole story"
+NOT_DELTA_HELP = "correct `table:`, remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +117,6 @@ def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
     return any(says_stopped(one.message) for one in chain)
 
 
-def storage_error(chain: tuple[EngineFailure, ...], where: str) -> MaintainerError | None:
-    """An error about storage (full, denied), or None if the chain is about something else."""
-    text = "\n".join(one.message for one in chain)
-    innermost = chain[-1].message if chain else ""
-    if _STORAGE_FULL.search(text):
-        return EnvironmentUnfit(
-            "storage is full",
-            code="E631",
-            where=where,
-            found=innermost,
-            help="free space, then run `maintainer apply` again",
-        )
-    if _DENIED.search(text) or any(one.type_name in _PERMISSION for one in chain):
-        return TableError(
-            "permission denied on the table's storage",
-            code="T405",
-            where=where,
-            found=innermost,
-            help="give this user read and write access to the table's folder",
-        )
-    return None
-
-
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
     """Turn an exception met while reading a table into an error with the right T (or E) code."""
     if isinstance(error, MaintainerError):
@@ -152,13 +126,25 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     chain = describe(error)
     if is_stopped(chain):
         return engine_gone(where)
-    if (storage := storage_error(chain, where)) is not None:
-        return storage
+    if is_cancelled(chain):
+        return Interrupted("cancelled while the table was read", where=where, help="run `maintainer apply` again")
+    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if known is not None:
+        return known
     conditions = {one.condition for one in chain}
     found = _told(chain)
-    if any(_UNKNOWN_FEATURE.match(condition) for condition in conditions) or any(
-        one.type_name == "InvalidProtocolVersionException" for one in chain
+    is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)
+    if any(_OF_CATALOG.match(condition) for condition in conditions) or (
+        is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
     ):
+        return TableError(
+            "the table is managed by its catalog: Delta refuses maintenance from outside",
+            code="T407",
+            where=where,
+            found=found,
+            help="leave it to the catalog, and remove the table from the policies",
+        )
+    if is_unknown_feature or any(one.type_name == "InvalidProtocolVersionException" for one in chain):
         return TableError(
             "the table needs a feature that this version of Delta does not know",
             code="T404",
@@ -176,7 +162,14 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         code="T403",
         where=where,
         found=found,
-        help="nothing was changed; compare the _delta_log folder with a backup",
+        help=DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP,
+    )
+
+
+def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Delta says it, a file of the log is named, or what stands in it made no sense to us."""
+    return isinstance(error, (ValueError, LookupError)) or any(
+        one.condition.startswith("DELTA_") or "_delta_log" in one.message for one in chain
     )
 
 
@@ -212,10 +205,10 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         return Interrupted(
             f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
         )
-    if (storage := storage_error(chain, where)) is not None:
-        return storage
+    if (known := storage_error(chain, where) or damaged_file_error(chain, where)) is not None:
+        return known
     innermost = message_of(error)
-    if any(one.type_name in _MISSING or "FILE_NOT_EXIST" in one.message for one in chain):
+    if is_missing(chain):
         return TableError(
             f"a file was missing while {doing}; nothing was committed",
             code="T408",

@@ -11,12 +11,12 @@ from maintainer.delta.error_classes import (
     is_cancelled,
     is_conflict,
     message_of,
-    storage_error,
 )
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.landed_commit import landed_actions
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.storage_errors import storage_error
 from maintainer.delta.winners import find_winner
 from maintainer.engine_loss import is_engine_lost
 from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -24,6 +25,25 @@ def local_folder(location: str) -> Path | None:
     return None if _URI.match(location) else Path(location)
 
 
+def look_into(location: str) -> None:
+    """Look whether a table's folder on this machine, and its log, may be looked into; other storage is passed over.
+
+    Java's file system says of a folder that it may not look into that nothing is there.
+
+    Raises:
+        PermissionError: It may not.
+    """
+    folder = local_folder(location)
+    if folder is None:
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for one in (folder, folder / LOG_FOLDER):
+            with os.scandir(one) as entries:
+                for entry in entries:
+                    entry.stat(follow_symlinks=False)
+                    break
+
+
 class LocalLog:
     """Implements ``LogStorage`` on a folder. It reads, and follows no link out of the log."""
 
@@ -32,7 +52,12 @@ class LocalLog:
 
     @staticmethod
     def at(location: str) -> LocalLog | None:
-        """The log of a table at a path or URI; None where there is none on this machine."""
+        """The log of a table at a path or URI; None where there is none on this machine.
+
+        Raises:
+            PermissionError: It may not be looked into.
+        """
+        look_into(location)
         folder = local_folder(location)
         return LocalLog(folder) if folder is not None and (folder / LOG_FOLDER).is_dir() else None
 

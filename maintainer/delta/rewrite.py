@@ -26,6 +26,7 @@ from maintainer.delta.partition_values import one_value_of
 from maintainer.delta.regular_files import refuse_what_is_no_file
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.storage_errors import MISSING_HELP
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
@@ -190,7 +191,7 @@ class RewriteJob:
             code="T422",
             where=f"{self.where}@{int(self.snapshot.version())}",
             found="\n".join(gone[:5]),
-            help="bring them back from a backup, or RESTORE the table to a version without them",
+            help=MISSING_HELP,
         )
 
     def _write_bin(self, number: int, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.local_log import LOG_FOLDER
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_state import CLUSTERING_DOMAIN, TableState
 from maintainer.errors import TableError
@@ -24,6 +25,7 @@ class SparkReader:
 
         Raises:
             TableError: T401 no such folder, T402 no Delta log in it. Delta's own exceptions for the rest.
+            PermissionError: This user may not look into the folder or its log.
         """
         log = self._jvm.log_of_root(root)
         storage = TableStorage(self._jvm, log)
@@ -36,6 +38,8 @@ class SparkReader:
             )
         snapshot = self._jvm.update(log)
         if snapshot.version() < 0:
+            # Java sees nothing where it may not look; this says so.
+            storage.children(f"{storage.root_uri}/{LOG_FOLDER}")
             raise TableError(
                 "this is not a Delta table: it has no transaction log",
                 code="T402",

@@ -16,8 +16,9 @@ from maintainer.delta.command.session import CommandSession
 from maintainer.delta.command.statements import table_name
 from maintainer.delta.command.storage import COMMITS_READ_AT_ONCE, SparkStorage
 from maintainer.delta.commit_history import read_commits
-from maintainer.delta.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
+from maintainer.delta.error_classes import DAMAGED_LOG_HELP, NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error, describe
 from maintainer.delta.facts import find_stamp
+from maintainer.delta.local_log import look_into
 from maintainer.delta.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.updates import read_updates
@@ -164,6 +165,7 @@ class CommandTableReader:
             (row,) = self._session.rows(f"DESCRIBE DETAIL {table_name(ref)}")
         except Exception as error:
             if ref.is_path and any(one.condition == "DELTA_MISSING_DELTA_TABLE" for one in describe(error)):
+                look_into(ref.location)
                 self._check_folder(ref)
             raise
         found: dict[str, Any] = row.asDict()
@@ -237,7 +239,7 @@ def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogSt
             code="T403",
             where=storage.root_uri,
             found=str(error),
-            help="nothing was changed; compare the _delta_log folder with a backup",
+            help=DAMAGED_LOG_HELP,
         ) from error
     state = LogState(chosen.version)
     state.take(storage.checkpoint_actions(chosen.checkpoint))
@@ -254,7 +256,7 @@ def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogSt
             "the table's log has no metadata or no protocol",
             code="T403",
             where=storage.root_uri,
-            help="nothing was changed; compare the _delta_log folder with a backup",
+            help=DAMAGED_LOG_HELP,
         )
     state.metadata.setdefault("schemaString", '{"type":"struct","fields":[]}')
     said = state.commit_info.get("inCommitTimestamp")

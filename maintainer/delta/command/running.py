@@ -12,10 +12,10 @@ from maintainer.delta.error_classes import (
     is_cancelled,
     is_conflict,
     message_of,
-    storage_error,
 )
 from maintainer.delta.facts import find_stamp
 from maintainer.delta.fate import USER_METADATA, settle
+from maintainer.delta.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
 from maintainer.errors import CommitConflict, CommitNotLanded, Interrupted, MaintainerError, TableError
 from maintainer.model.outcome import CommitStamp
 from maintainer.model.table import TableFacts
@@ -80,16 +80,15 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         return Interrupted(
             "cancelled before anything was committed", where=where, help=f"run `maintainer apply` again; {LEFT_BEHIND}"
         )
-    known = storage_error(chain, where)
+    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
     if known is not None:
         return known
-    missing = next((one for one in chain if "FILE_NOT_EXIST" in one.message or one.type_name in _MISSING), None)
-    if missing is not None:
+    if is_missing(chain):
         return TableError(
             "a file was missing while the command ran; nothing was committed",
             code="T408",
             where=where,
-            found=missing.message,
+            found=message_of(error),
             help="if it is a file of the table, the table was damaged before: see docs/codes.md",
         )
     return CommitNotLanded(
@@ -98,6 +97,3 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         found=message_of(error),
         help=NOT_COMMITTED_HELP,
     )
-
-
-_MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})

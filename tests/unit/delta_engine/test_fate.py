@@ -7,7 +7,7 @@ import pytest
 from maintainer.delta.error_classes import EngineFailure, as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.fate import not_landed, settle
 from maintainer.engine_loss import is_engine_lost
-from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, TableError
+from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
 
 
 class Py4JNetworkError(Exception):
@@ -154,11 +154,73 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
         ("java.io.FileNotFoundException", "/x (Permission denied)", TableError, "T405"),
         ("java.io.IOException", "No space left on device", EnvironmentUnfit, "E631"),
         ("java.lang.IllegalStateException", "odd", TableError, "T403"),
+        ("o.DeltaUnsupportedTableFeatureException", "[DELTA_UNSUPPORTED_FEATURES_FOR_READ] catalogOwned-preview",
+         TableError, "T407"),
+        ("o.DeltaAnalysisException", "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED] x", TableError,
+         "T407"),
+        ("o.DeltaAnalysisException", "[DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION] x", TableError, "T407"),
+        ("java.lang.ClassNotFoundException", "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", TableError,
+         "T436"),
+        ("org.apache.hadoop.fs.UnsupportedFileSystemException", 'No FileSystem for scheme "foo"', TableError, "T436"),
+        ("java.net.ConnectException", "Call From vm to nn:8020 failed: Connection refused", TableError, "T435"),
+        ("java.net.UnknownHostException", "nn", TableError, "T435"),
+        ("java.net.SocketTimeoutException", "Read timed out", TableError, "T435"),
+        ("java.nio.file.FileSystemException", "/t/x: Too many open files", EnvironmentUnfit, "E636"),
+        ("java.lang.OutOfMemoryError", "Java heap space", EnvironmentUnfit, "E637"),
+        ("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled", Interrupted, "C710"),
+        ("o.DeltaIllegalStateException", "[DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH] x", TableError, "T434"),
     ],
-)
+)  # fmt: skip
 def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: str) -> None:
     found = as_table_error(_java(name, message), "t")
     assert (type(found), found.code) == (kind, code)
+
+
+FILE = "file:/t/part-00000-5d66.c000.snappy.parquet"
+
+
+def _while_reading(file: str, why: str, cause: FakeThrowable) -> FakeThrowable:
+    said = f"[FAILED_READ_FILE.{why}] Encountered error while reading file {file}."
+    said += " File does not exist. It is possible the underlying files have been updated." * (why == "FILE_NOT_EXIST")
+    return FakeThrowable("org.apache.spark.SparkException", f"{said} SQLSTATE: KD001", cause)
+
+
+READS = [
+    ("NO_HINT", FakeThrowable("java.lang.RuntimeException", f"{FILE} is not a Parquet file. Expected"), "T434", "T434"),
+    ("NO_HINT", FakeThrowable("java.io.IOException", "can not read class PageHeader"), "T434", "T434"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"File {FILE} does not exist"), "T422", "T408"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"{FILE} (Permission denied)"), "T405", "T405"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"{FILE} (Too many open files)"), "E636", "E636"),
+    ("NO_HINT", FakeThrowable("java.net.SocketTimeoutException", "Read timed out"), "T435", "T435"),
+]
+
+
+@pytest.mark.parametrize(("why", "cause", "of_reading", "of_writing"), READS)
+def test_a_data_file_that_cannot_be_read_is_named_and_is_no_matter_of_the_log_or_of_writing(
+    why: str, cause: FakeThrowable, of_reading: str, of_writing: str
+) -> None:
+    read = _while_reading(FILE, why, cause)
+    written = _java("org.apache.spark.SparkException", "[TASK_WRITE_FAILED] Task failed while writing rows", read)
+    for found, code in (
+        (as_table_error(JavaError(read), "t"), of_reading),
+        (as_write_error(written, "t", "writing the new files"), of_writing),
+    ):
+        assert found.code == code
+        assert "log cannot be read" not in found.what
+        assert "_delta_log" not in (found.help or "")
+        if code in ("T434", "T422"):
+            assert FILE in (found.found or "")
+
+
+def test_a_commit_file_is_no_data_file() -> None:
+    commit = "file:/t/_delta_log/00000000000000000001.json"
+    cause = FakeThrowable("java.io.FileNotFoundException", f"File {commit} does not exist")
+    found = as_table_error(JavaError(_while_reading(commit, "FILE_NOT_EXIST", cause)), "t")
+    assert (found.code, "backup" in (found.help or "")) == ("T403", True)
+
+
+def test_a_cause_that_nobody_knows_sends_nobody_to_a_backup() -> None:
+    assert "backup" not in (as_table_error(_java("java.lang.IllegalStateException", "odd"), "t").help or "")
 
 
 def test_what_cannot_be_read_is_told_on_one_line_with_its_cause() -> None:

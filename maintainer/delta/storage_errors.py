@@ -1,0 +1,163 @@
+"""Failures of storage, files and memory, told apart: they may meet any look at a table, and say nothing of its log.
+
+Pure: what Java said comes in as a chain of failures, outermost first (see ``error_classes.describe``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
+
+_PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
+_DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|ENOSPC|DSQuotaExceeded", re.IGNORECASE)
+_TOO_MANY_FILES = re.compile(r"Too many open files", re.IGNORECASE)
+_OUT_OF_MEMORY = frozenset({"OutOfMemoryError", "SparkOutOfMemoryError"})
+_UNREACHABLE = frozenset(
+    {
+        "ConnectException",
+        "ConnectTimeoutException",
+        "NoRouteToHostException",
+        "PortUnreachableException",
+        "SocketException",
+        "SocketTimeoutException",
+        "UnknownHostException",
+    }
+)
+_NO_CONNECTOR = frozenset({"UnsupportedFileSystemException"})
+_CONNECTOR_CLASS = re.compile(r"Class \S*(?:FileSystem|\.fs\.\S+) not found")
+MISSING = frozenset({"FileNotFoundException", "NoSuchFileException"})
+"""Java's classes for a file that is not there; also for one that may not be opened."""
+
+_FAILED_READ = "FAILED_READ_FILE"
+_FILE_READ = re.compile(r"while reading file (\S+?)\.(?=\s|$)")
+_DAMAGED_VECTOR = re.compile(
+    r"DELTA_DELETION_VECTOR_(?:CARDINALITY|CHECKSUM|SIZE)_MISMATCH|DELTA_DELETION_VECTOR_INVALID"
+)
+
+MISSING_HELP = "bring them back from a backup, or RESTORE the table to a version without them"
+
+
+class Failure(Protocol):
+    """One throwable of a chain."""
+
+    @property
+    def type_name(self) -> str:
+        """The simple name of its class."""
+        ...
+
+    @property
+    def condition(self) -> str:
+        """Its error class, or empty."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What it says, without the stack."""
+        ...
+
+
+def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | None:
+    """An error about storage or memory (full, denied, not to be reached ...); None if it is about something else."""
+    text = "\n".join(one.message for one in chain)
+    kinds = {one.type_name for one in chain}
+    innermost = next((one.message for one in reversed(chain) if one.message), "")
+    if _FULL.search(text):
+        return EnvironmentUnfit(
+            "storage is full",
+            code="E631",
+            where=where,
+            found=innermost,
+            help="free space, then run `maintainer apply` again",
+        )
+    if _TOO_MANY_FILES.search(text):
+        return EnvironmentUnfit(
+            "this process has too many files open",
+            code="E636",
+            where=where,
+            found=innermost,
+            help="raise the limit (`ulimit -n 65536`), or work on fewer tables at once with -j",
+        )
+    if kinds & _OUT_OF_MEMORY:
+        return EnvironmentUnfit(
+            "Spark ran out of memory",
+            code="E637",
+            where=where,
+            found=innermost,
+            help="--conf spark.driver.memory=8g, or smaller batches: `optimize.batchSize` in the policy",
+        )
+    if kinds & _NO_CONNECTOR or ("ClassNotFoundException" in kinds and _CONNECTOR_CLASS.search(text)):
+        return TableError(
+            "Spark has no connector for this storage",
+            code="T436",
+            where=where,
+            found=innermost,
+            help="name its package: --conf spark.jars.packages=..., such as hadoop-aws for s3a:, hadoop-azure for "
+            "abfss:, in Spark's own version of Hadoop",
+        )
+    if kinds & _UNREACHABLE:
+        return TableError(
+            "the storage cannot be reached",
+            code="T435",
+            where=where,
+            found=innermost,
+            help="look at the network, the address and the service; the table itself was not looked at",
+        )
+    if _DENIED.search(text) or kinds & _PERMISSION:
+        return TableError(
+            "permission denied on the table's storage",
+            code="T405",
+            where=where,
+            found=innermost,
+            help="give this user read and write access to the table's folder",
+        )
+    return None
+
+
+def file_that_failed(chain: Sequence[Failure]) -> str | None:
+    """The data file that Spark was reading when it failed; None where it was none, or was a file of the log."""
+    for one in chain:
+        match = _FILE_READ.search(one.message) if one.condition == _FAILED_READ else None
+        if match is not None:
+            return None if "/_delta_log/" in match[1] else match[1]
+    return None
+
+
+def is_missing(chain: Sequence[Failure]) -> bool:
+    """Whether a file was not there. Over Spark Connect there are no classes, only what Spark says."""
+    return any(one.type_name in MISSING or "[FAILED_READ_FILE.FILE_NOT_EXIST]" in one.message for one in chain)
+
+
+def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | None:
+    """The error for a data file, or a deletion vector, that is there and cannot be read; None for anything else."""
+    file = file_that_failed(chain)
+    vector = next((one for one in chain if _DAMAGED_VECTOR.match(one.condition)), None)
+    if vector is None and (file is None or is_missing(chain)):
+        return None
+    innermost = next((one.message for one in reversed(chain) if one.message), "")
+    said = innermost if file is None or file in innermost else f"{file}: {innermost}"
+    return TableError(
+        "a data file of the table cannot be read",
+        code="T434",
+        where=where,
+        found=" ".join(said.split()),
+        help="nothing was changed; the file is damaged: bring it back from a backup, or RESTORE the table to a version "
+        "without it",
+    )
+
+
+def missing_file_error(chain: Sequence[Failure], where: str) -> TableError | None:
+    """The error for a data file of the table that Spark did not find; None for anything else."""
+    file = file_that_failed(chain)
+    if file is None or not is_missing(chain):
+        return None
+    return TableError(
+        "a data file of the table is missing",
+        code="T422",
+        where=where,
+        found=file,
+        help=MISSING_HELP,
+    )
