@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class EngineOptions:
     remote: str | None = None
     spark: Any = None
     single_writer: bool = False
+    on_warning: Callable[[str], None] = lambda text: warnings.warn(text, stacklevel=2)
+    """Called once for each setting of the session that lets others lose rows or files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,11 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
             E612, the session's JVM has ended, before the block or within it.
         NotSupportedYet: E620, the transaction engine over Spark Connect.
     """
+    options = options or EngineOptions()
     try:
-        with _open(options or EngineOptions()) as opened:
+        with _open(options) as opened:
+            for text in _unsafe_settings(opened):
+                options.on_warning(text)
             yield opened
     except (MaintainerError, BrokenPipeError):
         # A pipe that broke is our own output's: py4j has a name of its own for the engine's.
@@ -89,6 +95,12 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         if is_engine_lost(error):
             raise session_gone() from error
         raise
+
+
+def _unsafe_settings(opened: OpenedEngine) -> tuple[str, ...]:
+    from maintainer.delta.session_settings import unsafe_settings
+
+    return unsafe_settings(opened.session_setting)
 
 
 @contextmanager

@@ -74,4 +74,5 @@ def given_engine(log_path: Path | None = None) -> EngineOptions:
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
     project, single_writer = click.get_current_context().meta.get(_PROJECT, (None, False))
-    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote, single_writer=single_writer)
+    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote, single_writer=single_writer,
+                         on_warning=lambda text: click.echo(f"warning: {text}", err=True))  # fmt: skip

@@ -24,7 +24,7 @@ from maintainer.delta.doctor_model import Check, Status, guarded
 from maintainer.delta.jars import JARS_VARIABLE, ensure_jars, jar_folder, unfit_jars
 from maintainer.delta.java import Java, inspect_java
 from maintainer.delta.session import SessionLease, SessionOptions, open_session, worker_session
-from maintainer.delta.session_settings import SLOW_DEFAULTS, slow_settings
+from maintainer.delta.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.versions import INSTALL_COMMAND, Versions, check_versions, installed
 
 if TYPE_CHECKING:
@@ -164,6 +164,10 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
             detail = f"started in {lease.start_seconds:.1f} s: {master}, {lease.cores} cores"
             slow = lease.start_seconds > _SLOW_START_SECONDS
             yield Check("session", Status.WARN if slow else Status.OK, detail)
+        for text in unsafe_settings(lambda key: lease.spark.conf.get(key, None)):
+            yield Check(
+                "session settings", Status.WARN, text, "set it back to Spark's default where that session starts"
+            )
         say("delta")
         worker = worker_session(lease)
         yield from guarded("delta", lambda: _write_and_read(worker, lease))

@@ -7,6 +7,7 @@ applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from maintainer.delta.regular_files import refuse_what_is_no_file
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.storage_errors import MISSING_HELP
+from maintainer.delta.unfinished_files import NAME_SETTING, folders_of, remove_files_named
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
@@ -37,6 +39,8 @@ from maintainer.model.zorder import Turn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_LOG = logging.getLogger(__name__)
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
@@ -67,6 +71,11 @@ class RewriteJob:
     batch: Batch
     group: str
     between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
+    file_prefix: str = ""
+    """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
+    is_written: bool = False
+    left_over: tuple[str, ...] = ()
+    """URIs of files of this attempt that could not be removed."""
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     written: list[WrittenFile] = field(default_factory=list)
     log: JavaObject = None
@@ -166,16 +175,18 @@ class RewriteJob:
                 failures.append(error)
                 return []
 
-        if len(bins) == 1:
-            self.written = run(bins[0])
-        elif bins:
-            workers = max(1, min(self.step.max_threads, len(bins)))
-            with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
-                self.written = [file for files in pool.map(run, bins) for file in files]
+        with self.jvm.setting(NAME_SETTING, self.file_prefix):
+            if len(bins) == 1:
+                self.written = run(bins[0])
+            elif bins:
+                workers = max(1, min(self.step.max_threads, len(bins)))
+                with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
+                    self.written = [file for files in pool.map(run, bins) for file in files]
         self.timings.write = time.monotonic() - started
         if failures:
             self.discard()
             raise self.failure(failures[0], "writing the new files") from failures[0]
+        self.is_written = True
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
@@ -268,7 +279,7 @@ class RewriteJob:
         return found
 
     def discard(self) -> None:
-        """Remove what was written. Only for files that certainly are not, and never will be, committed."""
+        """Remove what this attempt wrote, also by tasks that failed. Only for files that never will be committed."""
         storage = self.storage
         for one in self.written:
             uri = storage.uri(one.path)
@@ -278,3 +289,12 @@ class RewriteJob:
                 except Exception:
                     # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
                     continue
+        if self.file_prefix:
+            try:
+                folders = folders_of(storage, self.facts, self.batch.files)
+                self.left_over = remove_files_named(
+                    storage, folders, self.file_prefix, tasks_may_write=not self.is_written
+                )
+            except Exception as error:
+                self.left_over = (f"files whose names begin with {self.file_prefix}",)
+                _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)

@@ -8,7 +8,7 @@ them too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from maintainer.errors import EnvironmentUnfit
@@ -54,6 +54,16 @@ FORCED: Mapping[str, str | None] = {
     "spark.databricks.delta.write.txnVersion": None,
 }
 """Key to value; None means: must not be set."""
+
+UNSAFE_FOR_OTHERS: Mapping[str, tuple[str, str]] = {
+    "spark.sql.files.ignoreMissingFiles": ("true", "queries leave out the rows of files that are missing"),
+    "spark.sql.files.ignoreCorruptFiles": ("true", "queries leave out the rows of files that cannot be read"),
+    "spark.databricks.delta.retentionDurationCheck.enabled": (
+        "false",
+        "a VACUUM in it may delete files that readers and writers still use",
+    ),
+}
+"""What a session that is not ours may have: the value that is not safe, and what comes of it. Ours never have it."""
 
 PINNED: Mapping[str, str] = {
     "spark.sql.parquet.compression.codec": "snappy",
@@ -174,6 +184,19 @@ def refuse_unsafe(user_conf: Mapping[str, str]) -> None:
                 allowed="not set" if forced is None else f"{key}={forced}",
                 help=f"remove {key}",
             )
+
+
+def unsafe_settings(setting: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Say in words which settings of a session that is not ours let rows or files be lost; empty where none do.
+
+    Args:
+        setting: Returns a setting of that session, None where it is not set.
+    """
+    return tuple(
+        f"the session has {key}={value}: {consequence}; maintainer's own work does not use it, and leaves it as it is"
+        for key, (value, consequence) in UNSAFE_FOR_OTHERS.items()
+        if (setting(key) or "").strip().lower() == value
+    )
 
 
 def is_runtime_key(key: str) -> bool:

@@ -19,6 +19,7 @@ from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_place import StoragePlaces
 from maintainer.delta.trash import undelete
+from maintainer.delta.unfinished_files import prefix_of_attempt
 from maintainer.delta.vacuum import VacuumTools, vacuum
 from maintainer.delta.vacuum_look import now_ms
 from maintainer.delta.version_reader import DeltaVersionReader
@@ -63,7 +64,8 @@ class DeltaTableWriter:
         started = time.monotonic()
         self._refuse_unsafe_store(facts)
         self._jvm.activate()
-        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between)
+        prefix = prefix_of_attempt(stamp.run_id)
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between, prefix)
         self.last_timings = job.timings
         job.open()
         job.write()

@@ -10,14 +10,18 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import deltalake
+import pyarrow as pa
 import pytest
 
+from maintainer.cli.main import run
 from maintainer.delta import jars
 from maintainer.delta import session_settings as settings
 from maintainer.delta.java import inspect_java
 from maintainer.delta.session import SessionLease, SessionOptions, active_session, open_session, worker_session
 from maintainer.delta.versions import check_versions
 from maintainer.errors import EnvironmentUnfit
+from tests.projects import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +42,24 @@ def test_worker_has_every_setting_although_the_base_session_says_otherwise(lease
     finally:
         base.conf.unset("spark.sql.files.ignoreMissingFiles")
         base.conf.unset("spark.sql.parquet.compression.codec")
+
+
+def test_an_unsafe_session_is_named_once_by_plan_apply_and_doctor_and_left_as_it_is(
+    lease: SessionLease, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "spark.databricks.delta.retentionDurationCheck.enabled"
+    deltalake.write_deltalake(tmp_path / "lake" / "t", pa.table({"a": [1]}))
+    write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    lease.spark.conf.set(key, "false")
+    try:
+        for command in (["plan"], ["apply", "--yes"], ["doctor"]):
+            run(["--project", str(tmp_path), *command])
+            shown = capsys.readouterr()
+            said = " ".join(f"{shown.out}{shown.err}".split())
+            assert said.count(f"the session has {key}=false: a VACUUM in it may delete files") == 1, command
+        assert lease.spark.conf.get(key) == "false"
+    finally:
+        lease.spark.conf.unset(key)
 
 
 def test_a_setting_that_does_not_take_stops_everything(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:

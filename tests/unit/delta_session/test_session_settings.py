@@ -77,3 +77,17 @@ def test_saying_what_is_forced_anyway_is_allowed() -> None:
 )
 def test_slow_settings_are_found(current: dict[str, str | None], slow: dict[str, int]) -> None:
     assert settings.slow_settings(current) == slow
+
+
+def test_settings_of_a_session_that_lose_rows_or_files_are_named() -> None:
+    conf = {
+        "spark.sql.files.ignoreMissingFiles": "TRUE",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    }
+    missing, retention = settings.unsafe_settings(conf.get)
+    assert missing.startswith("the session has spark.sql.files.ignoreMissingFiles=true: ")
+    assert retention.startswith("the session has spark.databricks.delta.retentionDurationCheck.enabled=false: ")
+    assert settings.unsafe_settings(lambda key: None) == ()
+    # What is named is what our own sessions are forced not to have.
+    assert {settings.FORCED[key] for key in settings.UNSAFE_FOR_OTHERS} == {"false", "true"}

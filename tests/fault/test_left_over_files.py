@@ -1,0 +1,144 @@
+"""A rewrite that fails leaves no file behind, whoever's task had begun one; a file of another writer stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deltalake
+import pytest
+
+from maintainer.delta.session import SessionLease
+from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.errors import MaintainerError
+from maintainer.model.table import TableRef
+from tests.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"
+"""Written by somebody else and not yet committed."""
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("left-over") as worker:
+        yield worker
+
+
+def files_below(path: Path) -> set[str]:
+    """Every file of a table's folder, checksums too."""
+    return {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file() and "_delta_log" not in one.parts}
+
+
+KINDS: dict[str, str] = {
+    "plain": "",
+    "partitioned": "PARTITIONED BY (day, `k=x`)",
+    "random folders": "PARTITIONED BY (day) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+}
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut off": (lambda file: file.write_bytes(file.read_bytes()[:-30]), "T434"),
+    "garbage": (lambda file: file.write_bytes(b"x" * file.stat().st_size), "T434"),
+    "missing": (Path.unlink, "T422"),
+}
+
+
+@pytest.mark.parametrize(("kind", "how"), [("plain", "cut off"), ("plain", "missing"), ("partitioned", "garbage"),
+                                           ("random folders", "cut off")])  # fmt: skip
+def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kind: str, how: str
+) -> None:
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, day DATE, `k=x` STRING) USING delta {KINDS[kind]}")
+    for number in range(3):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, DATE'2026-11-21', 'a/b:c')")
+    facts = engine.reader.facts(TableRef(str(path)))
+    victim = next(one for one in path.rglob("*.parquet") if "_delta_log" not in one.parts)
+    damage, code = BROKEN[how]
+    damage(victim)
+    (path / FOREIGN).write_bytes(b"of another writer")
+    before = files_below(path)
+    for make in (compaction(facts), zorder(facts, "id")):
+        step, batch = make
+        with pytest.raises(MaintainerError) as caught:
+            engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+        assert caught.value.code == code
+        assert victim.name in (caught.value.found or "")
+        assert files_below(path) == before
+    assert deltalake.DeltaTable(str(path)).version() == 3
+
+
+def test_a_full_disk_leaves_nothing(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    small = lake / "small"
+    small.mkdir()
+    if (
+        os.geteuid() != 0
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(small)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("only root can mount a small disk")
+    try:
+        path = small / "t"
+        frame = spark.range(0, 60_000, 1, 2).selectExpr("id", "uuid() AS text")
+        frame.write.format("delta").option("compression", "uncompressed").save(str(path))
+        rows, before = second_engine_rows(path), files_below(path)
+        facts = engine.reader.facts(TableRef(str(path)))
+        step, batch = compaction(facts)
+        with pytest.raises(MaintainerError) as caught:
+            engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+        assert caught.value.code == "E631"
+        assert files_below(path) == before
+        assert second_engine_rows(path) == rows
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], capture_output=True, check=True)
+
+
+def test_tasks_that_are_cancelled_leave_nothing(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    frame = spark.range(0, 6_000_000, 1, 4).selectExpr("id", "id % 4 AS p", "uuid() AS text")
+    frame.write.format("delta").partitionBy("p").save(str(path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    before = files_below(path)
+    seen: set[str] = set()
+
+    def cancel_when_writing() -> None:
+        for _ in range(600):
+            seen.update(files_below(path) - before)
+            if len(seen) > 1:
+                break
+            time.sleep(0.05)
+        DeltaEngine(lease).cancel("left-over")
+
+    watcher = threading.Thread(target=cancel_when_writing)
+    watcher.start()
+    step, batch = zorder(facts, "id", "text")
+    with pytest.raises(MaintainerError) as caught:
+        engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    watcher.join()
+    assert caught.value.code == "C710"
+    assert seen
+    assert files_below(path) == before
+
+
+def test_names_of_what_is_committed_say_which_run_wrote_it(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.range(100).repartition(3).write.format("delta").save(str(path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    (file,) = engine.reader.facts(TableRef(str(path))).files
+    assert file.path.startswith("part-test-")
+    assert receipt.num_files_added == 1
