@@ -8,7 +8,7 @@ time; it proves before it commits and reports one of three fates: it returns a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +16,15 @@ from typing import Protocol
 from maintainer.model.commits import CommitsRead
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
+from maintainer.model.table import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    PartitionValues,
+    TableFacts,
+    TableRef,
+    Update,
+)
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.model.verification import CommitVerification
 
@@ -216,6 +224,17 @@ class TableWriter(Protocol):
         guard: DeletionGuard = DeletionGuard(),
     ) -> VacuumReceipt:
         """Delete exactly the step's files, after a last look at the head of the log; see ``VacuumReceipt``."""
+        ...
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Remove what a run that is over wrote into these partitions and never tried to commit; return what is left.
+
+        Raises:
+            CheckImpossible: V504, such a file is live; nothing was removed.
+            TableError: The folders cannot be read.
+        """
         ...
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:

@@ -43,6 +43,8 @@ class MaintainerError(Exception):
 
     default_code: ClassVar[str] = "E600"
     exit_code: ClassVar[ExitCode] = ExitCode.FINDINGS
+    left_over: tuple[str, ...] = ()
+    """Files that were written, not committed, and could not be removed."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,7 +25,16 @@ from maintainer.model.outcome import CommitReceipt, CommitStamp, Fingerprint, Pr
 from maintainer.model.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.reasons import Reason, ReasonCode
 from maintainer.model.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, RemovedFile, TableFacts, TableRef, Update
+from maintainer.model.table import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    PartitionValues,
+    RemovedFile,
+    TableFacts,
+    TableRef,
+    Update,
+)
 from maintainer.model.vacuum import VacuumHistory
 from maintainer.planning.columns import planned_columns
 from maintainer.verification.audit import audit
@@ -128,6 +137,7 @@ class FakeLake:
     def __init__(self) -> None:
         self.tables: dict[str, FakeTable] = {}
         self.cancelled: list[str] = []
+        self.cleaned: list[tuple[str, str, tuple[PartitionValues, ...]]] = []
         self.cancel_events: dict[str, threading.Event] = {}
         self.workers: list[str] = []
         self._hooks: dict[str, list[tuple[str | None, Hook]]] = {}
@@ -234,6 +244,12 @@ class FakeWorker:
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         raise AssertionError("execution never asks for candidates of deletion: the plan names them")
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        self.lake.cleaned.append((facts.ref.identifier, run_id, tuple(partitions)))
+        return ()
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         raise AssertionError("a run never brings files back")

@@ -85,8 +85,6 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
     options = options or EngineOptions()
     try:
         with _open(options) as opened:
-            for text in _unsafe_settings(opened):
-                options.on_warning(text)
             yield opened
     except (MaintainerError, BrokenPipeError):
         # A pipe that broke is our own output's: py4j has a name of its own for the engine's.
@@ -97,10 +95,12 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
         raise
 
 
-def _unsafe_settings(opened: OpenedEngine) -> tuple[str, ...]:
+def _warned(opened: OpenedEngine, options: EngineOptions) -> OpenedEngine:
     from maintainer.delta.session_settings import unsafe_settings
 
-    return unsafe_settings(opened.session_setting)
+    for text in unsafe_settings(opened.session_setting):
+        options.on_warning(text)
+    return opened
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
                 with over_connect.worker("history") as worker:
                     yield worker.reader
 
-            yield OpenedEngine(
+            remote_engine = OpenedEngine(
                 over_connect,
                 lambda location: None,
                 _no_proving,
@@ -133,6 +133,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
                 _no_finding,
                 lambda key: connected.spark.conf.get(key, None),
             )
+            yield _warned(remote_engine, options)
         return
     with _open_classic(session, options) as opened:
         yield opened
@@ -188,7 +189,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker("inventory") as worker:
                 yield worker.reader
 
-        yield OpenedEngine(
+        classic = OpenedEngine(
             chosen,
             lambda location: LedgerTable(worker_session(lease), location),
             proving,
@@ -196,3 +197,4 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             finder,
             lambda key: lease.spark.conf.get(key, None),
         )
+        yield _warned(classic, options)

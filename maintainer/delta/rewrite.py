@@ -6,6 +6,7 @@ applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -28,7 +29,7 @@ from maintainer.delta.regular_files import refuse_what_is_no_file
 from maintainer.delta.same_table import check_as_planned
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.storage_errors import MISSING_HELP
-from maintainer.delta.unfinished_files import NAME_SETTING, folders_of, remove_files_named
+from maintainer.delta.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.winners import find_winner
 from maintainer.delta.written_file import WrittenFile
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
@@ -175,13 +176,17 @@ class RewriteJob:
                 failures.append(error)
                 return []
 
-        with self.jvm.setting(NAME_SETTING, self.file_prefix):
+        self.jvm.begin_file_names_with(self.file_prefix)
+        try:
             if len(bins) == 1:
                 self.written = run(bins[0])
             elif bins:
                 workers = max(1, min(self.step.max_threads, len(bins)))
                 with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
                     self.written = [file for files in pool.map(run, bins) for file in files]
+        finally:
+            with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
+                self.jvm.begin_file_names_with(None)
         self.timings.write = time.monotonic() - started
         if failures:
             self.discard()
@@ -291,7 +296,7 @@ class RewriteJob:
                     continue
         if self.file_prefix:
             try:
-                folders = folders_of(storage, self.facts, self.batch.files)
+                folders = folders_of(storage, self.facts, (one.partition_values for one in self.batch.files))
                 self.left_over = remove_files_named(
                     storage, folders, self.file_prefix, tasks_may_write=not self.is_written
                 )

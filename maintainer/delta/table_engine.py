@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from maintainer.delta.commit import commit_rewrite
@@ -19,15 +19,18 @@ from maintainer.delta.session import SessionLease, worker_session
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.table_place import StoragePlaces
 from maintainer.delta.trash import undelete
-from maintainer.delta.unfinished_files import prefix_of_attempt
+from maintainer.delta.unfinished_files import folders_of, prefix_of_attempt, prefix_of_run, remove_files_named
 from maintainer.delta.vacuum import VacuumTools, vacuum
 from maintainer.delta.vacuum_look import now_ms
 from maintainer.delta.version_reader import DeltaVersionReader
 from maintainer.delta.written_file import WrittenFile
 from maintainer.engine import BeforeCommit, DeletionGuard
+from maintainer.errors import CheckImpossible, MaintainerError
 from maintainer.model.outcome import CommitReceipt, CommitStamp, UndeleteReceipt, VacuumReceipt
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import TableFacts
+from maintainer.model.table import PartitionValues, TableFacts
+
+MAX_LEFT_OVER_NAMED = 3
 
 TESTED_DELTA = "4.4.0"
 """The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
@@ -67,10 +70,38 @@ class DeltaTableWriter:
         prefix = prefix_of_attempt(stamp.run_id)
         job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between, prefix)
         self.last_timings = job.timings
-        job.open()
-        job.write()
-        proof = prove_rewrite(job)
-        return commit_rewrite(job, proof, stamp, before_commit, started=started)
+        try:
+            job.open()
+            job.write()
+            proof = prove_rewrite(job)
+            return commit_rewrite(job, proof, stamp, before_commit, started=started)
+        except MaintainerError as error:
+            if job.left_over:
+                error.left_over = job.left_over
+                named = ", ".join(job.left_over[:MAX_LEFT_OVER_NAMED])
+                error.help = f"{error.help}\nleft behind, and no part of the table ({len(job.left_over)}): {named}"
+            raise
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Remove what a run that is over wrote and never tried to commit; see ``TableWriter.remove_unfinished``."""
+        self._jvm.activate()
+        storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+        prefix = prefix_of_run(run_id)
+        live = [one.path for one in facts.files if prefix in one.path]
+        if live:
+            raise CheckImpossible(
+                "files of a run that never tried to commit are live: nothing of it is removed",
+                code="V504",
+                where=facts.ref.identifier,
+                found=live[0],
+                help="somebody committed them; look at the table's history",
+            )
+        try:
+            return remove_files_named(storage, folders_of(storage, facts, partitions), prefix)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit

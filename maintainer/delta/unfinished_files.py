@@ -13,10 +13,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from maintainer.delta.storage import TableStorage
-from maintainer.model.table import DataFile, TableFacts
-
-NAME_SETTING = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-"""Delta puts this before the name of each data file that it writes. A name may be anything; Delta's tests use it."""
+from maintainer.model.table import PartitionValues, TableFacts
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 MAX_FOLDERS = 5_000
@@ -42,13 +39,13 @@ def prefix_of_attempt(run_id: str) -> str:
     return f"{prefix_of_run(run_id)}{uuid.uuid4().hex[:8]}-"
 
 
-def folders_of(storage: TableStorage, facts: TableFacts, files: Iterable[DataFile]) -> list[str]:
-    """URIs of the folders that a rewrite of these files may write to, whoever named the folders of partitions."""
+def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[PartitionValues]) -> list[str]:
+    """URIs of the folders that a rewrite of these partitions may write to, whoever named their folders."""
     root = storage.root_uri
     folders = {root: None}
     if _has_random_folders(facts):
         folders.update((uri, None) for uri, one in storage.children(root).items() if one.is_dir and "=" not in one.name)
-    for values in {tuple(one.partition_values) for one in files}:
+    for values in dict.fromkeys(partitions):
         level = [root]
         for column, value in values:
             wanted = f"{column}={value or NULL_PARTITION}"

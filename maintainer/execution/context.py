@@ -12,6 +12,7 @@ from maintainer.execution.interruption import StopSwitch
 from maintainer.execution.retry import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
+from maintainer.journal.unfinished_writes import Writing
 from maintainer.model.plan import Plan
 from maintainer.model.progress import ProgressEvent, ProgressSink
 from maintainer.model.table import TableRef
@@ -43,6 +44,7 @@ class RunContext:
 
     ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
     files of a table that is vacuumed. ``leases`` keep other runs off a table that is worked on; None asks for none.
+    ``writings`` are what runs that are over wrote and never tried to commit.
     ``places`` tell which locations are one table.
     """
 
@@ -56,6 +58,7 @@ class RunContext:
     step_numbers: Mapping[str, int] = field(default_factory=dict)
     known_tables: tuple[TableRef, ...] = ()
     leases: Leases | None = None
+    writings: tuple[Writing, ...] = ()
 
     @property
     def run_id(self) -> str:

@@ -27,6 +27,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, rows_of
 from maintainer.journal.records import Remembered, remembered, update_state
+from maintainer.journal.unfinished_writes import unfinished_writings
 from maintainer.model.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
@@ -104,10 +105,14 @@ def run_fleet(
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
+    try:
+        writings = unfinished_writings(journal.runs_dir, except_run=journal.run_id)
+    except OSError as error:
+        raise unreadable(journal.runs_dir, error) from error
     leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
     context = RunContext(
         journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
-        known_tables, leases,
+        known_tables, leases, writings,
     )  # fmt: skip
     try:
         return _Fleet(plan, engine, context, bounds, ledger).run()

@@ -11,6 +11,7 @@ from maintainer.errors import CommitConflict, Interrupted, Refused, TableError, 
 from maintainer.execution.attempt import StepWork, Worker, attempt, check_quiet
 from maintainer.execution.interruption import RETRY_THE_REST
 from maintainer.execution.table_state import step_now
+from maintainer.execution.unfinished import recorded_writing
 from maintainer.execution.window import check_window
 from maintainer.journal.durable import FolderUnwritable
 from maintainer.model.commits import MAINTENANCE
@@ -112,11 +113,12 @@ def _commit(
 ) -> CommitReceipt:
     partitions = frozenset(file.partition_values for file in batch.files)
     check_quiet(worker, facts, partitions)
-    return attempt(
-        worker, work, facts, number, (len(batch.files), batch.size_bytes),
-        lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
-        partitions,
-    )  # fmt: skip
+    with recorded_writing(worker, work, facts, number, partitions):
+        return attempt(
+            worker, work, facts, number, (len(batch.files), batch.size_bytes),
+            lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
+            partitions,
+        )  # fmt: skip
 
 
 def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:

@@ -25,6 +25,7 @@ from maintainer.execution.rewrite_metrics import rewrite_metrics
 from maintainer.execution.settle import settle
 from maintainer.execution.steps import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.turns import run_turns
+from maintainer.execution.unfinished import remove_unfinished
 from maintainer.execution.window import check_window
 from maintainer.execution.without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.durable import FolderUnwritable
@@ -111,7 +112,9 @@ class _TableRun:
             leases.release(lease)
 
     def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
-        if open_intents or self._record.unproven_versions:
+        observed = self._plan.observed
+        began = observed is not None and any(one.table_id == observed.table_id for one in self._worker.context.writings)
+        if open_intents or self._record.unproven_versions or began:
             self._settle(open_intents)
         for step in self._plan.steps:
             blocker = next((one for one in self._steps if one.status not in _GOES_ON), None)
@@ -144,7 +147,7 @@ class _TableRun:
         try:
             facts = work.facts = self._worker.engine.reader.facts(self._plan.ref)
             self._record, settled = settle(self._worker, open_intents, self._record, facts)
-            for note in settled.notes:
+            for note in (*settled.notes, *remove_unfinished(self._worker, facts)):
                 self._worker.context.journal.note("settled", table=self._plan.ref.identifier, text=note)
         except Exception as error:  # kept as the table's problem; other tables go on
             self._failed, self._problem = self._judge(error, work)

@@ -17,6 +17,7 @@ from maintainer.journal.events import EVENTS_FILE, EventLog, append_event
 from maintainer.journal.intents import Fate, Intent, record_settlement
 from maintainer.journal.place_records import REWRITES
 from maintainer.journal.run_folder import RunFolder
+from maintainer.journal.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
 from maintainer.model.codec import encode
 from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.plan import Problem
@@ -81,6 +82,26 @@ class Journal:
     def failed(self) -> bool:
         """Whether a record could not be written: nothing may be committed any more."""
         return self._log.failed
+
+    def writing(self, writing: Writing) -> None:
+        """Record that a rewrite begins to write files. Call it before the first one.
+
+        Raises:
+            FolderUnwritable: E651. Nothing was written.
+        """
+        self._write(WRITING, writing.fields)
+
+    def written_off(self, writing: Writing) -> None:
+        """Record that what was written is gone, in this run or, for one that is over, in its record, too.
+
+        Raises:
+            FolderUnwritable: E651. The next run looks for the files once more.
+        """
+        if writing.run_id != self.run_id:
+            record_written_off(self.runs_dir, writing, by=self.run_id, at_ms=self._now_ms())
+            self._write("written_off_earlier", {"of_run": writing.run_id, "table": writing.table})
+        else:
+            self._write(WRITTEN_OFF, writing.fields)
 
     def intent(
         self,

@@ -9,7 +9,7 @@ the version before is intact.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from maintainer.delta.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.command.facts import CommandTableReader, deletes_nothing
@@ -44,7 +44,7 @@ from maintainer.model.outcome import (
     VacuumReceipt,
 )
 from maintainer.model.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.table import DataFile, TableFacts
+from maintainer.model.table import DataFile, PartitionValues, TableFacts
 
 UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 """With either one on, a rewrite loses the rows of files it cannot read."""
@@ -146,6 +146,12 @@ class CommandTableWriter:
             Refused: A440.
         """
         raise deletes_nothing(facts.ref.identifier)
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Nothing is known by its name here: Delta's commands name their files alone."""
+        return ()
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
         """Refused: this engine moves nothing into a trash, and nothing back.

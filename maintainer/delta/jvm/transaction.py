@@ -45,6 +45,9 @@ REQUIRED: tuple[Required, ...] = (
 )
 """What this module calls of Delta's private surface."""
 
+FILE_NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+"""A name of a data file may be anything; Delta's own tests put something before it."""
+
 DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 """Off, and no checksum is derived before a commit, or made up after it. Only for the call itself: a transaction that is
@@ -77,6 +80,15 @@ class TransactionCalls(CommitStoreCalls):
         """Range-partition along Delta's curve (``zorder`` or ``hilbert``) into about ``num_files`` partitions."""
         clustering = self._module("skipping.MultiDimClustering$")
         return self._frame(clustering.cluster(self._dataset(frame), num_files, self.seq(columns), curve))
+
+    def begin_file_names_with(self, prefix: str | None) -> None:
+        """Let Delta put a prefix before the name of each data file that it writes in this session; None for none."""
+        # Not by ``spark.conf``, which takes the key for one that only counts at Spark's start: tasks read it each time.
+        conf = self._session.sessionState().conf()
+        if prefix:
+            conf.setConfString(FILE_NAME_PREFIX, prefix)
+        else:
+            conf.unsetConf(FILE_NAME_PREFIX)
 
     def write_files(self, txn: JavaObject, frame: DataFrame) -> list[str]:
         """Write the frame as data files of the table, not yet visible; returns the actions' JSON lines."""

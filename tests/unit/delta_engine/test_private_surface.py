@@ -36,7 +36,7 @@ PUBLIC = {
         "setActiveSession", "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
         "collectAsList", "sessionState", "sqlParser", "parseTableIdentifier", "catalog", "tableExists",
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
-        "Observation", "observe", "getRowOrEmpty", "getLong",
+        "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
     },
     # Jackson, below Delta's own mapper.
     "jackson": {"writeValueAsString", "writeValueAsBytes"},
