@@ -11,6 +11,7 @@ import re
 from maintainer.errors import EnvironmentUnfit
 
 MAX_CAUSES = 8
+ENGINE_GONE = "E612"
 
 _NAMES = frozenset({"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError"})
 _CONNECT_STATUS = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
@@ -62,7 +63,7 @@ def engine_gone(where: str | None) -> EnvironmentUnfit:
     """The error for a table, or whatever was being done, when the JVM ended."""
     return EnvironmentUnfit(
         "the Spark JVM has gone",
-        code="E612",
+        code=ENGINE_GONE,
         where=where,
         help="see the end of spark.log in the run folder; often memory: --conf spark.driver.memory=8g",
     )
@@ -72,7 +73,7 @@ def session_gone() -> EnvironmentUnfit:
     """The error for a command that finds, or is left with, a session whose JVM has ended."""
     return EnvironmentUnfit(
         "the Spark JVM has gone",
-        code="E612",
+        code=ENGINE_GONE,
         found="this process has a Spark session, and its JVM does not answer",
         help="start this Python process again, then `maintainer apply`: it settles what was being done and goes on",
     )

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ class EngineOptions:
     remote: str | None = None
     spark: Any = None
     single_writer: bool = False
-    on_warning: Callable[[str], None] = lambda text: warnings.warn(text, stacklevel=2)
+    on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
 

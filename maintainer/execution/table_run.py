@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
-from maintainer.engine_loss import is_engine_lost
+from maintainer.engine_loss import ENGINE_GONE, engine_gone, is_engine_lost
 from maintainer.errors import (
     CommitConflict,
     CommitUnknown,
@@ -220,6 +220,9 @@ class _TableRun:
         """What an error makes of a step, and what else must stop because of it."""
         context, control = self._worker.context, self._worker.control
         problem = problem_of(error)
+        if problem.code == ENGINE_GONE or is_engine_lost(error):
+            # Every other table would meet the same: they are not reached, and the cause is said once.
+            context.switch.halt(f"{ENGINE_GONE}: {problem_of(engine_gone(None)).what}")
         match error:
             case VerificationFailed():
                 # An engine or an environment that miswrites one table will miswrite others.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from maintainer.engine import is_one_place
+from maintainer.engine_loss import ENGINE_GONE
 from maintainer.errors import MaintainerError
 from maintainer.execution.attempt import StepWork, Worker
 from maintainer.journal.unfinished_writes import Writing
@@ -36,7 +37,7 @@ def recorded_writing(
         yield
     except MaintainerError as error:
         # Where the engine is gone, nobody could remove anything.
-        if not error.left_over and error.code != "E612":
+        if not error.left_over and error.code != ENGINE_GONE:
             journal.written_off(writing)
         raise
 
