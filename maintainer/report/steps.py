@@ -33,7 +33,7 @@ MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
 
 LOUD_REASONS = frozenset(
-    {ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE, ReasonCode.OVER_BUDGET}
+    {ReasonCode.HOT, ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE, ReasonCode.OVER_BUDGET}
 )
 """Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
 

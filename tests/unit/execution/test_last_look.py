@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.app.in_a_row import in_a_row
 from maintainer.errors import ExitCode
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
@@ -137,7 +138,9 @@ def test_nights_in_a_row_are_counted_from_the_first_whether_planned_or_held_back
     nights.run(waiting(plan_of(table)))
     nights.run(waiting(plan_of(table, vacuum("old"))))
     nights.lake.at("write", lambda at: at.table.delete_file("f2", at_ms=nights.now_ms), times=1)
-    nights.run(quiet(plan_of(table, compact(table, ("f0", "f1")))))
+    third = nights.run(quiet(plan_of(table, compact(table, ("f0", "f1")))))
+    (named,) = in_a_row(nights.runs_dir, third)
+    assert (named.code, named.what) == ("C717", "waiting: hot in 3 runs in a row, since 2026-11-22 22:00 UTC")
     streak = remembered(nights.runs_dir).streaks["t"]
     assert (streak.hot, streak.hot_since_ms, streak.lost) == (3, NOW_MS + DAY_MS, 0)
     nights.run(quiet(plan_of(table, compact(table, ("f0", "f1")))))
