@@ -7,6 +7,7 @@ canonical URI decides. What cannot be told apart is taken for the same: then a f
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -92,7 +93,10 @@ class NeededFiles:
                 try:
                     stat = os.stat(local_path(uri))
                 except OSError:
-                    pass  # gone, or not to be reached from this machine: its name protects it
+                    # Gone, or not to be reached from this machine: its name protects it, and for a link its target's.
+                    with contextlib.suppress(OSError):
+                        target = os.path.basename(os.readlink(local_path(uri)))
+                        self._elsewhere.setdefault(target, []).append((place, None))
                 else:
                     device = stat.st_dev
                     self._there[uri] = place

@@ -1,7 +1,8 @@
 """Files that a vacuum moved out of the table instead of deleting them, and how they come back or go for good.
 
-The trash of a table lies beside its folder: ``.maintainer-trash/<name>-<hash of its place>/<run>/``, with a manifest
-of what was moved and until when it is kept. Nothing is emptied that no manifest names.
+The trash of a table lies beside its real folder: ``.maintainer-trash/<name>-<hash of its id>/<run>/``, with a manifest
+of what was moved and until when it is kept. So it is found by whatever path the table is reached, and moves with its
+parent folder. Nothing is emptied that no manifest names.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.error_classes import message_of
+from maintainer.delta.file_identity import canonical
 from maintainer.delta.file_store import StoredFile
 from maintainer.delta.storage import TableStorage
 from maintainer.errors import TableError
@@ -73,11 +76,16 @@ class Manifest:
             return None
 
 
-def trash_uri(storage: TableStorage) -> str:
+def _place_of_trash(storage: TableStorage) -> tuple[str, str]:
+    """The folder that holds the trash of all tables beside this one, and the table's own name there."""
+    parent, _, name = canonical(storage.root_uri).rpartition("/")
+    return f"{parent}/{FOLDER}", name
+
+
+def trash_uri(storage: TableStorage, table_id: str) -> str:
     """Where the trash of a table lies."""
-    parent, _, name = storage.root_uri.rpartition("/")
-    digest = hashlib.sha256(storage.root_uri.encode()).hexdigest()[:8]
-    return f"{parent}/{FOLDER}/{name}-{digest}"
+    parent, name = _place_of_trash(storage)
+    return f"{parent}/{name}-{hashlib.sha256(table_id.encode()).hexdigest()[:8]}"
 
 
 def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str:
@@ -86,7 +94,8 @@ def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str
     Raises:
         TableError: T432, it cannot be written; nothing was moved.
     """
-    folder = f"{trash_uri(storage)}/{manifest.run_id}"
+    trash = trash_uri(storage, manifest.table_id)
+    folder = f"{trash}/{manifest.run_id}"
     uri = f"{folder}/{MANIFEST}"
     try:
         # A second try of the same run moves the rest of the same files.
@@ -98,9 +107,18 @@ def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str
             code="T432",
             where=where,
             found=message_of(error),
-            help=f"give this user the right to write {trash_uri(storage)}, or remove `vacuum.trash`",
+            help=f"give this user the right to write {trash}, or remove `vacuum.trash`",
         ) from error
     return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """What went from the trash for good; ``problems`` are files that would not go, each with why."""
+
+    num_files: int
+    size_bytes: int
+    problems: tuple[str, ...]
 
 
 def trash_target(folder: str, path: str) -> str:
@@ -124,34 +142,41 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
     return tuple(sorted(found, key=lambda one: (one.keep_until_ms, one.run_id)))
 
 
-def empty(storage: TableStorage, runs: Iterable[TrashedRun], now_ms: int) -> tuple[int, int]:
-    """Delete what the manifests of the runs name, if they are past their time; returns files and bytes."""
+def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
+    """Delete what the manifests of the runs name, if they are past their time."""
     num_files = size_bytes = 0
+    problems: list[str] = []
+    there = set(_run_folders(storage)) if runs else set()
     for run in runs:
-        folder = f"{trash_uri(storage)}/{run.run_id}"
-        manifest = _manifest(storage, folder)
-        if manifest is None or manifest.keep_until_ms > now_ms or manifest.location != storage.root_uri:
+        manifest = _manifest(storage, run.folder) if run.folder in there else None
+        if manifest is None or manifest.keep_until_ms > now_ms:
             continue
         for one in manifest.files:
-            if storage.delete(trash_target(folder, one.path)):
+            try:
+                deleted = storage.delete(trash_target(run.folder, one.path))
+            except Exception as error:
+                problems.append(f"{FOLDER}: {one.path} ({_first_line(error)})")
+                continue
+            if deleted:
                 num_files += 1
                 size_bytes += one.size_bytes
-        _remove_folders(storage, folder, manifest)
-    return num_files, size_bytes
+        _remove_folders(storage, run.folder, manifest)
+    return Emptied(num_files, size_bytes, tuple(problems))
 
 
 def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
     """Move a run's files back; see ``TableWriter.undelete``."""
-    folder = next((one for one in _run_folders(storage) if one.rpartition("/")[2] == run_id), None)
-    manifest = None if folder is None else _manifest(storage, folder)
-    if folder is None or manifest is None or manifest.table_id != table_id:
-        runs = sorted(one.rpartition("/")[2] for one in _run_folders(storage))
+    folder = f"{trash_uri(storage, table_id)}/{run_id}"
+    there = _run_folders(storage)
+    manifest = _manifest(storage, folder) if folder in there else None
+    if manifest is None or manifest.table_id != table_id:
+        runs = sorted(one.rpartition("/")[2] for one in there)
         raise TableError(
             "there is nothing of this run in the table's trash",
             code="T430",
             where=where,
             found=run_id,
-            allowed=", ".join(runs) or f"no run: {trash_uri(storage)} is empty",
+            allowed=", ".join(runs) or f"no run: {trash_uri(storage, table_id)} is empty",
             help="only `vacuum.trash` keeps files, and only until its time is over",
         )
     restored: list[TrashedFile] = []
@@ -183,8 +208,12 @@ def _restore(storage: TableStorage, folder: str, one: TrashedFile) -> str | None
     except FileExistsError:
         return "there is a file in its place"
     except Exception as error:
-        return str(error).splitlines()[0][:200]
+        return _first_line(error)
     return None
+
+
+def _first_line(error: Exception) -> str:
+    return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _same(there: StoredFile, one: TrashedFile) -> bool:
@@ -192,8 +221,16 @@ def _same(there: StoredFile, one: TrashedFile) -> bool:
 
 
 def _run_folders(storage: TableStorage) -> list[str]:
-    children = storage.children(trash_uri(storage))
-    return sorted(uri for uri, one in children.items() if one.is_dir and not one.is_symlink)[:MAX_RUNS_LOOKED_AT]
+    """Runs in the trash of the table, and of tables with another id that lay in its place before."""
+    parent, name = _place_of_trash(storage)
+    own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
+    tables = [one.uri for one in _folders_in(storage, parent) if own.fullmatch(one.uri)]
+    runs = sorted(one.uri for table in tables for one in _folders_in(storage, table))
+    return runs[:MAX_RUNS_LOOKED_AT]
+
+
+def _folders_in(storage: TableStorage, folder: str) -> list[StoredFile]:
+    return [one for one in storage.children(folder).values() if one.is_dir and not one.is_symlink]
 
 
 def _manifest(storage: TableStorage, folder: str) -> Manifest | None:
@@ -213,5 +250,5 @@ def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> N
             parent = parent.rpartition("/")[0]
     inner = sorted(folders - {folder}, key=len, reverse=True)
     for one_folder in (*inner, f"{folder}/{MANIFEST}", folder):
-        with contextlib.suppress(OSError):  # not empty: somebody else's file lies there
+        with contextlib.suppress(Exception):  # not empty: somebody else's file lies there
             storage.delete(one_folder)

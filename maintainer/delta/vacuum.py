@@ -23,6 +23,7 @@ from maintainer.delta.removed_files import expired, protected_uris
 from maintainer.delta.same_table import check_same_table
 from maintainer.delta.storage import TableStorage
 from maintainer.delta.trash import (
+    Emptied,
     Manifest,
     TrashedFile,
     empty,
@@ -134,7 +135,7 @@ class Deletion:
         if not self._planned:
             return VacuumReceipt(
                 0, 0, version_before=self._read_version, version_after=self._read_version,
-                num_files_emptied=emptied[0], bytes_emptied=emptied[1],
+                num_files_emptied=emptied.num_files, bytes_emptied=emptied.size_bytes, remaining=emptied.problems,
                 duration_seconds=time.monotonic() - self._started,
             )  # fmt: skip
         folders = {uri.rpartition("/")[0] for uri in self._planned}
@@ -300,7 +301,7 @@ class Deletion:
         after: dict[str, StoredFile],
         taken: Taken,
         trash: str | None,
-        emptied: tuple[int, int],
+        emptied: Emptied,
         log: LogReplay,
     ) -> VacuumReceipt:
         remaining = [uri for uri in taken.tried if uri in after]
@@ -324,14 +325,17 @@ class Deletion:
         return VacuumReceipt(
             num_files_deleted=len(gone),
             bytes_deleted=sum(one.size_bytes for one in gone),
-            remaining=tuple(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
+            remaining=(
+                *(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
+                *emptied.problems,
+            ),
             version_before=self._read_version,
             version_after=last,
             duration_seconds=time.monotonic() - self._started,
             stopped=taken.stopped,
             trash=trash,
-            num_files_emptied=emptied[0],
-            bytes_emptied=emptied[1],
+            num_files_emptied=emptied.num_files,
+            bytes_emptied=emptied.size_bytes,
             oldest_version=_oldest_promised(log, self._step.removed_before_ms),
             num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
         )

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.trash import FOLDER, Manifest, TrashedFile, expired_trash, undelete
+from maintainer.delta.trash import FOLDER, Manifest, TrashedFile, empty, expired_trash, undelete
 from maintainer.errors import TableError
 from maintainer.model.steps import VacuumStep
 from tests.aged_tables import AgedTable, LocalTable, Vacuuming, now_ms, tree
 from tests.builders import DAY_SECONDS
-from tests.vacuum_cases import policies
+from tests.vacuum_cases import Stubborn, policies
 
 OLD = ("p=x y/a%.parquet", "p=ä/b.parquet", "c.parquet")
 
@@ -116,6 +116,46 @@ def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) ->
     assert (receipt.num_files_emptied, receipt.num_files_deleted) == (3, 0)
     assert (files(table), table.head) == (before, head)
     assert [one.name for one in trash_of_any(table)] == ["somebody.txt"]
+
+
+@pytest.mark.parametrize("how", ["through a link", "after a move", "after a move, through a link"])
+def test_it_is_found_by_whatever_path_the_table_is_reached(table: AgedTable, tmp_path: Path, how: str) -> None:
+    before = moved(table)
+    lake = table.path.parent
+    if how.startswith("after a move"):
+        lake = lake.rename(tmp_path / "elsewhere")
+    path = lake / "t"
+    if how.endswith("through a link"):
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "name").symlink_to(path)
+        path = tmp_path / "other" / "name"
+    assert [one.num_files for one in expired_trash(LocalTable(path), now_ms() + 8 * 86_400_000)] == [3]
+    receipt = undelete(LocalTable(path), table.table_id, "run-1", "t")
+    assert (receipt.num_files_restored, receipt.refused) == (3, ())
+    assert {name: tree(path)[name] for name in OLD} == {name: before[name] for name in OLD}
+
+
+def test_the_trash_of_a_table_that_lay_in_this_place_is_emptied_and_not_given_back(table: AgedTable) -> None:
+    moved(table)
+    storage = LocalTable(table.path)
+    with pytest.raises(TableError):
+        undelete(storage, "the table that is there now", "run-1", "t")
+    runs = expired_trash(storage, now_ms() + 8 * 86_400_000)
+    assert empty(storage, runs, now_ms()).num_files == 0
+    assert empty(storage, runs, now_ms() + 8 * 86_400_000).num_files == 3
+
+
+def test_a_file_that_will_not_go_from_the_trash_is_named(table: AgedTable) -> None:
+    moved(table, trash_seconds=1)
+    manifest = trash_of(table) / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "keep_until_ms": now_ms() - 1}))
+    step = work().step(table)
+    assert step is not None
+    receipt = work().delete(table, step, storage=Stubborn(table.path, 2, PermissionError(13, "Permission denied")))
+    assert (receipt.num_files_emptied, len(receipt.remaining)) == (2, 1)
+    assert receipt.remaining[0].startswith(f"{FOLDER}: ")
+    assert receipt.remaining[0].endswith("([Errno 13] Permission denied)")
+    assert len(list((trash_of(table) / "files").rglob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("path", ["../../precious", "/etc/passwd", "a/%2E%2E/%2E%2E/x", "%2Fetc/passwd"])
