@@ -54,6 +54,7 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
     """
     from maintainer.delta.session import lend_session
     from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.table_place import StoragePlaces
     from maintainer.delta.write_history import properties_now
 
     name = request.ref.identifier
@@ -76,7 +77,7 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
         else:
             switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)  # there is no such table: reading it says so
         facts = engine.reader.facts(request.ref)
-        with _alone(facts.location) as alone:
+        with _alone(StoragePlaces().place_at(facts.location) or facts.location) as alone:
             if not alone:
                 reason = "another auto compaction of this table is running in this process"
                 return AutoCompactResult(AutoCompactStatus.NOT_QUALIFIED, name, reason, switch)
@@ -88,18 +89,18 @@ def _disabled(name: str, switch: AutoCompactSwitch) -> AutoCompactResult:
 
 
 @contextmanager
-def _alone(location: str) -> Iterator[bool]:
+def _alone(place: str) -> Iterator[bool]:
     """Whether nobody else in this process compacts the table just now: two would only conflict."""
     with _running_lock:
-        free = location not in _running
+        free = place not in _running
         if free:
-            _running.add(location)
+            _running.add(place)
     try:
         yield free
     finally:
         if free:
             with _running_lock:
-                _running.discard(location)
+                _running.discard(place)
 
 
 def _decide(

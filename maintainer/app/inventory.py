@@ -58,21 +58,25 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
         found: Tables; one that was found by name and by folder counts once, by the name that a policy uses.
         whole_catalog: The whole catalog was looked through: a policy's name that is not in it is missing.
     """
+    from maintainer.delta.table_place import StoragePlaces  # loaded only by commands that look at tables
+
+    storage = StoragePlaces()
     named = {table.key: table for table in project.tables}
+    reached = {storage.place_at(table.ref.location): table.key for table in project.tables if table.ref.is_path}
     entries: dict[str, Entry] = {}
     met: set[str] = set()
     places: dict[str, list[Found]] = {}
     for one in found:
-        places.setdefault(_place(one.location), []).append(one)
+        places.setdefault(storage.place_at(one.location) or _place(one.location), []).append(one)
     for place, ones in places.items():
-        keys = [identity(one.table) for one in ones]
-        key = next((key for key in (*keys, place) if key in named), None)
+        keys = [*(identity(one.table) for one in ones), _place(ones[0].location)]
+        key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
             source = named[key]
             entries[place] = Entry(source.ref, Care.MANAGED, ones[0].location, source.document.file)
             continue
-        if project.ledger is not None and identity(project.ledger) in (*keys, place):
+        if project.ledger is not None and identity(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
             entries[place] = Entry(project.ledger, Care.MANAGED, ones[0].location, LEDGER_POLICY)
             continue

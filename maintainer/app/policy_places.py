@@ -8,13 +8,40 @@ each of them costs a question to the catalog.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from maintainer.engine import TablePlaces, TableReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.steps import VacuumStep
+from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.policy.sources import TableSource
+
+
+def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
+    """Report files whose paths, spelled differently, reach one table on this machine (P350). Needs no Spark."""
+    by_path = [table for table in sorted(tables, key=lambda table: table.document.file) if table.ref.is_path]
+    if len(by_path) < 2:
+        return
+    from maintainer.delta.table_place import StoragePlaces  # not needed for a project of names
+
+    places = StoragePlaces()
+    first: dict[str, TableSource] = {}
+    for table in by_path:
+        place = places.place_at(table.ref.location)
+        other = table if place is None else first.setdefault(place, table)
+        if other is table or other.key == table.key:
+            continue
+        where = f"{other.document.file}:{other.document.span_of(('table',)).line}"
+        yield Diagnostic(
+            "P350",
+            Severity.ERROR,
+            f"`{table.written}` has a policy already: `{other.written}` is the same table on this machine",
+            table.document.file,
+            table.document.span_of(("table",)),
+            f"one table, one file: the other is {where}",
+        )
 
 
 class PolicyPlaces:

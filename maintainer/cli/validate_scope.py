@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from maintainer.app.policy_places import paths_to_one_table
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.document import Document
 from maintainer.policy.meaning import check_meaning
-from maintainer.policy.project import load_project
+from maintainer.policy.project import LoadedProject, load_project
 from maintainer.policy.schema_check import DocumentKind, check_schema, kind_of
 from maintainer.policy.yaml_reader import display_path, read_bytes, read_text
 
@@ -48,14 +49,14 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
     """
     if not paths:
         project = load_project(root, env, keep_resolutions=False)
-        return Checked(project.diagnostics, project.files_read, project.policy_count)
+        return Checked(findings_of(project), project.files_read, project.policy_count)
     files = {display_path(path, root): path for path in _files_of(paths)}
     findings: list[Diagnostic] = []
     documents: dict[str, Document] = {}
     texts: dict[str, str] = {}
     if _is_project(root):
         project = load_project(root, env, keep_resolutions=False)
-        findings.extend(finding for finding in project.diagnostics if finding.file in files)
+        findings.extend(finding for finding in findings_of(project) if finding.file in files)
         documents.update((file, one) for file, one in project.documents.items() if file in files)
     known = {*documents, *(finding.file for finding in findings)}
     for file, path in files.items():
@@ -68,6 +69,11 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
                 texts[file] = document.text
     policies = sum(kind_of(one) in (DocumentKind.POLICY, DocumentKind.RULE) for one in documents.values())
     return Checked(tuple(sorted(findings)), len(files), policies, texts)
+
+
+def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
+    """What the files say, and which of their paths reach one table on this machine."""
+    return tuple(sorted([*project.diagnostics, *paths_to_one_table(project.tables)]))
 
 
 def _is_project(root: Path) -> bool:

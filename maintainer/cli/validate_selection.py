@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.selection import SelectionOptions, choose
-from maintainer.cli.validate_scope import Checked
+from maintainer.cli.validate_scope import Checked, findings_of
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import identity
 from maintainer.policy.project import LoadedProject, load_project
@@ -42,7 +42,7 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Ch
     named, broken = _named_tables(project)
     chosen = choose(named, project, options, command="validate", broken=broken)
     others = _of_others(project, named, chosen)
-    findings = tuple(finding for finding in project.diagnostics if finding.file not in others)
+    findings = tuple(finding for finding in findings_of(project) if finding.file not in others)
     return Checked(findings, project.files_read - len(others), len(chosen))
 
 

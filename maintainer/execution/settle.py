@@ -45,7 +45,7 @@ def settle(
     """
     work = StepWork(step_id=f"{worker.plan.ref.identifier}/settle", kind="settle", facts=facts)
     journal, places = worker.context.journal, worker.context.places
-    intents = tuple(intents)
+    intents = [intent for intent in intents if intent.table_id == facts.table_id]
     # While nobody had asked the log, the record assumed the next version.
     debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
     unproven = set(debt)

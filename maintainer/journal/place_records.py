@@ -19,6 +19,9 @@ from maintainer.model.table import TableRecord
 MAX_UNPROVEN_VERSIONS = 100
 """One is enough to hold vacuum back; more are kept for people."""
 
+MAX_PROVEN_VERSIONS = 20
+"""The last ones; what is older and told of as not proven is checked again."""
+
 MAX_VACUUMS_REMEMBERED = 10
 """Whose sizes a new one is compared with."""
 
@@ -33,13 +36,13 @@ REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
 class PlaceRecord:
     """The fold of the events of one table at one location. Times are milliseconds since 1970 UTC.
 
-    ``proven_copies`` are versions proven or accepted here whose landing another place's record tells of.
+    ``proven`` are the versions last proven or accepted here, for another place may tell of the same one as not proven.
     """
 
     last_optimize_at_ms: int | None = None
     last_vacuum_at_ms: int | None = None
     unproven: set[int] = field(default_factory=set)
-    proven_copies: set[int] = field(default_factory=set)
+    proven: list[int] = field(default_factory=list)
     quarantined: str | None = None
     quarantined_at_ms: int = 0
     lifted_at_ms: int = -1
@@ -85,13 +88,11 @@ class PlaceRecord:
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
         self.unproven.add(version)
-        self.proven_copies.discard(version)
+        self.proven = [one for one in self.proven if one != version]
 
     def _prove(self, version: int) -> None:
-        if version in self.unproven:
-            self.unproven.discard(version)
-        else:
-            self.proven_copies = set(sorted({*self.proven_copies, version})[-MAX_UNPROVEN_VERSIONS:])
+        self.unproven.discard(version)
+        self.proven = [*(one for one in self.proven if one != version), version][-MAX_PROVEN_VERSIONS:]
 
     @property
     def holds_back(self) -> bool:
@@ -104,7 +105,7 @@ class PlaceRecord:
             "last_optimize_at_ms": self.last_optimize_at_ms,
             "last_vacuum_at_ms": self.last_vacuum_at_ms,
             "unproven": sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:],
-            "proven_copies": sorted(self.proven_copies),
+            "proven": self.proven,
             "quarantined": self.quarantined,
             "quarantined_at_ms": self.quarantined_at_ms,
             "lifted_at_ms": self.lifted_at_ms,
@@ -125,7 +126,7 @@ class PlaceRecord:
             last_optimize_at_ms=_optional_int(value["last_optimize_at_ms"]),
             last_vacuum_at_ms=_optional_int(value["last_vacuum_at_ms"]),
             unproven={int(version) for version in value["unproven"]},
-            proven_copies={int(version) for version in value["proven_copies"]},
+            proven=[int(version) for version in value["proven"]],
             quarantined=None if value["quarantined"] is None else str(value["quarantined"]),
             quarantined_at_ms=int(value["quarantined_at_ms"]),
             lifted_at_ms=int(value["lifted_at_ms"]),
@@ -157,7 +158,7 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
         else:
             moved[recorded] = record
     scheduled = tuple((here or moved).values())
-    proven = {version for record in here.values() for version in record.proven_copies}
+    proven = {version for record in here.values() for version in record.proven}
     unproven = {version for record in records.values() for version in record.unproven} - proven
     sizes = [size for record in scheduled for size in record.vacuumed_bytes]
     return TableRecord(

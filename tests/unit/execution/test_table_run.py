@@ -327,6 +327,33 @@ def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(b
     assert bench.record(plan_of(table)).unproven_versions == ()
 
 
+@pytest.mark.parametrize("copied", ["before", "after"])
+def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(bench: Bench, copied: str) -> None:
+    table = three_files(bench)
+    copy = FakeTable("copy", table.table_id, list(table.versions), set(table.storage))
+    bench.lake.tables["copy"] = copy
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("landed", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    if copied == "after":
+        copy.versions, copy.storage = list(table.versions), set(table.storage)
+    assert bench.record(plan_of(copy)).unproven_versions == (2,)
+    assert bench.run(plan_of(copy)).status is TableStatus.UP_TO_DATE
+    checked = [("pair", "copy", 2)] if copied == "after" else []
+    assert [asked for asked in bench.verifier.asked if asked[1] == "copy"] == checked
+    (note,) = [event["text"] for event in bench.recorded("note") if "same table id" in event["text"]]
+    assert ("landed as version 2" in note) is (copied == "after")
+    assert bench.record(plan_of(copy)).unproven_versions == (() if copied == "after" else (2,))
+    # The table that it happened to answers for itself.
+    assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
+    bench.run(plan_of(table))
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
+    assert bench.record(plan_of(table)).unproven_versions == bench.record(plan_of(copy)).unproven_versions == ()
+
+
 @pytest.mark.parametrize("code", [ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.OVER_BUDGET])
 def test_a_table_that_waits_and_has_something_to_settle_still_waits(bench: Bench, code: ReasonCode) -> None:
     table = three_files(bench)

@@ -338,3 +338,19 @@ def test_schema_names_the_key_that_was_meant() -> None:
     refused = run("schema", "retention")
     assert isinstance(refused.exception, ProjectError)
     assert refused.exception.help == "did you mean `vacuum.retention`?"
+
+
+def test_two_paths_that_reach_one_table_are_found_on_this_machine(project: Path) -> None:
+    (project / "lake" / "t" / "_delta_log").mkdir(parents=True)
+    (project / "lake" / "u" / "_delta_log").mkdir(parents=True)
+    (project / "link").symlink_to(project / "lake")
+    for name, table in (("a", "lake/t"), ("b", "link/t"), ("c", "lake/u"), ("d", "lake/not_made_yet")):
+        (project / "policies" / f"{name}.yml").write_text(f"version: 1\ntable: {table}\n", encoding="utf-8")
+    for selected in ((), ("-s", "link/t"), (str(project / "policies" / "b.yml"),)):
+        found = run("validate", "-o", "concise", *selected)
+        assert found.exit_code == 1
+        (line,) = [line for line in found.stdout.splitlines() if "P350" in line]
+        assert line.startswith(
+            "policies/b.yml:2:8: error[P350] `link/t` has a policy already: `lake/t` is the same table"
+        )
+    assert "P350" not in run("validate", "-s", "lake/u").stdout

@@ -6,6 +6,7 @@ import pytest
 
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import absolute_path, name_parts, plain_name, table_ref
+from maintainer.policy.matching import table_match
 
 ROOT = Path("/project")
 
@@ -48,3 +49,27 @@ def test_names_are_split_outside_back_ticks(identifier: str, plain: str, parts: 
 
 def test_the_root_of_a_bucket_has_no_slash() -> None:
     assert absolute_path("s3://bucket/", ROOT) == "s3://bucket"
+
+
+@pytest.mark.parametrize(
+    ("match", "reached"),
+    [
+        ({"tables": ["s.*"]}, {"s.a", "s.tmp_b"}),
+        ({"tables": ["s.*", "?.c"], "exclude": ["*.tmp_*"]}, {"s.a", "r.c"}),
+        ({"tables": ["S.*"]}, set()),
+        ({"tables": ["spark_catalog.s.a"]}, {"s.a"}),
+        ({"tables": ["lake/*"]}, {"lake/x"}),
+        ({"tables": ["/project/lake/[a-w]*"]}, set()),
+        ({"tables": ["*"], "exclude": ["lake/*"]}, {"s.a", "s.tmp_b", "r.c"}),
+        ({"tags": ["x", "y"]}, {"s.a", "r.c"}),
+        ({"tables": ["s.*"], "tags": ["y"]}, set()),
+    ],
+)
+def test_a_rule_reaches_by_globs_exclusions_and_tags(match: dict[str, object], reached: set[str]) -> None:
+    criteria = table_match(match, ROOT)
+    tags = {"s.a": ["x"], "r.c": ["y"]}
+    tables = ["s.a", "s.tmp_b", "r.c", "lake/x"]
+    refs = [table_ref(table, ROOT) for table in tables]
+    assert {
+        r.identifier for r, t in zip(refs, tables, strict=True) if criteria.applies_to(plain_name(r), tags.get(t, []))
+    } == reached
