@@ -95,7 +95,9 @@ def _check(worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp
     started = clock.monotonic()
     try:
         found = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        worker.context.journal.verified_earlier(stamp, facts, version, found.verdict.value, found.detail)
+        worker.context.journal.verified_earlier(
+            stamp, facts, version, found.verdict.value, found.detail, worker.context.places
+        )
         take_verification(worker, work, facts, found, version, clock.monotonic() - started)
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from maintainer.engine import TablePlaces, is_one_place
 from maintainer.errors import CommitConflict, TableHot
 from maintainer.journal.durable import FolderUnwritable
-from maintainer.journal.events import EVENTS_FILE, EventLog, append_event
+from maintainer.journal.events import EVENTS_FILE, EventLog, append_event, read_events
 from maintainer.journal.intents import Fate, Intent, record_settlement
 from maintainer.journal.place_records import REWRITES
 from maintainer.journal.run_folder import RunFolder
@@ -208,15 +209,20 @@ class Journal:
         self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": figures["version"]})
 
     def verified_earlier(
-        self, stamp: CommitStamp, facts: TableFacts, version: int, result: str, detail: str | None
+        self, stamp: CommitStamp, facts: TableFacts, version: int, result: str, detail: str | None, places: TablePlaces
     ) -> None:
         """Record in the run that made a commit how the check of it ended, where its folder is still here.
+
+        A copy of the table has the commit, too; what is found there is not said of the table that the run changed.
 
         Raises:
             FolderUnwritable: E650 or E651.
         """
         path = self.runs_dir / stamp.run_id / EVENTS_FILE
         if stamp.run_id == self.run_id or not path.is_file():
+            return
+        tried_at = (event.get("location") for event in read_events(path).events if event.get("step") == stamp.step_id)
+        if not any(isinstance(one, str) and is_one_place(places, one, facts.location) for one in tried_at):
             return
         fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
         append_event(path, {"type": "verified", "at_ms": self._now_ms(), **_of_table(facts), **fields})

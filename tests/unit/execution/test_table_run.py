@@ -347,7 +347,9 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     (note,) = [event["text"] for event in bench.recorded("note") if "same table id" in event["text"]]
     assert ("landed as version 2" in note) is (copied == "after")
     assert bench.record(plan_of(copy)).unproven_versions == (() if copied == "after" else (2,))
-    # The table that it happened to answers for itself.
+    # The table that it happened to answers for itself, and the run's record tells of no other.
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    assert {event.get("location") for event in first} == {None, table.location}
     assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
     bench.run(plan_of(table))
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
