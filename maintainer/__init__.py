@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from maintainer.app.python_api import Project, RunFailed, RunResult
+    from maintainer.app.python_api import Project
+    from maintainer.app.run_result import RunFailed, RunResult
     from maintainer.model.auto_compact import AutoCompactResult
 
 __all__ = ["Project", "RunFailed", "RunResult", "__version__", "auto_compact"]
@@ -71,8 +72,12 @@ def auto_compact(
 
 def __getattr__(name: str) -> object:
     """Load the Python API when it is first asked for: the command line needs none of it to start."""
-    if name in ("Project", "RunFailed", "RunResult"):
-        from maintainer.app import python_api
+    if name == "Project":
+        from maintainer.app.python_api import Project
 
-        return getattr(python_api, name)
+        return Project
+    if name in ("RunFailed", "RunResult"):
+        from maintainer.app import run_result
+
+        return getattr(run_result, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

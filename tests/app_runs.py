@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.apply_plan import ApplyRequest, apply_plan, open_journal
+from maintainer.app.apply_plan import apply_plan, open_journal
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
+from maintainer.app.run_spec import RunSpec
 from maintainer.engine import Engine
 from maintainer.model.outcome import RunOutcome, StepOutcome, TableOutcome
 from maintainer.model.plan import Plan, TablePlan
@@ -61,7 +62,7 @@ def applied(engine: Engine, root: Path, policy: str) -> Applied:
     project, plan = planned(engine, root, policy)
     journal = open_journal(project, plan.created_at_ms)
     try:
-        return Applied(plan, apply_plan(project, engine, plan, journal, None, ApplyRequest()))
+        return Applied(plan, apply_plan(project, engine, plan, journal, None, RunSpec()))
     finally:
         journal.close()
 

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from maintainer.app.apply_plan import ApplyRequest, apply_plan, open_journal
+from maintainer.app.apply_plan import apply_plan, open_journal
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
+from maintainer.app.run_spec import RunSpec
 from maintainer.engine import Engine
 from maintainer.model.optimize_metrics import OptimizeMetrics
 from maintainer.model.outcome import RunOutcome, TableOutcome
@@ -112,7 +113,7 @@ def run_cases(engine: Engine, root: Path, cases: Mapping[str, Case], *, read_row
     plan = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))
     journal = open_journal(project, plan.created_at_ms)
     try:
-        outcome = apply_plan(project, engine, plan, journal, None, ApplyRequest(jobs=2))
+        outcome = apply_plan(project, engine, plan, journal, None, RunSpec(jobs=2))
     finally:
         journal.close()
     second = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))

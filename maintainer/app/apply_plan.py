@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from maintainer import __version__
@@ -12,10 +12,10 @@ from maintainer.app.learned import keep_lessons
 from maintainer.app.make_plan import known_tables
 from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
+from maintainer.app.run_spec import RunSpec
 from maintainer.engine import Engine, TableReader
 from maintainer.errors import MaintainerError, Refused
 from maintainer.execution.attempt import problem_of
-from maintainer.execution.batches import BatchSize
 from maintainer.execution.clock import Clock
 from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.interruption import StopSwitch
@@ -31,22 +31,6 @@ from maintainer.model.wire import to_json
 from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.units import format_size
 from maintainer.verification.checks import GreatExpectationsVerifier
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyRequest:
-    """How to run. ``timeout_seconds`` bounds the whole run; each table has its own in the plan.
-
-    ``switch`` ends the run from outside. ``batches`` None takes those of maintainer.yml.
-    """
-
-    jobs: int = 1
-    fail_fast: bool = False
-    max_failures: int | None = None
-    timeout_seconds: float | None = None
-    on_event: ProgressSink | None = None
-    switch: StopSwitch | None = None
-    batches: tuple[BatchSize, ...] | None = None
 
 
 def open_journal(project: Project, started_at_ms: int) -> Journal:
@@ -65,20 +49,18 @@ def open_journal(project: Project, started_at_ms: int) -> Journal:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPlanCheck:
-    """How a saved plan is held against the tables.
-
-    ``exact`` demands the very versions that were planned. ``all_or_nothing`` refuses the whole plan for one table that
-    is not as planned; ``exact`` does so, too.
-    """
-
-    exact: bool = False
-    all_or_nothing: bool = False
-
-
-def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: int, check: SavedPlanCheck) -> Plan:
+def check_saved_plan(
+    project: Project, engine: Engine, plan: Plan, *, now_ms: int, exact: bool = False, all_or_nothing: bool = False
+) -> Plan:
     """Check that a saved plan still holds, for every table, before any is touched.
+
+    Args:
+        project: The project.
+        engine: Reads the tables as they are now.
+        plan: The saved plan.
+        now_ms: Now, milliseconds since 1970 UTC.
+        exact: The tables must be at the very versions that were planned, or the whole plan is refused.
+        all_or_nothing: One table that is not as planned refuses the whole plan.
 
     Returns:
         The plan, reduced to bins whose files are all still live. A table that is not as planned is blocked, with every
@@ -103,7 +85,7 @@ def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: in
     policy_places = PolicyPlaces(project.policies, engine.places)
     with engine.worker("check") as worker:
         for table in plan.tables:
-            checked = _check(table, digests, worker.reader, exact=check.exact) if table.steps else table
+            checked = _check(table, digests, worker.reader, exact=exact) if table.steps else table
             if isinstance(checked, MaintainerError):
                 stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
                 checked = replace(table, steps=(), problem=problem_of(checked))
@@ -113,7 +95,7 @@ def check_saved_plan(project: Project, engine: Engine, plan: Plan, *, now_ms: in
             else:
                 policy_places.opened(checked, worker.reader)
             tables.append(checked)
-    if stale and (check.exact or check.all_or_nothing):
+    if stale and (exact or all_or_nothing):
         raise refusal(stale)
     return replace(plan, tables=policy_places.each_once(tables))
 
@@ -154,9 +136,27 @@ def check_run_limits(project: Project, plan: Plan) -> None:
 
 
 def apply_plan(
-    project: Project, engine: Engine, plan: Plan, journal: Journal, ledger: LedgerSink | None, request: ApplyRequest
+    project: Project,
+    engine: Engine,
+    plan: Plan,
+    journal: Journal,
+    ledger: LedgerSink | None,
+    spec: RunSpec,
+    *,
+    on_event: ProgressSink | None = None,
+    switch: StopSwitch | None = None,
 ) -> RunOutcome:
     """Carry out a checked plan; every table ends with exactly one outcome.
+
+    Args:
+        project: The project, with the bounds that the specification leaves open.
+        engine: Does the work.
+        plan: What to do.
+        journal: This run's record, open.
+        ledger: Where the run's rows go; None keeps them in the run folder.
+        spec: How many tables at once, and the bounds of the run.
+        on_event: Called with each event of the run, from any of its threads.
+        switch: Ends the run from outside.
 
     Raises:
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
@@ -164,11 +164,11 @@ def apply_plan(
     journal.folder.write_plan(to_json(plan, indent=2))
     settings = project.loaded.project
     bounds = FleetBounds(
-        jobs=request.jobs,
-        fail_fast=request.fail_fast,
-        max_failures=request.max_failures if request.max_failures is not None else settings.max_failures,
-        run_timeout_seconds=request.timeout_seconds or settings.timeout_seconds,
-        batches=settings.batches if request.batches is None else request.batches,
+        jobs=spec.jobs,
+        fail_fast=spec.fail_fast,
+        max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
+        run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,
+        batches=settings.batches if spec.batches is None else spec.batches,
     )
     outcome = run_fleet(
         plan,
@@ -176,9 +176,9 @@ def apply_plan(
         journal=journal,
         verifier=GreatExpectationsVerifier(),
         bounds=bounds,
-        on_event=request.on_event,
+        on_event=on_event,
         ledger=ledger,
-        switch=request.switch,
+        switch=switch,
         known_tables=known_tables(project),
     )
     keep_lessons(journal.folder.path, plan, outcome)

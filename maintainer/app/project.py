@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,3 +101,8 @@ class Project:
 def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:
     """The selection as a plan records it."""
     return (*select, *(f"-{spec}" for spec in exclude))
+
+
+def local_zone() -> datetime.tzinfo:
+    """Return the zone of this machine: times in text are local, times in JSON are UTC."""
+    return datetime.datetime.now().astimezone().tzinfo or datetime.timezone.utc

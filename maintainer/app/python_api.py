@@ -6,84 +6,20 @@ stderr comes as events, and what it says by an exit code is in what is returned 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from maintainer.app.apply_plan import (
-    ApplyRequest,
-    SavedPlanCheck,
-    apply_plan,
-    check_run_limits,
-    check_saved_plan,
-    engine_log_of,
-    open_journal,
-)
-from maintainer.app.budgeting import fit
-from maintainer.app.engine_access import EngineOptions, open_engine
-from maintainer.app.ledger_access import open_ledger
-from maintainer.app.make_plan import PlanRequest, make_plan
+from maintainer.app import operations
+from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project import Project as LoadedProject
-from maintainer.app.project import describe_selection
-from maintainer.app.selection import Look, SelectionOptions, choose, narrowed
-from maintainer.errors import ExitCode, MaintainerError
+from maintainer.app.run_result import RunResult
+from maintainer.app.run_spec import DEFAULT_PLAN_JOBS, RunSpec
+from maintainer.app.selection import SelectionOptions, choose
 from maintainer.execution.batches import parse_batches
-from maintainer.model.exit_codes import exit_code, exit_reason
-from maintainer.model.outcome import RunOutcome, TableStatus
-from maintainer.model.plan import Plan, Problem
+from maintainer.model.plan import Plan
 from maintainer.model.progress import ProgressSink
 from maintainer.planning.planner import PlanOptions
-from maintainer.policy.budgets import Budget
-
-DEFAULT_PLAN_JOBS = 2
-
-
-class RunFailed(MaintainerError):
-    """A run ended with something that needs a person; ``result`` holds every outcome."""
-
-    default_code = "E670"
-
-    def __init__(self, result: RunResult) -> None:
-        self.result = result
-        bad = [table for table in result.outcome.tables if table.status not in _GOOD]
-        named = ", ".join(f"{table.ref.identifier} ({table.status.value})" for table in bad[:5])
-        more = f" and {len(bad) - 5:,} more" if len(bad) > 5 else ""
-        super().__init__(
-            f"the run did not end well: {exit_reason(result.exit_code)}",
-            where=str(result.run_folder),
-            found=named + more,
-            help=f"maintainer show {result.outcome.run_id}",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What came of `Project.apply`.
-
-    ``outcome`` has every table with its steps, commits, proofs and errors. ``problems`` went wrong beside the tables,
-    such as a ledger that could not be written.
-    """
-
-    outcome: RunOutcome
-    plan: Plan
-    run_folder: Path
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What the command line would end with; 0 is falsy."""
-        return exit_code(self.outcome)
-
-    def raise_for_status(self) -> RunResult:
-        """Return the result itself, or raise if anything needs a person.
-
-        Raises:
-            RunFailed: E670, a step failed, a proof failed, a table was blocked, or the run was interrupted.
-        """
-        if self.exit_code is not ExitCode.OK:
-            raise RunFailed(self)
-        return self
 
 
 class Project:
@@ -146,11 +82,13 @@ class Project:
             ProjectError: A selector cannot be read, or selects nothing.
             EnvironmentUnfit: Spark cannot be used; problems of single tables are in the plan.
         """
-        chosen = SelectionOptions(tuple(select), tuple(exclude), since)
-        request = self._request(chosen, jobs, ignore_windows, ignore_every)
-        with open_engine(self._engine_options(spark)) as opened:
-            plan = make_plan(self._project, opened.engine, request)
-        return fit(self._project, narrowed(plan, self._project.loaded, chosen, command="plan"), Budget())
+        spec = RunSpec(
+            SelectionOptions(tuple(select), tuple(exclude), since),
+            engine=EngineOptions(spark=spark),
+            planning=PlanOptions(ignore_windows=ignore_windows, ignore_every=ignore_every),
+            plan_jobs=jobs,
+        )
+        return operations.plan(self._project, spec).plan
 
     def apply(
         self,
@@ -196,55 +134,28 @@ class Project:
         """
         if plan is not None and (select or exclude or since):
             raise ValueError("a plan says by itself which tables are meant: leave out select, exclude and since")
-        sizes = None if batches is None else parse_batches(",".join(map(str, batches)))
-        chosen = SelectionOptions(tuple(select), tuple(exclude), since)
-        started_at_ms = _now_ms()
-        request = None if plan is not None else self._request(chosen, max(jobs, DEFAULT_PLAN_JOBS), False, False)
-        problems: list[Problem] = []
-        journal = open_journal(self._project, started_at_ms)
-        try:
-            with open_engine(self._engine_options(spark, engine_log_of(journal))) as opened:
-                if plan is not None:
-                    check = SavedPlanCheck(exact, all_or_nothing)
-                    checked = check_saved_plan(self._project, opened.engine, plan, now_ms=_now_ms(), check=check)
-                else:
-                    assert request is not None
-                    made = make_plan(self._project, opened.engine, request)
-                    selected = narrowed(made, self._project.loaded, chosen, command="apply")
-                    checked = fit(self._project, selected, Budget())
-                check_run_limits(self._project, checked)
-                bounds = ApplyRequest(
-                    jobs, fail_fast, max_failures, timeout_seconds,
-                    on_event=on_event, batches=sizes,
-                )  # fmt: skip
-                ledger = open_ledger(self._project, opened, problems.append)
-                outcome = apply_plan(self._project, opened.engine, checked, journal, ledger, bounds)
-            return RunResult(outcome, checked, journal.folder.path, (*problems, *outcome.problems))
-        finally:
-            journal.close()
-
-    def _engine_options(self, spark: object | None, log_path: Path | None = None) -> EngineOptions:
-        settings = self._project.loaded.project
-        return EngineOptions(
-            spark=spark, log_path=log_path, engine=settings.engine, single_writer=settings.single_writer
+        spec = RunSpec(
+            SelectionOptions(tuple(select), tuple(exclude), since),
+            engine=EngineOptions(spark=spark),
+            jobs=jobs,
+            fail_fast=fail_fast,
+            max_failures=max_failures,
+            batches=None if batches is None else parse_batches(",".join(map(str, batches))),
+            timeout_seconds=timeout_seconds,
+            exact=exact,
+            all_or_nothing=all_or_nothing,
         )
-
-    def _request(self, chosen: SelectionOptions, jobs: int, ignore_windows: bool, ignore_every: bool) -> PlanRequest:
-        loaded = self._project.loaded
-        policies = choose(loaded.resolved(), loaded, chosen, command="plan", look=Look.COMES)
-        return PlanRequest(
-            policies,
-            _now_ms(),
-            describe_selection(chosen.select, chosen.exclude),
-            jobs,
-            PlanOptions(ignore_windows=ignore_windows, ignore_every=ignore_every),
-        )
+        result = operations.apply(self._project, spec, plan, listener=_Events(on_event))
+        assert result is not None  # this listener agrees to every plan
+        return result
 
 
-_GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
+class _Events(operations.RunListener):
+    """Hands a caller's sink to the run; problems beside the tables are in the result."""
 
-OnProblem = Callable[[Problem], None]
+    def __init__(self, on_event: ProgressSink | None) -> None:
+        self._on_event = on_event
 
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
+        """Give each event to the caller."""
+        return nullcontext(self._on_event)

@@ -6,27 +6,20 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.apply_plan import (
-    SavedPlanCheck,
-    engine_log_of,
-    open_journal,
-)
-from maintainer.app.make_plan import PlanRequest
-from maintainer.app.project import describe_selection
-from maintainer.app.selection import Look, choose
+from maintainer.app import operations
+from maintainer.app.run_spec import RunSpec
 from maintainer.cli.budget_options import budget_options, given_budget
-from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.output_option import output_option
-from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
-from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_given, shard_option
+from maintainer.cli.project import open_project
+from maintainer.cli.run_output import RunOutput, exit_code_of
+from maintainer.cli.selection import given_selection, given_shard, selection_options, shard_option
 from maintainer.errors import ProjectError
 from maintainer.execution.batches import BatchSize, parse_batches
 from maintainer.model.plan import Plan
 from maintainer.model.wire import MAX_PLAN_CHARACTERS, from_json
-from maintainer.planning.planner import PlanOptions as PlanningOptions
+from maintainer.planning.planner import PlanOptions
 from maintainer.units import UnitError, parse_duration
 
 
@@ -79,31 +72,33 @@ def command(
     if (exact or all_or_nothing) and plan_file is None:
         option = "--exact" if exact else "--all-or-nothing"
         raise click.UsageError(f"{option} is for a saved PLAN: `maintainer plan --out FILE` makes one")
-    check = SavedPlanCheck(exact, all_or_nothing)
-    project, selection = open_project(context), given_selection()
-    started_at_ms = now_ms()
-    request = RunRequest(jobs, fail_fast, max_failures, _seconds(timeout), output, selection, _batches(batches))
+    project = open_project(context)
+    spec = RunSpec(
+        given_selection(),
+        given_shard(),
+        engine=given_engine(),
+        budget=given_budget(),
+        planning=PlanOptions(ignore_windows=ignore_window, ignore_every=ignore_every),
+        jobs=jobs,
+        fail_fast=fail_fast,
+        max_failures=max_failures,
+        batches=_batches(batches),
+        timeout_seconds=_seconds(timeout),
+        exact=exact,
+        all_or_nothing=all_or_nothing,
+    )
+    saved = None
     if plan_file is not None:
-        given = (selection.given, shard_given(), ignore_window, ignore_every, given_budget().bounded)
-        _refuse_beside_a_plan(*given)
-        saved, planning = _read_plan(plan_file), None
-    else:
-        saved = None
-        found = choose(project.loaded.resolved(), project.loaded, selection, command="apply", look=Look.COMES)
-        planning = PlanRequest(
-            in_shard(found),
-            started_at_ms,
-            describe_selection(selection.select, selection.exclude),
-            max(jobs, DEFAULT_PLAN_JOBS),
-            PlanningOptions(ignore_windows=ignore_window, ignore_every=ignore_every),
-            progress(context) if output == "text" else None,
-        )
-    journal = open_journal(project, started_at_ms)
-    try:
-        options = given_engine(engine_log_of(journal))
-        return carry_out(context, project, journal, options, request, saved, planning, check=check, ask=not yes)
-    finally:
-        journal.close()
+        _refuse_beside_a_plan(spec)
+        saved = _read_plan(plan_file)
+    listener = RunOutput(context, project, output, ask=not yes)
+    return exit_code_of(operations.apply(project, spec, saved, listener=listener))
+
+
+def refuse_two_bounds(*, fail_fast: bool, max_failures: int | None) -> None:
+    """Refuse two answers to the question how many tables may fail."""
+    if fail_fast and max_failures is not None:
+        raise click.UsageError("--fail-fast and --max-failures exclude each other: the first is the second with 1")
 
 
 def _read_plan(path: Path) -> Plan:
@@ -132,9 +127,10 @@ def _read_plan(path: Path) -> Plan:
         ) from error
 
 
-def _refuse_beside_a_plan(*options: object) -> None:
-    """A saved plan says by itself what is done; options that would choose are a misunderstanding."""
-    if any(options):
+def _refuse_beside_a_plan(spec: RunSpec) -> None:
+    """Refuse options that choose: a saved plan already says which tables, and what is done to them."""
+    chooses = spec.selection.given or spec.shard is not None or spec.budget.bounded
+    if chooses or spec.planning.ignore_windows or spec.planning.ignore_every:
         raise click.UsageError(
             "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --shard, --budget-..., "
             "--ignore-..."

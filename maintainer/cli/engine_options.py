@@ -1,13 +1,11 @@
 """The options that say which engine and which Spark do the work, shared by every command that needs them.
 
-They are kept in click's context, as is what maintainer.yml says of the engine: most commands have them, none looks at
-them, and `given_engine` reads them.
+They are kept in click's context: most commands have them, none looks at them, and `given_engine` reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +15,6 @@ from maintainer.cli.kept_options import KeptOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _KEPT = KeptOptions("engine")
-_PROJECT = "maintainer.project_engine"
 
 
 def engine_options(command: _F) -> _F:
@@ -46,18 +43,8 @@ def engine_options(command: _F) -> _F:
     return master(conf(engine(remote(command))))
 
 
-def remember_project_engine(engine: str | None, single_writer: bool = False) -> None:
-    """Keep what maintainer.yml says of the engine and of other writers, for this command."""
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[_PROJECT] = (engine, single_writer)
-
-
-def given_engine(log_path: Path | None = None) -> EngineOptions:
-    """What the command that runs was given; ``--engine`` wins over maintainer.yml.
-
-    Args:
-        log_path: Where the engine's own log goes.
+def given_engine() -> EngineOptions:
+    """Return what the command that runs was given; what it leaves open, maintainer.yml says.
 
     Raises:
         click.BadParameter: A setting has no ``=``.
@@ -73,6 +60,8 @@ def given_engine(log_path: Path | None = None) -> EngineOptions:
         pairs.append((key.strip(), value))
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
-    project, single_writer = click.get_current_context().meta.get(_PROJECT, (None, False))
-    return EngineOptions(master, tuple(pairs), log_path, engine or project, remote, single_writer=single_writer,
-                         on_warning=lambda text: click.echo(f"warning: {text}", err=True))  # fmt: skip
+    return EngineOptions(master, tuple(pairs), engine=engine, remote=remote, on_warning=_warn)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)

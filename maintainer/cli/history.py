@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from maintainer.app.insight import history_rows
-from maintainer.app.project import Project
+from maintainer.app.project import Project, local_zone
 from maintainer.app.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.output_option import output_option
-from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import MaintainerError
 from maintainer.model.insight import HistoryRow

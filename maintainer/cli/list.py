@@ -6,11 +6,11 @@ import json
 
 import click
 
-from maintainer.app.selection import Look, choose
+from maintainer.app.selection import choose
 from maintainer.cli.context import CliContext
 from maintainer.cli.output_option import output_option
 from maintainer.cli.project import open_project
-from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
+from maintainer.cli.selection import given_selection, given_shard, selection_options, shard_option
 from maintainer.policy.resolved import ResolvedPolicy
 from maintainer.report.layout import columns, count, printable
 from maintainer.report.style import Role, Style
@@ -29,7 +29,8 @@ def command(
 ) -> None:
     """Show the tables that a selection means. Without one: all tables that a policy file names."""
     project = open_project(context).loaded
-    policies = in_shard(choose(project.resolved(), project, given_selection(), command="list", look=Look.NEVER))
+    chosen, shard = choose(project.resolved(), project, given_selection(), command="list"), given_shard()
+    policies = chosen if shard is None else shard.of(chosen)
     if output == "json":
         click.echo(json.dumps(_as_json(policies), indent=2, ensure_ascii=False))
         return

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 
 import click
 
 from maintainer.app.project import PolicyProblems, Project
 from maintainer.cli.context import CliContext
-from maintainer.cli.engine_options import remember_project_engine
 from maintainer.report.diagnostics_report import DiagnosticsReport, ProjectSources
 from maintainer.report.diagnostics_text import render_full
 from maintainer.report.style import Style
@@ -24,10 +22,7 @@ def open_project(context: CliContext) -> Project:
     """
     started = time.monotonic()
     try:
-        project = Project.load(context.project_root, context.env)
-        settings = project.loaded.project
-        remember_project_engine(settings.engine, settings.single_writer)
-        return project
+        return Project.load(context.project_root, context.env)
     except PolicyProblems as problems:
         loaded = problems.loaded
         report = DiagnosticsReport(
@@ -36,11 +31,6 @@ def open_project(context: CliContext) -> Project:
         for block in render_full(report, ProjectSources(loaded.root), Style(context.color_stderr)):
             click.echo(block, err=True)
         raise
-
-
-def local_zone() -> datetime.tzinfo:
-    """The zone of this machine: times in text are local, times in JSON are UTC."""
-    return datetime.datetime.now().astimezone().tzinfo or datetime.timezone.utc
 
 
 def now_ms() -> int:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from maintainer.app.project import local_zone
 from maintainer.app.report_pages import fleet_page, run_page
 from maintainer.cli.context import CliContext
-from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.project import now_ms, open_project
 from maintainer.errors import ProjectError
 from maintainer.journal.durable import write_atomically
 from maintainer.units import UnitError, parse_duration

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.apply_plan import engine_log_of, open_journal
+from maintainer.app import operations
 from maintainer.app.last_run import unfinished_tables
-from maintainer.app.make_plan import PlanRequest
-from maintainer.app.selection import SelectionOptions
-from maintainer.cli.carry_out import RunRequest, carry_out, refuse_two_bounds
+from maintainer.app.run_spec import RunSpec
+from maintainer.cli.apply import refuse_two_bounds
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.output_option import output_option
-from maintainer.cli.plan import DEFAULT_PLAN_JOBS, progress
-from maintainer.cli.project import now_ms, open_project
+from maintainer.cli.project import open_project
+from maintainer.cli.run_output import RunOutput, exit_code_of
 from maintainer.report.layout import count, printable
 
 
@@ -42,26 +41,21 @@ def command(
     refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
     project = open_project(context)
     rest = unfinished_tables(project.runs_dir, run)
-    policies = tuple(policy for policy in project.loaded.resolved() if policy.table.identifier in rest.tables)
-    gone = sorted(rest.tables - {policy.table.identifier for policy in policies})
-    for name in gone:
+    managed = {policy.table.identifier for policy in project.policies}
+    for name in sorted(rest.tables - managed):
         click.echo(f"warning: {printable(name)} has no policy any more and is left out", err=True)
-    if not policies:
+    tables = frozenset(rest.tables & managed)
+    if not tables:
         click.echo(f"Nothing is left of run {rest.run_id}.")
         return 0
-    started_at_ms = now_ms()
-    click.echo(f"{count(len(policies), 'table')} of run {rest.run_id}", err=True)
-    planning = PlanRequest(
-        policies,
-        started_at_ms,
-        (f"retry:{rest.run_id}",),
-        max(jobs, DEFAULT_PLAN_JOBS),
-        on_table=progress(context) if output == "text" else None,
+    click.echo(f"{count(len(tables), 'table')} of run {rest.run_id}", err=True)
+    spec = RunSpec(
+        tables=tables,
+        origin=f"retry:{rest.run_id}",
+        engine=given_engine(),
+        jobs=jobs,
+        fail_fast=fail_fast,
+        max_failures=max_failures,
     )
-    request = RunRequest(jobs, fail_fast, max_failures, None, output, SelectionOptions())
-    journal = open_journal(project, started_at_ms)
-    try:
-        options = given_engine(engine_log_of(journal))
-        return carry_out(context, project, journal, options, request, None, planning, ask=not yes)
-    finally:
-        journal.close()
+    listener = RunOutput(context, project, output, ask=not yes)
+    return exit_code_of(operations.apply(project, spec, listener=listener))

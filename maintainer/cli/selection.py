@@ -79,7 +79,7 @@ def given_selection() -> SelectionOptions:
 
 
 def shard_option(command: _F) -> _F:
-    """Add ``--shard`` to a command; `in_shard` reads it."""
+    """Add ``--shard`` to a command; `given_shard` reads it."""
     return _SHARD.option(
         "--shard",
         metavar="I/N",
@@ -88,12 +88,7 @@ def shard_option(command: _F) -> _F:
     )(command)
 
 
-def in_shard(policies: tuple[_P, ...]) -> tuple[_P, ...]:
-    """Those of the policies that ``--shard`` leaves to this command; all without it."""
+def given_shard() -> Shard | None:
+    """Return the part of the selection that ``--shard`` leaves to this command; None without it."""
     shard: Shard | None = _SHARD.given().get("shard")
-    return policies if shard is None else shard.of(policies)
-
-
-def shard_given() -> bool:
-    """Whether ``--shard`` was given to this command."""
-    return "shard" in _SHARD.given()
+    return shard

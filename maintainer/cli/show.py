@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from maintainer.app.project import local_zone
 from maintainer.cli.context import CliContext
 from maintainer.cli.output_option import output_option
-from maintainer.cli.project import local_zone
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.outcome import RunOutcome

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import click
 
-from maintainer.app.engine_access import open_engine
-from maintainer.app.selection import Look, choose
-from maintainer.app.status_look import StatusLook, look_at_all
+from maintainer.app import operations
+from maintainer.app.project import local_zone
+from maintainer.app.run_spec import DEFAULT_PLAN_JOBS, RunSpec
+from maintainer.app.status_look import StatusLook
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.output_option import output_option
-from maintainer.cli.plan import DEFAULT_PLAN_JOBS
-from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.project import open_project
 from maintainer.cli.selection import given_selection, selection_options
 from maintainer.errors import ExitCode
 from maintainer.execution.interruption import StopSwitch, signals_stop
@@ -64,18 +64,14 @@ def command(
     if looks is not None and not watch_:
         raise click.UsageError("--looks goes with --watch")
     pause = _seconds(interval)
-    project, selection = open_project(context), given_selection()
-    policies = choose(project.loaded.resolved(), project.loaded, selection, command="status", look=Look.COMES)
+    project = open_project(context)
+    spec = RunSpec(given_selection(), engine=given_engine(), jobs=jobs)
     switch = StopSwitch()
 
     def text_of(found: StatusLook) -> str:
         return render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
 
-    with open_engine(given_engine()) as opened:
-
-        def look() -> StatusLook:
-            return look_at_all(project, opened, policies, selection, at_ms=now_ms(), jobs=jobs, scheduled=scheduled)
-
+    with operations.status(project, spec, scheduled=scheduled) as look:
         if watch_:
             with signals_stop(switch):
                 found = _watch(look, text_of, switch, pause, looks)

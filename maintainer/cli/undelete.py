@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.apply_plan import engine_log_of, open_journal
-from maintainer.app.engine_access import open_engine
-from maintainer.app.undelete import undelete_run
+from maintainer.app import operations
+from maintainer.app.run_spec import RunSpec
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
-from maintainer.cli.project import now_ms, open_project
+from maintainer.cli.project import open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import ExitCode
 from maintainer.report.layout import count
@@ -30,15 +29,7 @@ def command(context: CliContext, table: str, run_id: str) -> int:
     """
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
-    journal = open_journal(project, now_ms())
-    try:
-        with (
-            open_engine(given_engine(engine_log_of(journal))) as opened,
-            opened.engine.worker("undelete") as worker,
-        ):
-            receipt = undelete_run(project, worker, journal, policy, run_id)
-    finally:
-        journal.close()
+    receipt = operations.undelete(project, RunSpec(engine=given_engine()), policy, run_id)
     size = format_size(receipt.bytes_restored)
     click.echo(f"{table}: {count(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder")
     for line in receipt.refused[:MAX_NAMED]:

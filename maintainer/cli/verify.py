@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.apply_plan import engine_log_of, open_journal
-from maintainer.app.engine_access import open_engine
+from maintainer.app import operations
 from maintainer.app.project import Project
-from maintainer.app.selection import Look, choose
+from maintainer.app.run_spec import RunSpec
 from maintainer.app.verify import (
     VerifyRequest,
     VerifyTarget,
     parse_target,
     verification_json,
-    verify_tables,
 )
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.cli.output_option import output_option
-from maintainer.cli.project import now_ms, open_project
+from maintainer.cli.project import open_project
 from maintainer.cli.selection import TableName, given_selection, selection_options
 from maintainer.errors import ExitCode
 from maintainer.model.table import TableRef
@@ -70,8 +68,7 @@ def command(
     if table is not None:
         targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
     else:
-        loaded = project.loaded
-        chosen = choose(loaded.resolved(), loaded, selection, command="verify", look=Look.NEVER)
+        chosen = operations.chosen_policies(project, RunSpec(selection), command="verify")
         targets = tuple(VerifyTarget(policy.table) for policy in chosen)
     style = Style(context.color_stderr)
 
@@ -80,15 +77,7 @@ def command(
             click.echo(verify_line(answer, style), err=True)
 
     request = VerifyRequest(targets, exact=content == "exact", accept=accept, on_table=say)
-    journal = open_journal(project, now_ms())
-    try:
-        with (
-            open_engine(given_engine(engine_log_of(journal))) as opened,
-            opened.proving() as worker,
-        ):
-            run = verify_tables(project, worker, journal, request)
-    finally:
-        journal.close()
+    run = operations.verify(project, RunSpec(engine=given_engine()), request)
     click.echo(_printed(run, output, Style(context.color)), nl=False)
     return _exit_code(run, accepted=accept is not None)
 

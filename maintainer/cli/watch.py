@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
-from maintainer.app.apply_plan import ApplyRequest, apply_plan, check_run_limits, open_journal
-from maintainer.app.budgeting import fit
-from maintainer.app.engine_access import open_engine
-from maintainer.app.ledger_access import open_ledger
-from maintainer.app.make_plan import PlanRequest, make_plan
-from maintainer.app.selection import Look, choose
-from maintainer.app.watching import WatchBounds, watch
+from maintainer.app import operations
+from maintainer.app.run_result import RunResult
+from maintainer.app.run_spec import RunSpec
+from maintainer.app.watching import WatchBounds
 from maintainer.cli.budget_options import budget_options, given_budget
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
-from maintainer.cli.plan import DEFAULT_PLAN_JOBS
-from maintainer.cli.project import now_ms, open_project
-from maintainer.cli.selection import given_selection, in_shard, selection_options, shard_option
+from maintainer.cli.project import open_project
+from maintainer.cli.selection import given_selection, given_shard, selection_options, shard_option
 from maintainer.errors import ExitCode
-from maintainer.execution.interruption import StopSwitch, signals_stop
-from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan, Problem
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.execution.interruption import StopSwitch
+from maintainer.model.plan import Problem
 from maintainer.report.layout import count, printable
 from maintainer.report.run_text import render_run
 from maintainer.report.style import Style
@@ -50,36 +42,33 @@ def command(
     Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
     they do for apply. A table that fails or loses against another writer is left alone for a while that doubles.
     """
-    project, selection = open_project(context), given_selection()
-    policies = in_shard(choose(project.loaded.resolved(), project.loaded, selection, command="watch", look=Look.NEVER))
-    bounds, switch, budget = WatchBounds(_seconds(interval), until_idle), StopSwitch(), given_budget()
-
-    with signals_stop(switch), open_engine(given_engine()) as opened:
-        ledger = open_ledger(project, opened, _warn)
-
-        def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
-            request = PlanRequest(due, now_ms(), ("watch",), max(jobs, DEFAULT_PLAN_JOBS))
-            return fit(project, make_plan(project, opened.engine, request), budget)
-
-        def apply(plan: Plan) -> RunOutcome:
-            check_run_limits(project, plan)
-            journal = open_journal(project, now_ms())
-            request = ApplyRequest(jobs, switch=switch)
-            outcome = apply_plan(project, opened.engine, plan, journal, ledger, request)
-            folder = str(journal.folder.path)
-            click.echo(render_run(outcome, Style(context.color), run_folder=folder, next_command=None), nl=False)
-            return outcome
-
-        click.echo(f"watching {count(len(policies), 'table')}; Ctrl-C ends it", err=True)
-        end = watch(policies, plan_tables, apply, bounds, switch, time.monotonic)
+    project = open_project(context)
+    spec = RunSpec(given_selection(), given_shard(), engine=given_engine(), budget=given_budget(), jobs=jobs)
+    num_tables = len(operations.chosen_policies(project, spec, command="watch"))
+    bounds, switch = WatchBounds(_seconds(interval), until_idle), StopSwitch()
+    click.echo(f"watching {count(num_tables, 'table')}; Ctrl-C ends it", err=True)
+    end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))
     click.echo(f"{count(end.rounds, 'look')}, {count(end.runs, 'run')}", err=True)
     if switch.stop_reason is not None:
         return ExitCode.TERMINATED if switch.stop_reason == "SIGTERM" else ExitCode.INTERRUPTED
     return end.code
 
 
-def _warn(problem: Problem) -> None:
-    click.echo(f"warning[{problem.code}]: {printable(problem.what)}", err=True)
+class _WatchOutput(operations.RunListener):
+    """Prints what came of each run, and nothing of looks that found nothing to do."""
+
+    def __init__(self, context: CliContext) -> None:
+        self._context = context
+
+    def problem(self, problem: Problem) -> None:
+        """Print a warning."""
+        click.echo(f"warning[{problem.code}]: {printable(problem.what)}", err=True)
+
+    def finished(self, result: RunResult) -> None:
+        """Print the end of a run."""
+        folder = str(result.run_folder)
+        style = Style(self._context.color)
+        click.echo(render_run(result.outcome, style, run_folder=folder, next_command=None), nl=False)
 
 
 def _seconds(text: str) -> float:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.engine_access import open_engine
+from maintainer.app import operations
 from maintainer.app.learned import learn, past_lessons
-from maintainer.app.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.project import local_zone
+from maintainer.app.run_spec import RunSpec
 from maintainer.app.status_row import auto_compact_of
 from maintainer.cli.context import CliContext
 from maintainer.cli.engine_options import engine_options, given_engine
-from maintainer.cli.project import local_zone, now_ms, open_project
+from maintainer.cli.project import open_project
 from maintainer.cli.selection import TableName
-from maintainer.model.auto_compact import SESSION_ENABLED
 from maintainer.model.exit_codes import plan_exit_code
 from maintainer.planning.budget import Learned, expected_losses
 from maintainer.report.plan_text import PlanOptions
@@ -28,13 +28,11 @@ def command(context: CliContext, table: str) -> int:
     """Show every decision about one table, taken and not taken, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
-    looks: list[TableLook] = []
-    with open_engine(given_engine()) as opened:
-        plan = make_plan(project, opened.engine, PlanRequest((policy,), now_ms(), on_table=looks.append))
-        in_session = opened.session_setting(SESSION_ENABLED)
+    decisions = operations.why(project, RunSpec(engine=given_engine()), policy)
+    plan = decisions.plan
     learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))
-    auto_compact = auto_compact_of(looks[0], in_session)
+    auto_compact = auto_compact_of(decisions.look, decisions.session_auto_compact)
     text = render_why(
         plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact, at_ms=plan.created_at_ms
     )

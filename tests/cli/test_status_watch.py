@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from maintainer.app import operations
 from maintainer.app.status_look import StatusLook
-from maintainer.cli import status
 from maintainer.cli.main import run
 from maintainer.model.insight import StatusRow
 from maintainer.report.screen import ENTER, LEAVE
@@ -47,8 +47,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, root: Path, looks: Looks, *args: str) -> int:
-    monkeypatch.setattr(status, "open_engine", looks.open)
-    monkeypatch.setattr(status, "look_at_all", looks.look)
+    monkeypatch.setattr(operations, "open_engine", looks.open)
+    monkeypatch.setattr(operations, "look_at_all", looks.look)
     return run(["--project", str(root), "status", "--watch", "--interval", "1s", *args])
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from maintainer.app.apply_plan import ApplyRequest, apply_plan, open_journal
+from maintainer.app.apply_plan import apply_plan, open_journal
 from maintainer.app.make_plan import PlanRequest, make_plan
 from maintainer.app.project import Project
+from maintainer.app.run_spec import RunSpec
 from maintainer.delta.command.classic import classic_sessions
 from maintainer.delta.command.engine import CommandEngine
 from maintainer.delta.session import SessionLease
@@ -88,7 +89,7 @@ def rounds(lease: SessionLease, writer: Writer, root: Path, policy: str = "") ->
             plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
             journal = open_journal(project, plan.created_at_ms)
             try:
-                ran.append((plan, apply_plan(project, engine, plan, journal, None, ApplyRequest())))
+                ran.append((plan, apply_plan(project, engine, plan, journal, None, RunSpec())))
             finally:
                 journal.close()
             time.sleep(0.2)

@@ -31,7 +31,7 @@ def test_the_engine_of_maintainer_yml(tmp_path: Path, monkeypatch: pytest.Monkey
         raise Opened
         yield
 
-    monkeypatch.setattr("maintainer.app.python_api.open_engine", opening)
+    monkeypatch.setattr("maintainer.app.operations.open_engine", opening)
     text = "version: 1\nengine: command\nsingleWriter: true\n"
     write_project(tmp_path, {"maintainer.yml": text, "policies/t.yml": "table: s.t\n"})
     session = object()

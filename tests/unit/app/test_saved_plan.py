@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.apply_plan import SavedPlanCheck, check_saved_plan
+from maintainer.app.apply_plan import check_saved_plan
 from maintainer.app.project import Project
 from maintainer.errors import ExitCode, Refused
 from maintainer.execution.fleet import run_fleet
@@ -40,13 +40,16 @@ class Fleet:
     def write_policy(self, name: str, text: str = "") -> None:
         write_project(self.root, {f"policies/{name}.yml": f"version: 1\ntable: {name}\n{text}"})
 
-    def check(self, check: SavedPlanCheck, *, now_ms: int = LATER_MS, text: str | None = None) -> Plan:
+    def check(
+        self, *, exact: bool = False, all_or_nothing: bool = False, now_ms: int = LATER_MS, text: str | None = None
+    ) -> Plan:
         plan = from_json(self.saved if text is None else text)
-        return check_saved_plan(Project.load(self.root), self.lake, plan, now_ms=now_ms, check=check)
+        project = Project.load(self.root)
+        return check_saved_plan(project, self.lake, plan, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing)
 
-    def apply(self, check: SavedPlanCheck = SavedPlanCheck()) -> RunOutcome:  # noqa: B008 (frozen)
+    def apply(self) -> RunOutcome:
         journal = Journal.open(self.root / "runs", "20261121T220000Z-7f3a", lambda: NOW_MS)
-        return run_fleet(self.check(check), self.lake, journal=journal, verifier=PlainVerifier())
+        return run_fleet(self.check(), self.lake, journal=journal, verifier=PlainVerifier())
 
     @property
     def changed(self) -> set[str]:
@@ -101,12 +104,12 @@ def test_with_every_table_changed_nothing_was_touched(fleet: Fleet) -> None:
     assert fleet.changed == set()
 
 
-@pytest.mark.parametrize("check", [SavedPlanCheck(all_or_nothing=True), SavedPlanCheck(exact=True)])
-def test_all_or_nothing_refuses_all_and_names_every_reason(fleet: Fleet, check: SavedPlanCheck) -> None:
+@pytest.mark.parametrize("option", ["all_or_nothing", "exact"])
+def test_all_or_nothing_refuses_all_and_names_every_reason(fleet: Fleet, option: str) -> None:
     fleet.tables["s.t03"].columns = {"id": "long", "note": "string"}
     del fleet.lake.tables["s.t05"]
     with pytest.raises(Refused) as caught:
-        fleet.apply(check)
+        fleet.check(**{option: True})
     assert (caught.value.code, caught.value.exit_code) == ("A403", ExitCode.REFUSED)
     assert caught.value.found == (
         "s.t03: column note (string) was added\ns.t05: it cannot be read: no such table [T401]"
@@ -117,17 +120,17 @@ def test_all_or_nothing_refuses_all_and_names_every_reason(fleet: Fleet, check: 
 def test_exact_refuses_all_after_any_commit(fleet: Fleet) -> None:
     fleet.tables["s.t03"].append(9)
     with pytest.raises(Refused, match="the plan is stale") as caught:
-        fleet.check(SavedPlanCheck(exact=True))
+        fleet.check(exact=True)
     assert caught.value.found == "s.t03: the table is at version 2, the plan was made at version 1 (--exact)"
-    assert fleet.check(SavedPlanCheck(all_or_nothing=True)).has_changes
+    assert fleet.check(all_or_nothing=True).has_changes
 
 
 def test_an_old_or_edited_plan_is_refused_as_a_whole(fleet: Fleet) -> None:
     with pytest.raises(Refused, match="too old") as caught:
-        fleet.check(SavedPlanCheck(), now_ms=NOW_MS + DAY_MS + 1)
+        fleet.check(now_ms=NOW_MS + DAY_MS + 1)
     assert caught.value.code == "A404"
     edited = fleet.saved.replace('"max_threads":2', '"max_threads":3', 1)
     assert edited != fleet.saved
     with pytest.raises(Refused) as caught:
-        fleet.check(SavedPlanCheck(), text=edited)
+        fleet.check(text=edited)
     assert caught.value.code == "A402"

@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from maintainer.app.engine_access import EngineOptions
-from maintainer.cli.engine_options import engine_options, given_engine, remember_project_engine
+from maintainer.app.operations import project_engine
+from maintainer.app.project import Project
+from maintainer.cli.engine_options import engine_options, given_engine
 from maintainer.delta.command.connect import open_connect, remote_of
 from maintainer.delta.error_classes import describe, is_cancelled, is_conflict
 from maintainer.delta.start_conf import SessionOptions
@@ -19,13 +21,12 @@ from maintainer.policy.project import load_project
 from tests.projects import write_project
 
 
-def options(*args: str, project: str | None = None) -> EngineOptions:
+def options(*args: str) -> EngineOptions:
     found: list[EngineOptions] = []
 
     @click.command()
     @engine_options
     def command() -> None:
-        remember_project_engine(project)
         found.append(given_engine())
 
     done = CliRunner().invoke(command, list(args))
@@ -34,10 +35,12 @@ def options(*args: str, project: str | None = None) -> EngineOptions:
     return found[0]
 
 
-def test_the_command_line_wins_over_the_project() -> None:
+def test_the_command_line_wins_over_the_project(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": "version: 1\nengine: command\n", "policies/t.yml": "table: s.t\n"})
+    project = Project.load(tmp_path)
     assert options() == EngineOptions()
-    assert options(project="command").engine == "command"
-    assert options("--engine", "transaction", project="command").engine == "transaction"
+    assert project_engine(project, options()).engine == "command"
+    assert project_engine(project, options("--engine", "transaction")).engine == "transaction"
     given = options("--remote", "sc://host", "--conf", "a=b")
     assert (given.remote, given.engine, given.conf) == ("sc://host", None, (("a", "b"),))
     with pytest.raises(AssertionError, match="leave one of them out"):

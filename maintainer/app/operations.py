@@ -1,0 +1,340 @@
+"""Operations on a project: plan, apply, watch, status, why, verify and undelete, each one function.
+
+The command line, ``watch``, ``retry`` and the Python API call these functions and print what comes back. Each takes a
+loaded project and a ``RunSpec``, opens the engine for as long as it needs it, and leaves the records of its run behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+
+from maintainer.app.apply_plan import apply_plan, check_run_limits, check_saved_plan, engine_log_of, open_journal
+from maintainer.app.budgeting import fit
+from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
+from maintainer.app.in_a_row import in_a_row
+from maintainer.app.ledger_access import open_ledger
+from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
+from maintainer.app.project import Project, local_zone
+from maintainer.app.report_pages import run_page
+from maintainer.app.run_result import RunResult
+from maintainer.app.run_spec import RunSpec
+from maintainer.app.selection import Look, choose, narrowed
+from maintainer.app.status_look import StatusLook, look_at_all
+from maintainer.app.undelete import undelete_run
+from maintainer.app.verify import VerifyRequest, verify_tables
+from maintainer.app.watching import WatchBounds, WatchEnd
+from maintainer.app.watching import watch as watch_tables
+from maintainer.engine import Engine
+from maintainer.errors import MaintainerError
+from maintainer.execution.clock import Clock
+from maintainer.execution.interruption import StopSwitch, signals_stop
+from maintainer.journal.durable import write_atomically
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger import LedgerSink
+from maintainer.model.auto_compact import SESSION_ENABLED
+from maintainer.model.outcome import RunOutcome, UndeleteReceipt
+from maintainer.model.plan import Plan, Problem
+from maintainer.model.progress import ProgressSink
+from maintainer.model.verification import VerifyRun
+from maintainer.policy.changes import policy_changes
+from maintainer.policy.git_state import policies_at
+from maintainer.policy.identity import identity
+from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.report.junit import render_junit
+from maintainer.report.plan_comparison import Comparison
+
+
+class RunListener:
+    """What a front end shows of a run, and what it decides. This one shows nothing and agrees to everything."""
+
+    def table_planned(self, look: TableLook) -> None:
+        """A table was planned. Called one at a time."""
+
+    def agrees_to(self, plan: Plan) -> bool:
+        """Show a plan that was just made, and say whether to carry it out."""
+        return True
+
+    def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
+        """Open what shows the progress of a run; it is given each event, from any thread of the run."""
+        return nullcontext()
+
+    def problem(self, problem: Problem) -> None:
+        """Something went wrong beside the tables, such as a ledger that cannot be written."""
+
+    def finished(self, result: RunResult) -> None:
+        """A run is over. Called before problems that only the end of a run shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTables:
+    """A plan, and what differs from the policies at a commit where that was asked for."""
+
+    plan: Plan
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableDecisions:
+    """Everything that planning decided about one table. ``session_auto_compact`` is the session's own setting."""
+
+    plan: Plan
+    look: TableLook
+    session_auto_compact: str | None
+
+
+def plan(
+    project: Project, spec: RunSpec, *, compare: str | None = None, on_table: OnTable | None = None
+) -> PlannedTables:
+    """Work out what would be done to each table. Changes no byte of any table.
+
+    Args:
+        project: The project.
+        spec: Which tables, with which engine and budget.
+        compare: A Git commit whose policies are planned, too; None compares with nothing.
+        on_table: Called with each table as it is planned.
+
+    Raises:
+        ProjectError: A selector cannot be read, or selects nothing.
+        EnvironmentUnfit: The engine cannot be used; problems of single tables are in the plan.
+    """
+    policies = chosen_policies(project, spec, command="plan")
+    with open_engine(project_engine(project, spec.engine)) as opened:
+        request = _plan_request(spec, policies, on_table)
+        made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
+        comparison = None if compare is None else _compare(project, opened.engine, request, made, compare)
+    return PlannedTables(fit(project, made, spec.budget), comparison)
+
+
+def apply(
+    project: Project, spec: RunSpec, saved: Plan | None = None, *, listener: RunListener | None = None
+) -> RunResult | None:
+    """Carry out a plan: a saved one after checking it, else one that is made now.
+
+    A table that fails does not raise: its outcome is in the result.
+
+    Args:
+        project: The project.
+        spec: Which tables, with which engine, budget and bounds.
+        saved: A plan that was made before; None plans now.
+        listener: What is shown, and whether a plan that was just made is carried out.
+
+    Returns:
+        What came of it; None where the listener did not agree to the plan.
+
+    Raises:
+        ProjectError: A selector cannot be read, or selects nothing.
+        Refused: A limit of the project, or a saved plan that is refused as a whole; no table was changed.
+        EnvironmentUnfit: The engine or the run folder cannot be used; no table was changed.
+    """
+    listener = listener or RunListener()
+    policies = () if saved is not None else chosen_policies(project, spec, command="apply")
+    journal = open_journal(project, Clock().now_ms())
+    try:
+        problems: list[Problem] = []
+
+        def on_problem(problem: Problem) -> None:
+            problems.append(problem)
+            listener.problem(problem)
+
+        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))
+        with open_engine(options) as opened:
+            if saved is not None:
+                now_ms = Clock().now_ms()
+                to_do = check_saved_plan(
+                    project, opened.engine, saved, now_ms=now_ms, exact=spec.exact, all_or_nothing=spec.all_or_nothing
+                )
+            else:
+                made = make_plan(project, opened.engine, _plan_request(spec, policies, listener.table_planned))
+                to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
+            check_run_limits(project, to_do)
+            if saved is None and not listener.agrees_to(to_do):
+                return None
+            ledger = open_ledger(project, opened, on_problem)
+            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener)
+        return _finish(project, outcome, to_do, journal, problems, listener)
+    finally:
+        journal.close()
+
+
+def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwitch, listener: RunListener) -> WatchEnd:
+    """Look at the tables again and again, and apply what is due, until the switch stops it or nothing is left.
+
+    Each look that finds something to do is a run of its own, with its own folder.
+
+    Raises:
+        ProjectError: A selector cannot be read, or selects nothing.
+        EnvironmentUnfit: The engine cannot be used.
+    """
+    policies = chosen_policies(project, spec, command="watch")
+    with signals_stop(switch), open_engine(project_engine(project, spec.engine)) as opened:
+        ledger = open_ledger(project, opened, listener.problem)
+
+        def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
+            request = replace(_plan_request(spec, due, listener.table_planned), selection=("watch",))
+            return fit(project, make_plan(project, opened.engine, request), spec.budget)
+
+        def apply_due(due: Plan) -> RunOutcome:
+            check_run_limits(project, due)
+            journal = open_journal(project, Clock().now_ms())
+            try:
+                outcome = _run(project, opened.engine, due, journal, ledger, spec, listener, switch)
+                _finish(project, outcome, due, journal, [], listener)
+            finally:
+                journal.close()
+            return outcome
+
+        return watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic)
+
+
+def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisions:
+    """Plan one table and return every decision about it. Changes nothing."""
+    looks: list[TableLook] = []
+    with open_engine(project_engine(project, spec.engine)) as opened:
+        made = make_plan(project, opened.engine, PlanRequest((policy,), Clock().now_ms(), on_table=looks.append))
+        return TableDecisions(made, looks[0], opened.session_setting(SESSION_ENABLED))
+
+
+@contextmanager
+def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Iterator[Callable[[], StatusLook]]:
+    """Open the engine and yield a function that looks at the tables as they are now; it may be called repeatedly.
+
+    Args:
+        project: The project.
+        spec: Which tables, and how many at once.
+        scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
+
+    Raises:
+        ProjectError: A selector cannot be read, or selects nothing.
+    """
+    policies = chosen_policies(project, spec, command="status")
+    with open_engine(project_engine(project, spec.engine)) as opened:
+        yield lambda: look_at_all(
+            project, opened, policies, spec.selection, at_ms=Clock().now_ms(), jobs=spec.jobs, scheduled=scheduled
+        )
+
+
+def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun:
+    """Prove commits that are already there, whoever made them, and record what was found. Changes no table.
+
+    Raises:
+        Refused: A412, there is nothing to accept.
+        NotSupportedYet: E620, over Spark Connect.
+    """
+    with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
+        return verify_tables(project, worker, journal, request)
+
+
+def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: str) -> UndeleteReceipt:
+    """Bring back the files that a run's vacuum moved into the trash, and record it as a run of its own.
+
+    Raises:
+        TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
+    """
+    with _recorded(project, spec) as (opened, journal), opened.engine.worker("undelete") as worker:
+        return undelete_run(project, worker, journal, policy, run_id)
+
+
+def project_engine(project: Project, options: EngineOptions) -> EngineOptions:
+    """Return the options with what maintainer.yml says about the engine where they leave it open."""
+    settings = project.loaded.project
+    return replace(options, engine=options.engine or settings.engine, single_writer=settings.single_writer)
+
+
+def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
+    """Return the policies of the tables that a specification means.
+
+    Raises:
+        ProjectError: A selector cannot be read or answered, or selects nothing.
+    """
+    if spec.tables is not None:
+        return tuple(policy for policy in project.policies if policy.table.identifier in spec.tables)
+    look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
+    policies = choose(project.policies, project.loaded, spec.selection, command=command, look=look)
+    return policies if spec.shard is None else spec.shard.of(policies)
+
+
+_NEVER_LOOKS = frozenset({"watch", "verify"})
+"""Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
+
+
+def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table: OnTable | None) -> PlanRequest:
+    return PlanRequest(
+        policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table
+    )  # fmt: skip
+
+
+def _compare(project: Project, engine: Engine, request: PlanRequest, made: Plan, ref: str) -> Comparison:
+    """Plan the same tables by the policies at a commit, and say what differs in the whole project."""
+    before = policies_at(project.loaded, ref)
+    chosen = {identity(table.ref) for table in made.tables}
+    policies = tuple(policy for policy in before if identity(policy.table) in chosen)
+    plan_before = make_plan(project, engine, replace(request, policies=policies, on_table=None))
+    return Comparison(ref, policy_changes(before, project.policies), plan_before)
+
+
+def _run(
+    project: Project,
+    engine: Engine,
+    to_do: Plan,
+    journal: Journal,
+    ledger: LedgerSink | None,
+    spec: RunSpec,
+    listener: RunListener,
+    switch: StopSwitch | None = None,
+) -> RunOutcome:
+    with listener.progress(to_do) as sink:
+        return apply_plan(project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch)
+
+
+def _finish(
+    project: Project,
+    outcome: RunOutcome,
+    to_do: Plan,
+    journal: Journal,
+    problems: list[Problem],
+    listener: RunListener,
+) -> RunResult:
+    """Write what people read beside the results, show the result, and name tables in trouble for several runs."""
+
+    def page() -> str:
+        return run_page(project.runs_dir, outcome.run_id, local_zone())[1]
+
+    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(outcome), "report.html": page}
+    for name, draw in drawings.items():
+        problem = _written_beside_results(journal, name, draw)
+        if problem is not None:
+            problems.append(problem)
+            listener.problem(problem)
+    result = RunResult(outcome, to_do, journal.folder.path, (*problems, *outcome.problems))
+    listener.finished(result)
+    with suppress(OSError):  # the run is over, and has said how it ended
+        for problem in in_a_row(project.runs_dir, outcome):
+            listener.problem(problem)
+    return result
+
+
+def _written_beside_results(journal: Journal, name: str, draw: Callable[[], str]) -> Problem | None:
+    """Write a file made from the results beside them. A failure is reported and does not fail the run."""
+    path = journal.folder.path / name
+    try:
+        write_atomically(path, draw().encode("utf-8", "replace"))
+    except (OSError, MaintainerError) as error:
+        reason = error.what if isinstance(error, MaintainerError) else error.strerror or str(error)
+        what = f"{name} could not be written: {reason}"
+        return Problem("E651", what, str(path), "results.json beside it holds the same outcomes")
+    return None
+
+
+@contextmanager
+def _recorded(project: Project, spec: RunSpec) -> Iterator[tuple[OpenedEngine, Journal]]:
+    """Open a run folder and an engine whose log goes there."""
+    journal = open_journal(project, Clock().now_ms())
+    try:
+        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))
+        with open_engine(options) as opened:
+            yield opened, journal
+    finally:
+        journal.close()
