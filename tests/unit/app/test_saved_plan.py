@@ -109,7 +109,7 @@ def test_all_or_nothing_refuses_all_and_names_every_reason(fleet: Fleet, option:
     fleet.tables["s.t03"].columns = {"id": "long", "note": "string"}
     del fleet.lake.tables["s.t05"]
     with pytest.raises(Refused) as caught:
-        fleet.check(**{option: True})
+        fleet.check(exact=option == "exact", all_or_nothing=option == "all_or_nothing")
     assert (caught.value.code, caught.value.exit_code) == ("A403", ExitCode.REFUSED)
     assert caught.value.found == (
         "s.t03: column note (string) was added\ns.t05: it cannot be read: no such table [T401]"
