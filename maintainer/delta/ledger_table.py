@@ -224,7 +224,8 @@ class LedgerTable:
 
     def _error(self, error: Exception) -> MaintainerError:
         known = as_write_error(error, self._location, "using the ledger")
-        if not isinstance(known, CommitNotLanded):
+        # Files of the ledger are made again, and not brought back from a backup as those of the user's tables.
+        if not isinstance(known, CommitNotLanded) and known.code not in ("T408", "T434"):
             return known
         return EnvironmentUnfit(
             "the ledger cannot be used",

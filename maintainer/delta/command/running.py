@@ -82,6 +82,7 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         )
     known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
     if known is not None:
+        known.help = f"{known.help}; {LEFT_BEHIND}"
         return known
     if is_missing(chain):
         return TableError(
@@ -95,5 +96,5 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         "Delta's command failed; nothing was committed",
         where=where,
         found=message_of(error),
-        help=NOT_COMMITTED_HELP,
+        help=f"{NOT_COMMITTED_HELP}; {LEFT_BEHIND}",
     )
