@@ -52,7 +52,7 @@ _CODE_OF_STATUS = {
 }
 _HELP_OF_STATUS = {
     StepStatus.INCOMPLETE: (
-        "give this user the right to delete in the table's folder; a later vacuum takes what is left"
+        "a later vacuum takes what is left; where it says permission denied, let this user delete in the table's folder"
     ),
     StepStatus.FAILED: "look into results.json and spark.log of the run folder",
 }
