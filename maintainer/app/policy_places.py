@@ -56,17 +56,21 @@ class PolicyPlaces:
         self._places = places
         self._policies = {policy.table.identifier: policy for policy in policies}
         self._place_of: dict[str, str] = {}
+        self._asked: set[str] = set()
         self._lock = threading.Lock()
         self._all_asked = False
         for name, policy in self._policies.items():
             if policy.table.is_path:
                 self._keep(name, policy.table.location)
+                if ":" not in policy.table.location and name in self._place_of:
+                    self._asked.add(name)  # a folder of this machine; a URI is spelled as people write it
 
     def opened(self, plan: TablePlan, reader: TableReader) -> None:
         """Take in where a table was found; ask for all others where files of it are to be deleted."""
         with self._lock:
             if plan.observed is not None:
                 self._keep(plan.ref.identifier, plan.observed.location)
+                self._asked.add(plan.ref.identifier)
             if not self._all_asked and any(isinstance(step, VacuumStep) for step in plan.steps):
                 self._ask_for_all(reader)
                 self._all_asked = True
@@ -96,7 +100,7 @@ class PolicyPlaces:
 
     def _ask_for_all(self, reader: TableReader) -> None:
         for name, policy in self._policies.items():
-            if name in self._place_of:
+            if name in self._asked:
                 continue
             try:
                 self._keep(name, reader.location_of(policy.table))

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from maintainer.app.policy_places import paths_to_one_table
 from maintainer.app.selection import choose
 from maintainer.cli.context import CliContext
 from maintainer.cli.output_option import output_option
@@ -31,6 +32,8 @@ def command(
     project = open_project(context).loaded
     chosen, shard = choose(project.resolved(), project, given_selection(), command="list"), given_shard()
     policies = chosen if shard is None else shard.of(chosen)
+    for finding in paths_to_one_table(project.tables):
+        click.echo(f"warning[{finding.code}]: {finding.message}: {finding.help}", err=True)
     if output == "json":
         click.echo(json.dumps(_as_json(policies), indent=2, ensure_ascii=False))
         return

@@ -36,9 +36,11 @@ REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
 class PlaceRecord:
     """The fold of the events of one table at one location. Times are milliseconds since 1970 UTC.
 
+    ``first_at_ms`` is the first event's.
     ``proven`` are the versions last proven or accepted here, for another place may tell of the same one as not proven.
     """
 
+    first_at_ms: int | None = None
     last_optimize_at_ms: int | None = None
     last_vacuum_at_ms: int | None = None
     unproven: set[int] = field(default_factory=set)
@@ -52,6 +54,7 @@ class PlaceRecord:
     def fold(self, event: Event) -> None:
         """Take in an event of this table at this place."""
         kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
+        self.first_at_ms = at_ms if self.first_at_ms is None else min(self.first_at_ms, at_ms)
         if kind == "intent":
             intent = intent_of(event)
             if intent is None and event.get("kind") in REWRITES:
@@ -102,6 +105,7 @@ class PlaceRecord:
     def to_json(self) -> dict[str, Any]:
         """As ``state.json`` keeps it."""
         return {
+            "first_at_ms": self.first_at_ms,
             "last_optimize_at_ms": self.last_optimize_at_ms,
             "last_vacuum_at_ms": self.last_vacuum_at_ms,
             "unproven": sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:],
@@ -123,6 +127,7 @@ class PlaceRecord:
             ValueError: A field is no number.
         """
         return PlaceRecord(
+            first_at_ms=_optional_int(value["first_at_ms"]),
             last_optimize_at_ms=_optional_int(value["last_optimize_at_ms"]),
             last_vacuum_at_ms=_optional_int(value["last_vacuum_at_ms"]),
             unproven={int(version) for version in value["unproven"]},
@@ -139,7 +144,8 @@ def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: st
     """Put together what is remembered of the table at a location.
 
     A quarantine or a version not proven counts from every place. What lifts or proves counts from this place only, and
-    in a moved table for what its own old place recorded: a place that is gone may have held a copy.
+    in a moved table for what its own old place recorded. Where runs saw another place before a quarantine was lifted,
+    there may have been two tables, and the lift was for one of them.
 
     Args:
         records: All that is remembered of the id, by location.
@@ -177,10 +183,14 @@ def _quarantine(
 ) -> str | None:
     """Why the table must be left alone: the newest reason of its own, or of an old place, or of a copy."""
     lifted_at_ms = max((record.lifted_at_ms for record in here.values()), default=-1)
+    everywhere = (*here.values(), *moved.values(), *copies.values())
     for records in (here, moved, copies):
         held: list[tuple[int, str, str]] = []
         for location, record in records.items():
-            until_ms = lifted_at_ms if records is copies else max(lifted_at_ms, record.lifted_at_ms)
+            until_ms = lifted_at_ms
+            if records is moved and all((one.first_at_ms or 0) > record.lifted_at_ms
+                                        for one in everywhere if one is not record):  # fmt: skip
+                until_ms = max(lifted_at_ms, record.lifted_at_ms)
             if record.quarantined is not None and record.quarantined_at_ms > until_ms:
                 held.append((record.quarantined_at_ms, location, record.quarantined))
         if held:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from maintainer.delta.table_place import StoragePlaces
+from maintainer.engine import is_one_place
 from maintainer.journal.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.place_records import MAX_PLACES, PlaceRecord, bounded
@@ -138,6 +142,49 @@ def test_the_schedule_moves_along_and_is_not_copied(lake: Lake) -> None:
     assert (other.last_optimize_at_ms, other.copies) == (None, (f"file:{first}",))
     shutil.rmtree(lake.root / "copy")
     assert lake.record(move(lake)).last_optimize_at_ms == NOW_MS + 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["move", "link", "copy", "lift the other", "remove the other"]), max_size=8))
+def test_no_way_of_moving_linking_and_copying_loses_a_quarantine(ways: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        lake, path = Lake(root), root / "lake" / "t"
+        lake.quarantine(path)
+        others: list[Path] = []
+        for number, way in enumerate(ways):
+            target = root / f"{number}" / "t"
+            target.parent.mkdir()
+            if way == "move":
+                path.rename(target)
+                path = target
+                lake.optimized(path)  # a run sees it
+            elif way == "link":
+                target.symlink_to(path)
+                path = target if number % 2 else path
+            elif way == "copy":
+                shutil.copytree(path, target)
+                others.append(path)
+                path = target
+                lake.optimized(path)
+            elif others and way == "lift the other":
+                lake.lift(others[-1])
+            elif others:
+                shutil.rmtree(others.pop(), ignore_errors=True)
+            assert lake.record(path).quarantined is not None
+        lake.lift(path)
+        assert lake.record(path).quarantined is None
+        for other in others:
+            if (other / "_delta_log").is_dir() and not lifted(lake, other):
+                assert lake.record(other).quarantined is not None
+
+
+def lifted(lake: Lake, path: Path) -> bool:
+    """Whether somebody looked at the table just there."""
+    records = remembered(lake.runs.runs_dir).tables["id-t"]
+    return any(
+        is_one_place(StoragePlaces(), at, f"file:{path}") and one.lifted_at_ms > 0 for at, one in records.items()
+    )
 
 
 def test_of_too_many_places_only_those_are_forgotten_that_hold_nothing_back() -> None:

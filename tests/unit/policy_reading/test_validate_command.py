@@ -354,3 +354,6 @@ def test_two_paths_that_reach_one_table_are_found_on_this_machine(project: Path)
             "policies/b.yml:2:8: error[P350] `link/t` has a policy already: `lake/t` is the same table"
         )
     assert "P350" not in run("validate", "-s", "lake/u").stdout
+    listed = run("list")
+    assert listed.exit_code == 0
+    assert "warning[P350]: `link/t` has a policy already: `lake/t` is the same table" in listed.stderr

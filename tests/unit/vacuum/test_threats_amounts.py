@@ -67,6 +67,22 @@ class TestA11OneTableTwice:
             assert all(plan.steps == () for plan in plans)
         assert_only(lake, before)
 
+    def test_on_other_storage_the_engine_spells_what_people_write(self, lake: Path) -> None:
+        class Store(LocalReader):
+            def location_of(self, ref: TableRef) -> str:
+                return "s3a://lake/a%20table"
+
+        policy, table = policies(), old_table(lake / "t")
+        plan = Vacuuming(policies()).plan(table)
+        assert plan.observed is not None
+        found = replace(plan, ref=TableRef("s.t"), observed=replace(plan.observed, location="s3a://lake/a%20table"))
+        by_path = policy(TableRef("s3://lake/a table"))
+        places = PolicyPlaces((policy(TableRef("s.t")), by_path), StoragePlaces())
+        places.opened(found, Store())
+        (checked,) = places.each_once((found,))
+        assert checked.problem is not None
+        assert checked.problem.code == "T409"
+
     def test_a_copy_is_another_table(self, lake: Path) -> None:
         table = old_table(lake / "t")
         shutil.copytree(table.path, lake / "copy")
