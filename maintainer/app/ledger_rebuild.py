@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.project import Project
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.events import EVENTS_FILE, is_alive
+from maintainer.journal.ledger_mark import write_mark
 from maintainer.journal.ledger_pending import PENDING_FILE
 from maintainer.journal.ledger_rebuild import Rebuilt, each_row, fill_up
 from maintainer.journal.past_runs import PastRun, RunRecord, past_runs, read_record
@@ -72,6 +74,9 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
         is_over=runs.__contains__,
         dry_run=request.dry_run,
     )
+    if not request.dry_run:
+        with contextlib.suppress(OSError):  # the next run remembers it
+            write_mark(project.runs_dir, store.mark())
     return RebuildEnd(rebuilt, tuple(unread), tuple(sorted(waiting)))
 
 

@@ -19,7 +19,7 @@ from maintainer.app.policy_places import PolicyPlaces
 from maintainer.app.project import Project
 from maintainer.engine import Engine, TablePlaces, TableReader, VacuumQuestion
 from maintainer.engine_loss import engine_gone, is_engine_lost
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.clock import Clock
 from maintainer.journal.records import Remembered, remembered
 from maintainer.journal.streaks import Streak
@@ -222,7 +222,7 @@ class _Tables:
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
-            plan = problem_plan(policy, error)
+            plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.
             gone = is_engine_lost(error)
@@ -257,4 +257,18 @@ def _bug(error: Exception) -> TableError:
         f"a bug in maintainer while planning: {type(error).__name__}{first}",
         code=BUG_CODE,
         help="the table was not touched; report it with this message",
+    )
+
+
+def _of_ledger(error: MaintainerError) -> MaintainerError:
+    """The error for a ledger that cannot be read: nobody must take it for a table of the user's."""
+    if error.code not in ("T402", "T403"):
+        return error
+    return EnvironmentUnfit(
+        "the ledger is damaged",
+        code="E656",
+        where=error.where,
+        found=error.found or error.what,
+        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        "then `maintainer ledger rebuild`",
     )

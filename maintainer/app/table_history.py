@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +11,17 @@ from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.insight import history_row
 from maintainer.app.project import Project
 from maintainer.errors import NotSupportedYet
+from maintainer.journal.ledger_mark import check_mark, read_mark
 from maintainer.journal.past_runs import PastRun, past_runs
 from maintainer.model.commits import CommitsRead, TableCommit
-from maintainer.model.insight import APPENDED, BY_HOOK, LOST, HistoryRow
+from maintainer.model.insight import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
+from maintainer.model.outcome import StepStatus
 from maintainer.model.table import TableRef
 
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
+
+NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
 
 AUTO_COMPACT_KIND = "auto_compact"
 """What the hook in a writer calls its step; it has no run folder."""
@@ -68,6 +72,7 @@ def ledger_rows(
                 "over Spark Connect the ledger is not read: its path would be one of the server's",
                 help="leave --ledger out: the run folders hold the runs of this machine",
             )
+        check_mark(read_mark(project.runs_dir), store.mark(), store.location)
         rows = store.rows(table=table, limit=MAX_LEDGER_ROWS)
     kept = (
         row
@@ -89,7 +94,12 @@ def _known_location(ref: TableRef, runs_dir: Path) -> str | None:
 
 
 def beside_ours(
-    ours: Sequence[HistoryRow], commits: Iterable[TableCommit], table: str, *, is_ledger: bool = False
+    ours: Sequence[HistoryRow],
+    commits: Iterable[TableCommit],
+    table: str,
+    *,
+    is_ledger: bool = False,
+    runs_here: Callable[[str], bool] = lambda run_id: False,
 ) -> list[HistoryRow]:
     """Return our steps and everyone else's commits, newest first.
 
@@ -100,9 +110,10 @@ def beside_ours(
         commits: The table's commits, newest first.
         table: What the table is called.
         is_ledger: The table is the ledger, to which runs append.
+        runs_here: Tells of a run's id whether its folder is on this machine.
     """
     rest = [one for one in commits if one.stamp is None or not _told(one, ours)]
-    rows = [*ours, *(_row(one, table) for one in _whole_vacuums(rest))]
+    rows = [*ours, *(_row(one, table, runs_here) for one in _whole_vacuums(rest))]
     if is_ledger:
         rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
     return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
@@ -128,18 +139,30 @@ def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
         start = next((one for one in commits[number + 1 :] if one.operation == "VACUUM START"), None)
         if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
             skipped.add(start.version)
-            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed)
+            # The first says how many bytes were planned: true of those deleted only where every file went.
+            whole = commit.num_files_removed == start.num_files_removed
+            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed if whole else 0)
+        elif commit.operation == "VACUUM START":
+            yield replace(commit, num_files_removed=0, bytes_removed=0, detail=NO_VACUUM_END)
         else:
             yield commit
 
 
-def _row(commit: TableCommit, table: str) -> HistoryRow:
+def _status(commit: TableCommit) -> str:
+    """How a step of ours ended, as far as its commit tells."""
+    if commit.operation == "VACUUM START":
+        return StepStatus.UNKNOWN.value
+    failed = commit.operation.startswith("VACUUM") and "FAILED" in commit.detail
+    return StepStatus.FAILED.value if failed else StepStatus.SUCCEEDED.value
+
+
+def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> HistoryRow:
     stamp = commit.stamp
     return HistoryRow(
         at_ms=commit.at_ms,
         table=table,
         step=stamp.kind if stamp else commit.operation or "(no operation)",
-        status="succeeded" if stamp else "",
+        status=_status(commit) if stamp else "",
         run_id=stamp.run_id if stamp else None,
         version_before=None,
         version_after=commit.version,
@@ -148,12 +171,15 @@ def _row(commit: TableCommit, table: str) -> HistoryRow:
         bytes_removed=commit.bytes_removed,
         bytes_added=commit.bytes_added,
         duration_seconds=commit.duration_seconds,
-        reason=_about(commit),
+        reason=_about(commit, runs_here),
         by=None if stamp else commit.by,
     )
 
 
-def _about(commit: TableCommit) -> str | None:
+def _about(commit: TableCommit, runs_here: Callable[[str], bool]) -> str | None:
     if commit.stamp is None:
         return commit.detail or None
-    return BY_HOOK if commit.stamp.kind == AUTO_COMPACT_KIND else LOST
+    if commit.stamp.kind == AUTO_COMPACT_KIND:
+        return BY_HOOK
+    reason = NOT_RECORDED if runs_here(commit.stamp.run_id) else LOST
+    return f"{NO_VACUUM_END}; {reason}" if commit.operation == "VACUUM START" else reason

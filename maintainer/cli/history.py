@@ -13,11 +13,13 @@ from maintainer.cli.output_option import output_option
 from maintainer.cli.project import now_ms, open_project
 from maintainer.cli.selection import TableName
 from maintainer.errors import MaintainerError
+from maintainer.journal.run_folder import run_folders
+from maintainer.journal.run_id import is_run_id
 from maintainer.model.insight import HistoryRow
 from maintainer.model.table import TableRef
 from maintainer.policy.identity import identity
 from maintainer.policy.ledger_policy import ledger_ref
-from maintainer.report.history_text import history_csv, history_json, render_history
+from maintainer.report.history_text import history_csv, history_json, no_steps, render_history
 from maintainer.report.layout import printable
 from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration
@@ -71,6 +73,8 @@ def command(
         click.echo(history_csv(rows), nl=False)
     else:
         text = render_history(rows, Style(context.color), tz=local_zone(), one_table=ref is not None)
+        if not rows and not (since or failed or ledger):
+            text = no_steps(len(run_folders(project.runs_dir)))
         click.echo(text, nl=False)
     for line in unread:
         click.echo(f"warning: a run could not be read: {line}", err=True)
@@ -94,7 +98,13 @@ def _with_others(
         )
         return rows
     is_ledger = identity(ref) == identity(ledger_ref(project.ledger_location, project.root))
-    return beside_ours(rows, found.commits, ref.identifier, is_ledger=is_ledger)
+    return beside_ours(
+        rows,
+        found.commits,
+        ref.identifier,
+        is_ledger=is_ledger,
+        runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
+    )
 
 
 def _since_ms(since: str | None) -> int | None:

@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.error_classes import as_write_error, describe, is_conflict
+from maintainer.delta.error_classes import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.live_files import adds_through_kernel
 from maintainer.delta.storage import TableStorage
+from maintainer.delta.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError
 from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.ledger_rebuild import LedgerContents
 
 if TYPE_CHECKING:
@@ -94,6 +97,37 @@ class LedgerTable:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self._location = location
+
+    @property
+    def location(self) -> str:
+        """Path or URI."""
+        return self._location
+
+    def mark(self) -> LedgerMark | None:
+        """The ledger as it is now, every file of it looked for on storage; see ``LedgerSink.mark``."""
+        try:
+            jvm = DeltaJvm(self._spark)
+            log = jvm.log_of_root(jvm.hadoop_path(self._location))
+            snapshot = jvm.update(log)
+            version = int(snapshot.version())
+            if version < 0:
+                return None
+            table_id = str(jvm.metadata(snapshot)["id"])
+            adds = adds_through_kernel(jvm, log, version, table_id) or []
+            storage = TableStorage(jvm, log)
+            uris = {storage.uri(str(add["path"])) for add in adds}
+            missing = sorted(uris - files_at(storage, uris).keys())
+        except Exception as error:  # every kind of engine error, sorted out below
+            raise self._damaged(error) from error
+        if missing:
+            raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
+        return LedgerMark(self._location, table_id, version)
+
+    def _damaged(self, error: Exception) -> MaintainerError:
+        known = as_table_error(error, self._location)
+        if known.code in ("T402", "T403"):
+            return _damage(self._location, known.found or known.what)
+        return self._error(error)
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         """Append rows of a run, once: the token is the run and the steps.
@@ -235,6 +269,17 @@ class LedgerTable:
             help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
             "`maintainer ledger rebuild` makes it again",
         )
+
+
+def _damage(location: str, found: str) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        "the ledger is damaged",
+        code="E656",
+        where=location,
+        found=found,
+        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        "then `maintainer ledger rebuild`",
+    )
 
 
 def _digest(rows: Sequence[LedgerRow]) -> str:

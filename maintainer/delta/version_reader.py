@@ -110,7 +110,7 @@ class DeltaVersionReader:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
                     wanted[uri] = (uri, None)
-            found = _look(storage, set(wanted))
+            found = files_at(storage, set(wanted))
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         return tuple(
@@ -126,7 +126,7 @@ class DeltaVersionReader:
         try:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             uris = {path: storage.uri(path) for path in paths}
-            there = _look(storage, set(uris.values()))
+            there = files_at(storage, set(uris.values()))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
         return frozenset(path for path, uri in uris.items() if uri in there)
@@ -150,7 +150,7 @@ def differing_rows(a: DataFrame, b: DataFrame) -> int:
     return int(row["differing"])
 
 
-def _look(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
+def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
     """Those of the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
     folders = {uri.rpartition("/")[0] for uri in uris}
     found: dict[str, StoredFile] = {}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.model.closed import assert_never
 from maintainer.model.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
 from maintainer.model.plan import Plan, TablePlan
@@ -99,6 +100,19 @@ class LedgerRow:
 
 class LedgerSink(Protocol):
     """The place where ledger rows end up."""
+
+    @property
+    def location(self) -> str:
+        """Path or URI."""
+        ...
+
+    def mark(self) -> LedgerMark | None:
+        """Return the ledger as it is now; None where there is none, or only the beginning of its first append.
+
+        Raises:
+            MaintainerError: E656, it is damaged; or it cannot be read.
+        """
+        ...
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         """Append rows of a run, once: doing it again with the same rows changes nothing.

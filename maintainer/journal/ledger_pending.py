@@ -13,6 +13,7 @@ from maintainer.errors import MaintainerError
 from maintainer.journal.durable import write_atomically
 from maintainer.journal.events import EVENTS_FILE, append_event, is_alive, last_event
 from maintainer.journal.ledger import LedgerRow, LedgerSink
+from maintainer.journal.ledger_mark import check_mark, read_mark, write_mark
 from maintainer.journal.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
 from maintainer.journal.recorded_rows import ROWS_KNOWN, missing_rows
 from maintainer.journal.run_folder import RunFolder, run_folders
@@ -20,6 +21,9 @@ from maintainer.model.outcome import RunEnd
 from maintainer.model.plan import Problem
 
 PENDING_FILE = "ledger_pending.jsonl"
+OF_THE_LEDGER = frozenset({"E655", "E656"})
+"""Codes of a ledger that is gone or damaged: waiting does not help."""
+
 MAX_PENDING_RUNS = 20
 """Earlier runs whose rows one run takes along; the rest waits for the next."""
 
@@ -50,11 +54,18 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
             keep_pending(folder, rows)
         if sink is None:
             return None
+        runs_dir = folder.path.parent
+        check_mark(read_mark(runs_dir), sink.mark(), sink.location)
         problem = _take_rows_of_dead_runs(folder, sink)
-        for waiting in _waiting(folder):
-            problem = _append_pending(waiting, sink) or problem
+        waiting = _waiting(folder)
+        for one in waiting:
+            problem = _append_pending(one, sink) or problem
+        if waiting:
+            write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
         cause = error.what + (f" (found: {error.found})" if error.found else "")
+        if error.code in OF_THE_LEDGER:
+            return Problem(error.code, cause, error.where, error.help)
         return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
     except OSError as error:
         return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)

@@ -17,6 +17,7 @@ from maintainer.journal.past_runs import RunRecord
 from maintainer.journal.recorded_rows import FROM_RUN_FOLDER, recorded_rows
 from maintainer.journal.run_id import is_run_id
 from maintainer.model.commits import CommitsRead, TableCommit
+from maintainer.model.outcome import StepStatus
 from maintainer.policy.resolved import ResolvedPolicy
 
 FROM_HISTORY = "history"
@@ -99,8 +100,7 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
     stamp = commits[0].stamp
     assert stamp is not None
     seconds = sum(one.duration_seconds or 0.0 for one in commits)
-    # A vacuum says in its first commit what it will delete, and in its second what it did.
-    deleted = [one for one in commits if one.operation == "VACUUM END"] or commits
+    files_removed, bytes_removed, status = _removed(commits)
     return LedgerRow(
         run_id=key[0],
         table=policy.table.identifier,
@@ -108,13 +108,13 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         location=read.location,
         step_id=key[1],
         kind=stamp.kind,
-        status="succeeded",
+        status=status.value,
         reason="",
         version_before=commits[0].version - 1,
         version_after=commits[-1].version,
-        num_files_removed=sum(one.num_files_removed for one in deleted),
+        num_files_removed=files_removed,
         num_files_added=sum(one.num_files_added for one in commits),
-        bytes_removed=sum(one.bytes_removed for one in commits),
+        bytes_removed=bytes_removed,
         bytes_added=sum(one.bytes_added for one in commits),
         predicted_files_removed=None,
         predicted_files_added=None,
@@ -133,6 +133,24 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         error=None,
         source=FROM_HISTORY,
     )
+
+
+def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
+    """Files and bytes that a step removed, and how it ended.
+
+    A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
+    only where every file went, and nothing is known where the second is missing.
+    """
+    start = next((one for one in commits if one.operation == "VACUUM START"), None)
+    if start is None:
+        removed = sum(one.num_files_removed for one in commits), sum(one.bytes_removed for one in commits)
+        return (*removed, StepStatus.SUCCEEDED)
+    end = next((one for one in commits if one.operation == "VACUUM END"), None)
+    if end is None:
+        return 0, 0, StepStatus.UNKNOWN
+    whole = end.num_files_removed == start.num_files_removed
+    status = StepStatus.FAILED if "FAILED" in end.detail else StepStatus.SUCCEEDED
+    return end.num_files_removed, start.bytes_removed if whole else 0, status
 
 
 @dataclass(frozen=True, slots=True)

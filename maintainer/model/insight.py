@@ -7,6 +7,9 @@ from dataclasses import dataclass
 LOST = "its run folder is not here"
 """The reason of a row of ours of which only the table's own log still knows."""
 
+NOT_RECORDED = "its run was killed before it recorded this; the next apply does"
+"""The reason of a commit of ours whose run folder is here, and does not tell of it yet."""
+
 BY_HOOK = "auto compaction right after a write"
 """The reason of a row that our hook in a writer made; it has no run folder."""
 

@@ -39,7 +39,13 @@ def ledger_ref(state: str, root: Path) -> TableRef:
 def may_be_there(ref: TableRef) -> bool:
     """Whether the ledger was made already; of one on other storage only the engine can tell."""
     place = ref.location
-    return not os.path.isabs(place) or os.path.isdir(os.path.join(place, "_delta_log"))
+    if not os.path.isabs(place):
+        return True
+    try:
+        # A run that died in its first append leaves a log without a commit: the next append makes the table.
+        return any(name[:20].isdigit() for name in os.listdir(os.path.join(place, "_delta_log")))
+    except OSError:
+        return False
 
 
 def ledger_resolution(ref: TableRef, root: Path, timezone: str) -> Resolution:

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from datetime import tzinfo
 
 from maintainer.model.commits import MAINTENANCE
-from maintainer.model.insight import APPENDED, BY_HOOK, LOST, HistoryRow
+from maintainer.model.insight import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.report.layout import UTC, columns, count, iso_utc, moment, printable
 from maintainer.report.steps import step_word
 from maintainer.report.style import PLAIN, Role, Style
@@ -24,6 +24,7 @@ _STATUS_WORD = {
     "verify_failed": "VERIFY FAILED",
     "failed": "FAILED",
     "incomplete": "INCOMPLETE",
+    "interrupted": "INTERRUPTED",
     "unknown": "UNKNOWN",
     "": "-",
 }
@@ -45,7 +46,7 @@ def render_history(
         one_table: All rows are of one table: the column of its name is left out.
     """
     if not rows:
-        return "No runs are recorded yet.\n"
+        return "No step fits.\n"
     rows = folded(rows)
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
@@ -61,6 +62,13 @@ def render_history(
         if row.status in _BAD or row.proof == "fail":
             lines[index] = style.paint(lines[index], Role.BAD)
     return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
+
+
+def no_steps(num_runs: int) -> str:
+    """Return what is said where no run did a step."""
+    if not num_runs:
+        return "No runs are recorded yet.\n"
+    return f"No steps are recorded: {count(num_runs, 'run')}, and none of them had anything to do.\n"
 
 
 def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
@@ -98,9 +106,17 @@ def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
     return (row.table, row.step, row.by, row.reason == APPENDED)
 
 
+def _is_without_folder(row: HistoryRow) -> bool:
+    """Whether only the table's log tells of a commit of ours."""
+    return row.reason is not None and row.reason.endswith((LOST, NOT_RECORDED, BY_HOOK))
+
+
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     """How to go on from the newest of our rows: its run, its report, its policy as it was."""
-    ours = next((row for row in rows if row.run_id is not None and row.reason not in (LOST, BY_HOOK)), None)
+    ours = next(
+        (row for row in rows if row.run_id is not None and not _is_without_folder(row)),
+        None,
+    )
     if ours is None or not one_table:
         return
     yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
@@ -153,7 +169,7 @@ def _detail(row: HistoryRow) -> str:
         parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
         if row.reason:
             parts.append(printable(row.reason))
-    elif row.reason in (LOST, BY_HOOK):
+    elif row.reason is not None and _is_without_folder(row):
         parts.append(row.reason)
     if row.git_commit:
         parts.append(f"@ {printable(row.git_commit[:12])}")

@@ -30,7 +30,7 @@ NUM_OLD = 60
 POLICY = """\
 version: 1
 table: lake/t
-properties: {delta.enableChangeDataFeed: "true"}
+properties: {delta.logRetentionDuration: interval 45 days}
 optimize: {when: {minSmallFiles: 2}}
 vacuum: {retention: 7d, allowLargeDelete: true}
 """

@@ -57,6 +57,7 @@ def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_mi
 
 def test_the_ledger_is_managed_by_a_policy_of_its_own(tmp_path: Path) -> None:
     (tmp_path / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
+    (tmp_path / ".maintainer" / "ledger" / "_delta_log" / "00000000000000000000.json").write_text("")
     project = loaded(tmp_path, {"policies/a.yml": "table: lake/a\n"})
     found = [found_at(f"file:{tmp_path}/.maintainer/ledger", tmp_path)]
     entries = inventory(project, found, whole_catalog=False)

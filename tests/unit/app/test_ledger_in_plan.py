@@ -64,7 +64,7 @@ def test_a_ledger_that_no_run_has_made_yet_is_no_problem(tmp_path: Path) -> None
 
 
 def test_one_that_cannot_be_read_is(tmp_path: Path) -> None:
-    assert planned(tmp_path, Lake(ledger="T403")) == {"lake/t": "policies/t.yml", LEDGER: "T403"}
+    assert planned(tmp_path, Lake(ledger="T403")) == {"lake/t": "policies/t.yml", LEDGER: "E656"}
 
 
 def test_another_table_that_is_not_there_is_never_passed_over(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from maintainer.app.table_history import beside_ours
 from maintainer.model.commits import TableCommit
-from maintainer.model.insight import LOST, HistoryRow
+from maintainer.model.insight import LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.outcome import CommitStamp
 
 RUN = "20261121T220000Z-7f3a"
@@ -60,6 +62,20 @@ def test_the_two_commits_of_a_vacuum_are_one_row() -> None:
         "lake/t",
     )
     assert [(row.step, row.version_after, row.num_files_removed, row.bytes_removed) for row in rows] == [
-        ("VACUUM", 8, 2, 300),
-        ("VACUUM START", 6, 9, 0),
+        ("VACUUM", 8, 2, 0),  # 300 bytes were planned of three files: of the two nobody knows
+        ("VACUUM START", 6, 0, 0),
     ]
+    assert rows[1].reason == "VACUUM START without VACUUM END: the log does not say what was deleted"
+
+
+def test_a_deletion_of_ours_without_an_end_claims_nothing() -> None:
+    start = replace(commit(7, "vacuum"), operation="VACUUM START", num_files_removed=60, bytes_removed=600)
+    (row,) = beside_ours([], [start], "lake/t", runs_here=lambda run_id: run_id == RUN)
+    assert (row.status, row.num_files_removed, row.bytes_removed) == ("unknown", 0, 0)
+    assert row.reason is not None
+    assert row.reason.endswith(NOT_RECORDED)
+
+
+def test_a_commit_whose_run_folder_is_here_is_not_said_to_be_of_elsewhere() -> None:
+    (row,) = beside_ours([], [commit(5, "compact")], "lake/t", runs_here=lambda run_id: run_id == RUN)
+    assert row.reason == NOT_RECORDED

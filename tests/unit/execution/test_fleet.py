@@ -18,6 +18,7 @@ from maintainer.execution.interruption import StopSwitch
 from maintainer.execution.retry import RetryBounds
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.exit_codes import exit_code
 from maintainer.model.outcome import RunOutcome, StepStatus, TableStatus
@@ -338,6 +339,11 @@ class Sink:
     def __init__(self) -> None:
         self.rows: dict[str, tuple[LedgerRow, ...]] = {}
         self.broken: Exception | None = None
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         return frozenset()

@@ -16,6 +16,7 @@ from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.journal.events import EventLog
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.past_runs import PastRun, past_runs
 from maintainer.model.outcome import RunEnd, StepOutcome
 from maintainer.model.plan import Plan
@@ -35,6 +36,11 @@ class Ledger:
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         self.appends.setdefault((run_id, frozenset(row.step_id for row in rows)), rows)
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         return frozenset(row.step_id for row in self.rows if row.run_id == run_id)

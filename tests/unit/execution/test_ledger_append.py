@@ -12,6 +12,7 @@ from maintainer.execution.fleet import FleetBounds, run_fleet
 from maintainer.execution.interruption import StopSwitch
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerRow
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.outcome import RunOutcome, TableStatus
 from tests.builders import NOW_MS
@@ -24,6 +25,11 @@ class Stuck:
     def __init__(self) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
         self.rows: list[LedgerRow] = []
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         return frozenset()

@@ -8,6 +8,7 @@ import pytest
 
 from maintainer.journal.events import EVENTS_FILE, EventLog
 from maintainer.journal.ledger import LedgerRow, predicted, proof_of, rows_of
+from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.ledger_pending import flush, keep_pending, read_pending
 from maintainer.journal.run_folder import RunFolder
 from maintainer.model.outcome import (
@@ -85,6 +86,11 @@ def test_the_proof_column_tells_wrong_from_not_checked(step: dict[str, object], 
 class Sink:
     def __init__(self) -> None:
         self.got: list[str] = []
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         return frozenset()

@@ -20,6 +20,7 @@ FILES = {
 
 def with_ledger(root: Path, files: dict[str, str]) -> LoadedProject:
     (root / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
+    (root / ".maintainer" / "ledger" / "_delta_log" / "00000000000000000000.json").write_text("")
     return loaded(root, files)
 
 
@@ -63,6 +64,7 @@ def test_of_a_ledger_elsewhere_only_a_look_can_tell_whether_it_is_there(tmp_path
 def test_a_shared_ledger_outside_the_project_is_named_by_its_path(tmp_path: Path) -> None:
     shared = tmp_path / "shared" / "ledger"
     (shared / "_delta_log").mkdir(parents=True)
+    (shared / "_delta_log" / "00000000000000000000.json").write_text("")
     project = loaded(tmp_path / "p", {"maintainer.yml": f"state: {shared}\n", "policies/t.yml": "table: lake/t\n"})
     assert names(project) == [str(shared), "lake/t"]
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from maintainer.model.insight import LOST, HistoryRow, StatusRow
-from maintainer.report.history_text import history_csv, history_json, render_history
+from maintainer.report.history_text import history_csv, history_json, no_steps, render_history
 from maintainer.report.layout import UTC
 from maintainer.report.status_text import age, render_status, status_csv, status_json
 from maintainer.report.style import Style
@@ -148,7 +148,9 @@ def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
 
 
 def test_no_history() -> None:
-    assert render_history([]) == "No runs are recorded yet.\n"
+    assert render_history([]) == "No step fits.\n"
+    assert no_steps(0) == "No runs are recorded yet.\n"
+    assert no_steps(5) == "No steps are recorded: 5 runs, and none of them had anything to do.\n"
 
 
 def test_history_as_csv_and_json_carry_every_field() -> None:
