@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from maintainer.app.insight import history_row
 from maintainer.app.project import local_zone
+from maintainer.app.undelete import UNDELETE_FILE
 from maintainer.cli.context import CliContext
 from maintainer.cli.output_option import output_option
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.outcome import RunOutcome
 from maintainer.model.plan import Plan
 from maintainer.model.results_wire import run_from_json, run_to_json
 from maintainer.model.wire import from_json, to_json
 from maintainer.policy.project import load_project
+from maintainer.report.history_text import render_history
 from maintainer.report.metrics_text import render_steps
 from maintainer.report.plan_markdown import render_plan_markdown
 from maintainer.report.plan_text import PlanOptions, render_plan
@@ -34,6 +39,9 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 def command(context: CliContext, file: Path, output: str) -> None:
     """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
     path = _find(context, file)
+    if path.name == RESULTS_FILE and not path.is_file() and (path.parent / UNDELETE_FILE).is_file():
+        _show_undelete(context, path.parent / UNDELETE_FILE, output)
+        return
     shown: Plan | RunOutcome
     text = _read(path)
     if path.name == RESULTS_FILE:
@@ -68,6 +76,21 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
     else:
         style = Style(context.color)
         click.echo(render_steps(outcome, style) + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
+
+
+def _show_undelete(context: CliContext, path: Path, output: str) -> None:
+    """What a run brought back from the trash: it has no plan and no results."""
+    text = _read(path)
+    if output == "json":
+        click.echo(text, nl=False)
+        return
+    try:
+        row = LedgerRow.from_json(json.dumps(json.loads(text)["step"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProjectError(
+            "not the record of an undelete", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
+        ) from error
+    click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
 
 
 def _find(context: CliContext, file: Path) -> Path:
