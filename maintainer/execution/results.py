@@ -46,6 +46,7 @@ class Results:
         self._untouched: dict[TableRef, TableOutcome] = {}
         self._texts: dict[TableRef, tuple[TableOutcome, str]] = {}
         self._missed = 0
+        self._ended = False
         self._next_write = 0.0
         self._stale_at = 0.0
 
@@ -115,6 +116,9 @@ class Results:
             FolderUnwritable: E651.
         """
         with self._write_lock:
+            if self._ended and outcome is None:
+                return  # a worker that was given up came back: the run's end stands
+            self._ended = outcome is not None
             self._missed = 0
             started = self._context.clock.monotonic()
             outcome = outcome or self.outcome(self._context.switch.stop_reason)
