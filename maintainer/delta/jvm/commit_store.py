@@ -6,7 +6,7 @@ Nothing of the session's settings is changed, so a borrowed session and its othe
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from importlib import resources
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 from maintainer.errors import EnvironmentUnfit
@@ -28,7 +28,7 @@ RENAMING_STORES = frozenset(
 """Stores of Delta's that look whether a version exists and then rename over it, or write it: on a disk nothing but
 luck is between the two. Chosen for all schemes at once (``spark.delta.logStore.class``), they cannot be replaced."""
 
-_SOURCE = Path(__file__).with_name("ExclusiveLogStore.java")
+_SOURCE = resources.files(__package__) / "ExclusiveLogStore.java"
 
 _compile_lock = threading.Lock()
 _compiled: list[tuple[JavaObject, JavaObject]] = []

@@ -52,7 +52,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
-        "Path", "with_name", "read_text", "Lock", "_compile",
+        "files", "read_text", "Lock", "_compile",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
