@@ -91,7 +91,7 @@ def claims_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
         claims = [
             (event.get("location"), event.get("table_id"), event["step"], event["version"], event["type"])
             for event in run.of_type(*_ENDED)
-            if event["fate"] == "landed" and event.get("version") is not None
+            if event["fate"] == "landed" and event.get("version") is not None and not _only_emptied(event)
         ]
         places = {table["ref"]["identifier"]: table.get("observed") or {} for table in run.planned_tables}
         for table_outcome, step in run.steps():
@@ -103,6 +103,11 @@ def claims_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
             table = evidence.table_at(location, table_id) if location else None
             yield from _unsupported_claim(table, run.run_id, step_id, version, source)
         yield from _landed_all_the_same(evidence, run)
+
+
+def _only_emptied(event: dict[str, Any]) -> bool:
+    """Whether a deletion committed nothing: it took files from the trash alone, and its version is the one it read."""
+    return event.get("kind") == "vacuum" and event["version"] == event.get("read_version")
 
 
 def _unsupported_claim(table: LogTable | None, run_id: str, step_id: str, version: int, source: str) -> Iterator[str]:

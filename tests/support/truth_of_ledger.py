@@ -127,7 +127,7 @@ def commits_have_rows(evidence: Evidence) -> Iterator[str]:
     for table in evidence.tables:
         for commit, stamp in table.stamped():
             run = evidence.run(stamp.run_id)
-            if run is None or run.is_alive or stamp.kind in ("auto_compact", "vacuum"):
+            if run is None or run.is_alive or stamp.kind == "auto_compact":
                 continue
             if not run.is_finished and not any(one > run.run_id for one in appended):
                 continue

@@ -19,6 +19,7 @@ from tests.unit.support.forged_project import (
     VACUUMED,
     ForgedProject,
     event,
+    event_line,
     forged_project,
     stamp,
 )
@@ -44,6 +45,14 @@ def judged(project: ForgedProject) -> list[tuple[str, str]]:
         project.root, exit_codes=project.exit_codes, stdout=project.stdout, histories=project.histories
     )
     return [(one.rule, one.text) for one in found]
+
+
+def judged_again(project: ForgedProject) -> list[str]:
+    """What contradicts itself when the events are written anew."""
+    for run_id, run in project.runs.items():
+        text = "".join(event_line(one) + "\n" for one in run.events)
+        (project.runs_dir / run_id / "events.jsonl").write_text(text)
+    return [one.text for one in contradictions(project.root)]
 
 
 @forgery("live_files_are_there", "it is not on disk")
@@ -433,6 +442,15 @@ def test_a_line_torn_by_a_kill_is_no_damage_when_the_file_was_reopened(tmp_path:
     project.compacted.damage = '{"type": "no\n'
     project.compacted.events.insert(0, event("reopened"))
     assert judged(project) == []
+
+
+def test_a_deletion_that_only_empties_the_trash_claims_no_commit(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    (result,) = project.events(VACUUMED, "result")
+    project.vacuumed.events.insert(3, {**result, "batch": 1, "version": 1, "read_version": 1})
+    assert judged(project) == []
+    project.vacuumed.events[3]["read_version"] = 0
+    assert [text for text in judged_again(project) if "claims version 1" in text]
 
 
 def test_rules_can_be_left_out_by_name(tmp_path: Path) -> None:
