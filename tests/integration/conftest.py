@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from maintainer.delta.session import SessionLease, SessionOptions, open_session, worker_session
+from tests.support.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["pytest_runtest_makereport", "truth_is_left_behind"]
 
 
 @pytest.fixture(scope="session")
