@@ -63,6 +63,7 @@ def _facts(engine: TableEngine, path: Path) -> TableFacts:
     return engine.reader.facts(TableRef(str(path)))
 
 
+@pytest.mark.contradicts("live_files_are_there", reason="a live file is deleted, to see it missed")
 def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, engine: TableEngine, lake: Path) -> None:
     path = lake / "it's `odd` 100%"
     build(spark, path)
@@ -301,6 +302,7 @@ def _lose_a_row(file: Path) -> None:
         checksum.unlink()
 
 
+@pytest.mark.contradicts("live_files_are_there", reason="a written file loses a row, as if the engine had lost it")
 def test_a_proof_that_does_not_hold(
     kind: str, spark: SparkSession, lease: SessionLease, connect_url: str, lake: Path
 ) -> None:
@@ -326,6 +328,7 @@ def test_a_proof_that_does_not_hold(
 
 
 @BY_COMMANDS
+@pytest.mark.contradicts("live_files_are_there", reason="a written file is spoiled, as if the engine had done it")
 def test_a_proof_that_cannot_be_made(
     kind: str, spark: SparkSession, lease: SessionLease, connect_url: str, lake: Path
 ) -> None:

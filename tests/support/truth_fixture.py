@@ -50,7 +50,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def truth_is_left_behind(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Compare everything that runs left below a test's folder, after the test has passed."""
+    """Compare everything that runs left below a test's folder, after the test has passed.
+
+    Where there is no project, the tables are looked at alone.
+    """
     codes = ExitCodes(tmp_path)
     real = command_line.cli.main
 
@@ -70,7 +73,7 @@ def truth_is_left_behind(
     left_out = [rule for marker in request.node.iter_markers("contradicts") for rule in _rules(marker)]
     found = [
         one
-        for project in folders_of_projects(tmp_path)
+        for project in folders_of_projects(tmp_path) or [tmp_path]
         for one in _contradictions_of(project, tmp_path, codes.by_run, left_out)
     ]
     if found:

@@ -179,6 +179,13 @@ def an_unproven_rewrite_landed(project: ForgedProject) -> None:
     intent["proof"] = {**intent["proof"], "rows_written": 19}
 
 
+@forgery("proofs_come_before_commits", "and no check is recorded")
+def a_commands_rewrite_was_not_checked(project: ForgedProject) -> None:
+    (intent,), (verified,) = project.events(COMPACTED, "intent"), project.events(COMPACTED, "verified")
+    intent.update(proof=None, proven=False)
+    project.compacted.events.remove(verified)
+
+
 @forgery("one_outcome_for_each_table", "is 1 times in plan.json, 0 times in results.json")
 def a_table_has_no_outcome(project: ForgedProject) -> None:
     assert project.vacuumed.results is not None
