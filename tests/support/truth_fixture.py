@@ -47,9 +47,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(autouse=True)
-def truth_is_left_behind(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def truth_is_left_behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     """Compare everything that runs left below a test's folder, after the test has passed.
 
     Where there is no project, the tables are looked at alone.
@@ -65,9 +63,9 @@ def truth_is_left_behind(
             codes.by_run[made.pop()] = int(result)
         return result
 
-    monkeypatch.setattr(command_line.cli, "main", main)
-    yield
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(command_line.cli, "main", main)
+        yield
     if not request.node.stash.get(_PASSED, False):
         return
     left_out = [rule for marker in request.node.iter_markers("contradicts") for rule in _rules(marker)]

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CONFTEST = "from tests.support.truth_fixture import pytest_runtest_makereport, truth_is_left_behind\n"
 TESTS = """
 import pytest
+import maintainer.cli.main as command_line
 from tests.unit.support.forged_project import NEW, TABLE, forged_project
 
 def leave(tmp_path, damaged):
@@ -34,16 +35,37 @@ def test_on_purpose(tmp_path):
 def test_without_a_reason(tmp_path):
     leave(tmp_path, False)
 
+def test_exit_code(tmp_path, monkeypatch):
+    monkeypatch.setitem(command_line.COMMANDS, "forge", ("forged_command", "Leave one run behind."))
+    assert command_line.run(["forge", str(tmp_path)]) == 4
+
 def test_that_fails_is_asked_nothing_more(tmp_path):
     leave(tmp_path, True)
     assert False
+"""
+
+COMMAND = """
+from pathlib import Path
+import click
+from tests.unit.support.forged_project import OLD, OLD_BYTES, TABLE, VACUUMED, forged_project
+
+@click.command()
+@click.argument("root")
+def command(root):
+    project = forged_project(Path(root))
+    del project.runs[VACUUMED], project.log[2], project.log[3], project.rows[1]
+    project.files |= {f"{TABLE}/{name}": OLD_BYTES for name in OLD}
+    project.write()
+    (Path(root) / "maintainer.yml").unlink()
+    return 4
 """
 
 
 def test_a_test_that_leaves_a_contradiction_behind_fails(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_forged.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\nmarkers = contradicts: see tests/support\n")
+    (tmp_path / "forged_command.py").write_text(COMMAND)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT} .\nmarkers = contradicts: see tests/support\n")
     options = ["-q", "-rA", "--import-mode=importlib", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tmp_path)],
@@ -52,10 +74,12 @@ def test_a_test_that_leaves_a_contradiction_behind_fails(tmp_path: Path) -> None
     summary = done.stdout.rpartition("short test summary info")[2].splitlines()
     ends = sorted(line.split(" - ")[0] for line in summary if line.startswith(("ERROR", "FAILED")))
     assert ends == [
+        "ERROR test_forged.py::test_exit_code",
         "ERROR test_forged.py::test_untrue",
         "ERROR test_forged.py::test_without_a_reason",
         "FAILED test_forged.py::test_that_fails_is_asked_nothing_more",
     ], done.stdout + done.stderr
-    assert "1 failed, 4 passed, 2 errors" in summary[-1], summary[-1]
+    assert "1 failed, 5 passed, 3 errors" in summary[-1], summary[-1]
+    assert "ended with 4, its results mean 0" in done.stdout
     assert "live_files_are_there" in done.stdout
     assert "`contradicts` needs the rules that are left out, and a reason" in done.stdout
