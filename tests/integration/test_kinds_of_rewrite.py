@@ -100,7 +100,7 @@ class TestCompaction:
         assert [entry["operation"] for entry in history(spark, path, 2)] == ["OPTIMIZE", "WRITE"]
         assert second_engine_rows(path) == rows
         # The next run does the rest and nothing twice.
-        rest = Maintenance(engine=maintenance.engine, runs_dir=tmp_path / "rest")
+        rest = Maintenance(engine=maintenance.engine, runs_dir=tmp_path / "rest", number=1)
         with DeltaEngine(lease).worker("rest") as worker:
             rest.engine = worker
             plan = rest.plan(path, optimize)
