@@ -22,7 +22,7 @@ from maintainer.execution.interruption import StopSwitch
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.journal.run_id import new_run_id
-from maintainer.model.outcome import RunOutcome
+from maintainer.model.outcome import Preparation, RunOutcome
 from maintainer.model.plan import Plan, TablePlan
 from maintainer.model.progress import ProgressSink
 from maintainer.model.steps import RewriteStep
@@ -145,6 +145,7 @@ def apply_plan(
     *,
     on_event: ProgressSink | None = None,
     switch: StopSwitch | None = None,
+    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
 ) -> RunOutcome:
     """Carry out a checked plan; every table ends with exactly one outcome.
 
@@ -157,6 +158,7 @@ def apply_plan(
         spec: How many tables at once, and the bounds of the run.
         on_event: Called with each event of the run, from any of its threads.
         switch: Ends the run from outside.
+        preparation: What came before, for the outcome.
 
     Raises:
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
@@ -180,6 +182,7 @@ def apply_plan(
         ledger=ledger,
         switch=switch,
         known_tables=known_tables(project),
+        preparation=preparation,
     )
     keep_lessons(journal.folder.path, plan, outcome)
     return outcome

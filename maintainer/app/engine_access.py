@@ -69,6 +69,8 @@ class OpenedEngine:
     """A worker that reads tables' histories; enter it on the thread that uses it."""
     finder: Callable[[], AbstractContextManager[TableFinder]]
     """Finds tables in the catalog and in folders. Raises E620 over Spark Connect."""
+    kill: Callable[[], None] = lambda: None
+    """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
 
@@ -131,7 +133,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
                 _no_proving,
                 connect_history,
                 _no_finding,
-                lambda key: connected.spark.conf.get(key, None),
+                session_setting=lambda key: connected.spark.conf.get(key, None),
             )
             yield _warned(remote_engine, options)
         return
@@ -195,6 +197,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             proving,
             history,
             finder,
-            lambda key: lease.spark.conf.get(key, None),
+            kill=lease.kill,
+            session_setting=lambda key: lease.spark.conf.get(key, None),
         )
         yield _warned(classic, options)

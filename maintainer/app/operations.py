@@ -17,6 +17,7 @@ from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engin
 from maintainer.app.in_a_row import in_a_row
 from maintainer.app.ledger_access import open_ledger
 from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
+from maintainer.app.preparation import PreparationClock
 from maintainer.app.project import Project, local_zone
 from maintainer.app.report_pages import run_page
 from maintainer.app.run_result import RunResult
@@ -30,12 +31,12 @@ from maintainer.app.watching import watch as watch_tables
 from maintainer.engine import Engine
 from maintainer.errors import MaintainerError
 from maintainer.execution.clock import Clock
-from maintainer.execution.interruption import StopSwitch, signals_stop
+from maintainer.execution.interruption import TERMINATED, StopSwitch, signals_stop
 from maintainer.journal.durable import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerSink
 from maintainer.model.auto_compact import SESSION_ENABLED
-from maintainer.model.outcome import RunOutcome, UndeleteReceipt
+from maintainer.model.outcome import Preparation, RunOutcome, UndeleteReceipt
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.progress import ProgressSink
 from maintainer.model.verification import VerifyRun
@@ -129,7 +130,7 @@ def apply(
         Refused: A limit of the project, or a saved plan that is refused as a whole; no table was changed.
         EnvironmentUnfit: The engine or the run folder cannot be used; no table was changed.
     """
-    listener = listener or RunListener()
+    listener, clock = listener or RunListener(), PreparationClock()
     policies = () if saved is not None else chosen_policies(project, spec, command="apply")
     journal = open_journal(project, Clock().now_ms())
     try:
@@ -141,6 +142,7 @@ def apply(
 
         options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))
         with open_engine(options) as opened:
+            clock.started()
             if saved is not None:
                 now_ms = Clock().now_ms()
                 to_do = check_saved_plan(
@@ -150,10 +152,13 @@ def apply(
                 made = make_plan(project, opened.engine, _plan_request(spec, policies, listener.table_planned))
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
+            preparation = clock.planned()
             if saved is None and not listener.agrees_to(to_do):
                 return None
             ledger = open_ledger(project, opened, on_problem)
-            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener)
+            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation)
+            if outcome.interrupted_by == TERMINATED:
+                opened.kill()
         return _finish(project, outcome, to_do, journal, problems, listener)
     finally:
         journal.close()
@@ -172,21 +177,29 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
     with signals_stop(switch), open_engine(project_engine(project, spec.engine)) as opened:
         ledger = open_ledger(project, opened, listener.problem)
 
+        clock = PreparationClock()
+
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
+            nonlocal clock
+            clock = PreparationClock()
             request = replace(_plan_request(spec, due, listener.table_planned), selection=("watch",))
             return fit(project, make_plan(project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
             check_run_limits(project, due)
+            preparation = clock.planned()
             journal = open_journal(project, Clock().now_ms())
             try:
-                outcome = _run(project, opened.engine, due, journal, ledger, spec, listener, switch)
+                outcome = _run(project, opened.engine, due, journal, ledger, spec, listener, preparation, switch)
                 _finish(project, outcome, due, journal, [], listener)
             finally:
                 journal.close()
             return outcome
 
-        return watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic)
+        end = watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic)
+        if switch.terminated:
+            opened.kill()
+        return end
 
 
 def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisions:
@@ -283,10 +296,13 @@ def _run(
     ledger: LedgerSink | None,
     spec: RunSpec,
     listener: RunListener,
+    preparation: Preparation,
     switch: StopSwitch | None = None,
 ) -> RunOutcome:
     with listener.progress(to_do) as sink:
-        return apply_plan(project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch)
+        return apply_plan(
+            project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch, preparation=preparation
+        )
 
 
 def _finish(

@@ -81,6 +81,7 @@ class RunOutput(RunListener):
             tz=local_zone(),
             terminal_size=_terminal_size,
             verbose=self._context.verbosity > 0,
+            in_plan=[str(table.ref) for table in plan.tables if table.blocked or table.problem],
         )
         try:
             with ticking(lambda: printer.tick(now_ms())):

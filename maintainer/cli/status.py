@@ -87,7 +87,7 @@ def command(
         click.echo(f"warning: a run could not be read: {printable(line)}", err=True)
     if switch.stop_reason is None:
         return ExitCode.OK
-    return ExitCode.TERMINATED if switch.stop_reason == "SIGTERM" else ExitCode.INTERRUPTED
+    return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
 
 
 def _watch(

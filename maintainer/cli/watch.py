@@ -50,7 +50,7 @@ def command(
     end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))
     click.echo(f"{count(end.rounds, 'look')}, {count(end.runs, 'run')}", err=True)
     if switch.stop_reason is not None:
-        return ExitCode.TERMINATED if switch.stop_reason == "SIGTERM" else ExitCode.INTERRUPTED
+        return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
     return end.code
 
 

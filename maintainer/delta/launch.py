@@ -42,6 +42,11 @@ class Engine:
         try:
             self.process.wait(STOP_TIMEOUT_SECONDS)
         except Exception:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the JVM without waiting for what it does. Never raises."""
+        if self.process is not None:
             with contextlib.suppress(Exception):
                 self.process.kill()
                 self.process.wait(STOP_TIMEOUT_SECONDS)

@@ -50,6 +50,15 @@ class SessionLease:
     log_path: Path | None
     start_seconds: float
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _engine: launch.Engine | None = None
+
+    def kill(self) -> None:
+        """End our own local JVM at once, for a process that has no time; closing cleans up after it. Never raises.
+
+        A session that is borrowed stays, and so does one on a cluster: its executors must be told.
+        """
+        if self._engine is not None and str(self.spark.sparkContext.master).startswith("local"):
+            self._engine.kill()
 
     def close(self) -> None:
         """Stop the session, its JVM and its private folder, if they are ours. May be called twice; never raises."""
@@ -175,7 +184,14 @@ def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
         spark = _new_spark(conf, engine, log_path)
         stack.callback(_stop_quietly, spark)
         lease = SessionLease(
-            spark, False, spark.sparkContext.defaultParallelism, options.conf_map, log_path, 0.0, stack.pop_all()
+            spark,
+            False,
+            spark.sparkContext.defaultParallelism,
+            options.conf_map,
+            log_path,
+            0.0,
+            stack.pop_all(),
+            engine,
         )
     lease.start_seconds = time.monotonic() - started
     atexit.register(lease.close)

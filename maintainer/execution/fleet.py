@@ -28,7 +28,7 @@ from maintainer.journal.leases import Leases
 from maintainer.journal.ledger import LedgerSink, rows_of
 from maintainer.journal.records import Remembered, remembered, update_state
 from maintainer.journal.unfinished_writes import unfinished_writings
-from maintainer.model.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
+from maintainer.model.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem, TablePlan
 from maintainer.model.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.steps import RewriteStep
@@ -46,7 +46,8 @@ class FleetBounds:
     next batch from being opened, unless ``max_failures`` allows more.
     After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
     what has not ended ``hang_grace_seconds`` after that is given up and reported as such. At the end the ledger has
-    ``ledger_seconds``, after a stop the grace period.
+    ``ledger_seconds``, after a stop the grace period. After SIGTERM the two periods are ``terminate_...`` and the
+    ledger is left to the next run: whoever sends it kills what is still there, Kubernetes after 30 seconds.
     """
 
     jobs: int = 1
@@ -57,6 +58,8 @@ class FleetBounds:
     heartbeat_seconds: float = 5.0
     stop_grace_seconds: float = 10.0
     hang_grace_seconds: float = 30.0
+    terminate_grace_seconds: float = 5.0
+    terminate_hang_seconds: float = 4.0
     tick_seconds: float = 0.2
     ledger_seconds: float = 300.0
     retry: RetryBounds = field(default_factory=RetryBounds)
@@ -69,6 +72,16 @@ class FleetBounds:
     def failures_allowed(self) -> int | None:
         """Failed tables after which no further one is started."""
         return 1 if self.fail_fast else self.max_failures
+
+    def grace_after(self, switch: StopSwitch) -> float:
+        """How long what runs may go on after a stop; nothing when asked twice."""
+        if switch.urgent:
+            return 0.0
+        return self.terminate_grace_seconds if switch.terminated else self.stop_grace_seconds
+
+    def hang_after(self, switch: StopSwitch) -> float:
+        """How long a cancelled table may take to end before it is given up."""
+        return self.terminate_hang_seconds if switch.terminated else self.hang_grace_seconds
 
 
 def run_fleet(
@@ -83,6 +96,7 @@ def run_fleet(
     ledger: LedgerSink | None = None,
     switch: StopSwitch | None = None,
     known_tables: tuple[TableRef, ...] = (),
+    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
 ) -> RunOutcome:
     """Carry out a plan.
 
@@ -96,6 +110,7 @@ def run_fleet(
         clock: The clock.
         ledger: Where the run's rows end up; None keeps them in the run folder.
         known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
+        preparation: What came before, for the outcome.
         switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
 
     Returns:
@@ -115,7 +130,7 @@ def run_fleet(
         known_tables, leases, writings,
     )  # fmt: skip
     try:
-        return _Fleet(plan, engine, context, bounds, ledger).run()
+        return _Fleet(plan, engine, context, bounds, ledger, preparation).run()
     finally:
         leases.close()
         journal.close()
@@ -129,6 +144,7 @@ class _Fleet:
         context: RunContext,
         bounds: FleetBounds,
         ledger: LedgerSink | None,
+        preparation: Preparation,
     ) -> None:
         self._plan = plan
         self._engine = engine
@@ -138,7 +154,7 @@ class _Fleet:
         self._started_at_ms = context.clock.now_ms()
         self._started = context.clock.monotonic()
         self._hot = frozenset(table.ref for table in plan.tables if table.hot is not None)
-        self._results = Results(plan, context, self._started_at_ms, self._started)
+        self._results = Results(plan, context, self._started_at_ms, self._started, preparation)
 
     def run(self) -> RunOutcome:
         with signals_stop(self._context.switch):
@@ -219,9 +235,12 @@ class _Fleet:
         try:
             self._results.write(outcome)
             of_ledger = self._append_to_ledger(outcome)
-            if of_ledger is not None:
-                outcome = replace(outcome, problems=(of_ledger,))
-                self._results.write(outcome)
+            outcome = replace(
+                outcome,
+                problems=() if of_ledger is None else (of_ledger,),
+                duration_seconds=context.clock.monotonic() - self._started,
+            )
+            self._results.write(outcome)
             context.journal.finished(context.switch.stop_reason)
         except FolderUnwritable as error:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))

@@ -15,6 +15,9 @@ from types import FrameType
 
 from maintainer.errors import Interrupted
 
+TERMINATED = signal.SIGTERM.name
+"""The stop reason of a run that a scheduler ended: Kubernetes kills it 30 seconds after this signal."""
+
 RETRY_THE_REST = "`maintainer retry` takes up what is left; what is done is not done twice"
 """The way out where a run ended before its tables did."""
 
@@ -61,6 +64,11 @@ class StopSwitch:
     def deletions_held(self) -> str | None:
         """Why nothing may be deleted any more, None while it may."""
         return self._held
+
+    @property
+    def terminated(self) -> bool:
+        """Whether a scheduler ended the run: it kills whatever is still there a little later."""
+        return self._stop_reason == TERMINATED
 
     @property
     def urgent(self) -> bool:

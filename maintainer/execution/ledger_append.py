@@ -35,13 +35,17 @@ def append_within(
         rows: The run's rows.
         sink: The ledger; None keeps the rows in the folder.
         clock: For the limits.
-        switch: Once it is thrown, the append has ``stop_grace_seconds`` to end.
+        switch: Once it is thrown, the append has ``stop_grace_seconds`` to end; by SIGTERM none, and it is not begun.
         limit_seconds: How long the append may take at most.
         stop_grace_seconds: How long it may take after a stop; nothing when asked twice.
 
     Returns:
         What went wrong, for the report; the run does not fail by it.
     """
+    if switch.terminated and sink is not None:
+        what = "the ledger was not written: after SIGTERM there is no time for it"
+        left = Problem("E652", what, str(folder.path), LATER) if rows else None
+        return flush(folder, rows, None) or left
     found: list[Problem | None] = []
     worker = threading.Thread(target=lambda: found.append(flush(folder, rows, sink)), name="ledger", daemon=True)
     started = clock.monotonic()
@@ -52,7 +56,7 @@ def append_within(
         now = clock.monotonic()
         if stopped_at is None and switch.stop_reason is not None:
             stopped_at = now
-        grace = 0.0 if switch.urgent else stop_grace_seconds
+        grace = 0.0 if switch.urgent or switch.terminated else stop_grace_seconds
         if now - started > limit_seconds:
             return _given_up(f"not done within {limit_seconds:g} s", folder)
         if stopped_at is not None and now - stopped_at > grace and worker.is_alive():

@@ -13,7 +13,7 @@ import threading
 
 from maintainer.execution.context import RunContext
 from maintainer.execution.interruption import RETRY_THE_REST
-from maintainer.model.outcome import RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.plan import Plan, Problem
 from maintainer.model.results_wire import run_from_fragments, table_to_json
 from maintainer.model.table import TableRef
@@ -34,8 +34,16 @@ STALE_AFTER_SECONDS = 300.0
 class Results:
     """Collects outcomes from all threads. Tables that are not done yet are shown as what they would be if we died."""
 
-    def __init__(self, plan: Plan, context: RunContext, started_at_ms: int, started: float) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        context: RunContext,
+        started_at_ms: int,
+        started: float,
+        preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
+    ) -> None:
         self._plan = plan
+        self._preparation = preparation
         self._context = context
         self._started_at_ms = started_at_ms
         self._started = started
@@ -93,6 +101,7 @@ class Results:
             tables=tables,
             interrupted_by=interrupted_by,
             end=end,
+            preparation=self._preparation,
         )
 
     def _table(self, ref: TableRef, policy_file: str, owner: str | None) -> TableOutcome:

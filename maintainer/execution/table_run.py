@@ -136,7 +136,7 @@ class _TableRun:
     def _refused(self, problem: Problem) -> TableOutcome:
         """Quarantine that came after the plan was saved, or another run at work: nothing is touched."""
         for step in self._plan.steps:
-            self._keep(self._skipped(step, problem.what))
+            self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
         return TableOutcome(
             self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
         )

@@ -20,7 +20,7 @@ from typing import Protocol
 from maintainer.engine import Engine
 from maintainer.execution.attempt import StepWork, Worker, problem_of
 from maintainer.execution.context import RunContext
-from maintainer.execution.interruption import TableControl
+from maintainer.execution.interruption import StopSwitch, TableControl
 from maintainer.execution.results import Results
 from maintainer.execution.table_run import num_batches, run_table
 from maintainer.journal.durable import FolderUnwritable
@@ -44,11 +44,10 @@ class CrewBounds(Protocol):
     @property
     def heartbeat_seconds(self) -> float: ...  # noqa: D102
     @property
-    def stop_grace_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def hang_grace_seconds(self) -> float: ...  # noqa: D102
-    @property
     def tick_seconds(self) -> float: ...  # noqa: D102
+
+    def grace_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
+    def hang_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
 
 
 CANCEL_AGAIN_SECONDS = 1.0
@@ -136,7 +135,7 @@ class Crew:
         self._report_broken_workers()
 
     def _say_that_it_stops(self, reason: str) -> None:
-        grace_seconds = self.bounds.stop_grace_seconds
+        grace_seconds = self.bounds.grace_after(self.context.switch)
         self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds))
 
     def _catch_up(self) -> None:
@@ -257,13 +256,13 @@ class Crew:
         if member.given_up:
             return
         seconds = running.task.plan.timeout_seconds
-        grace = 0.0 if self.context.switch.urgent else self.bounds.stop_grace_seconds
+        grace = self.bounds.grace_after(self.context.switch)
         if running.cancelled_at is None:
             if now - running.started > seconds:
                 self._cancel(member, running, now, f"the table's limit of {seconds} s", timed_out=True)
             elif stopped_at is not None and now - stopped_at >= grace:
                 self._cancel(member, running, now, self.context.switch.stop_reason or "stopped", timed_out=False)
-        elif now - running.cancelled_at > self.bounds.hang_grace_seconds:
+        elif now - running.cancelled_at > self.bounds.hang_after(self.context.switch):
             self._give_up(member, running)
             return
         self._beat(running, now)
@@ -283,7 +282,7 @@ class Crew:
                 return
             member.given_up = True
         running.control.abandon()
-        self._end(_hung(running, self.results, self.bounds.hang_grace_seconds))
+        self._end(_hung(running, self.results, self.bounds.hang_after(self.context.switch)))
         if sum(one.given_up for one in self._members) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:

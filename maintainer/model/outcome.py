@@ -297,10 +297,19 @@ class RunEnd(str, enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a command did before its run began: starting Spark, and planning or checking a saved plan."""
+
+    start_seconds: float = 0.0
+    planning_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """What came of a run, so far or for good.
 
-    ``problems`` is what went wrong beside the tables, such as a ledger that could not be written.
+    ``problems`` is what went wrong beside the tables, such as a ledger that could not be written. The run itself took
+    ``duration_seconds`` from ``started_at_ms`` on, the ledger included; ``preparation`` came before that.
     """
 
     run_id: str
@@ -310,6 +319,12 @@ class RunOutcome:
     interrupted_by: str | None = None
     end: RunEnd = RunEnd.FINISHED
     problems: tuple[Problem, ...] = ()
+    preparation: Preparation = Preparation()
+
+    @property
+    def total_seconds(self) -> float:
+        """What somebody waited for: starting, planning and the run."""
+        return self.preparation.start_seconds + self.preparation.planning_seconds + self.duration_seconds
 
     def count(self, status: TableStatus) -> int:
         """Tables that ended so."""

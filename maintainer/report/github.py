@@ -16,7 +16,7 @@ from maintainer.model.plan import Plan
 from maintainer.report.layout import count, printable
 from maintainer.report.markdown import code, escaped, table
 from maintainer.report.outcome_text import STATUS_WORD, figures, message
-from maintainer.report.run_text import file_and_line, findings
+from maintainer.report.run_text import file_and_line, findings, time_text
 from maintainer.report.steps import step_word
 from maintainer.units import format_duration
 
@@ -124,7 +124,7 @@ def run_markdown(outcome: RunOutcome) -> str:
     )
     lines = [f"### maintainer apply: {exit_reason(result)} (exit code {result.value})", ""]
     lines.append(
-        f"Run {code(outcome.run_id)}, {format_duration(outcome.duration_seconds)}, "
+        f"Run {code(outcome.run_id)}, {time_text(outcome)}, "
         f"{count(len(outcome.tables), 'table')}: {tables or 'none selected'}."
     )
     found = findings(outcome)

@@ -109,9 +109,11 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
 
 
 def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
+    # Each table counts once, by the reason that most of its files are left alone for.
     codes: dict[str, int] = {}
     for table in tables:
-        for code in dict.fromkeys(entry.reason.code.value for entry in table.left_alone):
+        if table.left_alone:
+            code = max(table.left_alone, key=lambda entry: entry.num_files).reason.code.value
             codes[code] = codes.get(code, 0) + 1
     why = ", ".join(f"{code} in {number:,}" for code, number in codes.items())
     return f"  {style.symbol(Symbol.SAME)} {count(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"

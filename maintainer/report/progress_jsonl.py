@@ -205,6 +205,8 @@ def _run(outcome: RunOutcome) -> Json:
     return {
         "run_id": outcome.run_id,
         "duration_seconds": outcome.duration_seconds,
+        "start_seconds": outcome.preparation.start_seconds,
+        "planning_seconds": outcome.preparation.planning_seconds,
         "interrupted_by": outcome.interrupted_by,
         "tables": {status.value: outcome.count(status) for status in TableStatus},
     }

@@ -9,7 +9,7 @@ hurt a run: a stream that is closed or full makes the printer fall silent.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TextIO
@@ -69,6 +69,7 @@ class ProgressText:
         tz: Zone of the times of day.
         terminal_size: Returns columns and lines of the terminal; asked before each drawing.
         verbose: Also say when a table with nothing to do was looked at.
+        in_plan: Tables of which the plan said already why nothing may be done; here they have a code alone.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class ProgressText:
         tz: tzinfo = UTC,
         terminal_size: Callable[[], tuple[int, int]] = lambda: (80, 24),
         verbose: bool = False,
+        in_plan: Collection[str] = (),
     ) -> None:
+        self._in_plan = frozenset(in_plan)
         self._stream = stream
         self._style = style
         self._live = live
@@ -199,9 +202,12 @@ class ProgressText:
             word = ("WAIT", Role.DIM)
         else:
             return []
-        detail = (
-            f"{printable(problem.code)}: {printable(problem.what)}" if problem else TABLE_STATUS_TEXT[outcome.status]
-        )
+        if problem is None:
+            detail = TABLE_STATUS_TEXT[outcome.status]
+        elif outcome.ref.identifier in self._in_plan:
+            detail = f"{printable(problem.code)}, in full at the end"
+        else:
+            detail = f"{printable(problem.code)}: {printable(problem.what)}"
         return [self._end_line(at_ms, None, outcome.ref.identifier, "", word, "", detail)]
 
     def _interrupted_line(self, outcome: RunOutcome) -> str:

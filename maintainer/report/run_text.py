@@ -242,7 +242,21 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
     verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
     if outcome.end is not RunEnd.FINISHED:
         verb = "Killed after" if outcome.end is RunEnd.DIED else "Since"
-    return f"{verb} {format_duration(outcome.duration_seconds)}: {'; '.join([', '.join(parts), *_proof_parts(steps)])}."
+    return f"{verb} {time_text(outcome)}: {'; '.join([', '.join(parts), *_proof_parts(steps)])}."
+
+
+def time_text(outcome: RunOutcome) -> str:
+    """What the command took, and its parts where any came before the run: ``41.0s (start 24.9s, planning ...)``."""
+    before = outcome.preparation
+    total = format_duration(outcome.total_seconds)
+    if not before.start_seconds and not before.planning_seconds:
+        return total
+    parts = (
+        f"start {format_duration(before.start_seconds)}",
+        f"planning {format_duration(before.planning_seconds)}",
+        f"run {format_duration(outcome.duration_seconds)}",
+    )
+    return f"{total} ({', '.join(parts)})"
 
 
 def _proof_parts(steps: Sequence[StepOutcome]) -> list[str]:

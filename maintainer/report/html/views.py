@@ -19,9 +19,9 @@ from maintainer.model.steps import Step
 from maintainer.report.html.curves import Curve, TablePast, table_curves
 from maintainer.report.layout import count, printable, when
 from maintainer.report.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, assertion_text, figures, message
-from maintainer.report.run_text import END_TEXT, Finding, findings
+from maintainer.report.run_text import END_TEXT, Finding, findings, time_text
 from maintainer.report.steps import describe, group_left_alone, how_much, step_word
-from maintainer.units import format_duration, format_size
+from maintainer.units import format_size
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""
@@ -191,7 +191,7 @@ def _against(guess: Predicted, step: StepOutcome) -> tuple[int, ...]:
 def _facts(plan: Plan, outcome: RunOutcome, tz: tzinfo, run_folder: str) -> tuple[tuple[str, str], ...]:
     rows = [
         ("started", when(outcome.started_at_ms, tz)),
-        ("took", format_duration(max(1, round(outcome.duration_seconds)))),
+        ("took", time_text(outcome)),
         ("selection", " ".join(plan.selection) or "all tables with a policy"),
         ("environment", plan.environment or "none"),
         ("policies at", plan.git_commit or "no Git commit"),

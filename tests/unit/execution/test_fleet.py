@@ -272,6 +272,31 @@ def test_after_a_stop_what_runs_is_cancelled_when_its_grace_is_over(run: Run) ->
     assert kinds.index(RunStopping) < kinds.index(TableFinished)
 
 
+@pytest.mark.parametrize(("comes_back", "status"), [(True, "interrupted"), (False, "failed")])
+def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool, status: str) -> None:
+    """Whoever sends it kills what is still there soon: neither a long commit nor a thread that hangs is waited for."""
+    plans = run.small_tables("a")
+    release = threading.Event()
+
+    def long(at: Station) -> None:
+        run.switch.stop("SIGTERM")
+        (event,) = run.lake.cancel_events.values()
+        assert event.wait(10)
+        if not comes_back:
+            release.wait(30)
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", long)
+    started = time.monotonic()
+    patient = {"stop_grace_seconds": 20.0, "hang_grace_seconds": 20.0}
+    outcome = run(plan_all(*plans), **patient, terminate_grace_seconds=0.05, terminate_hang_seconds=0.1)
+    assert time.monotonic() - started < 10
+    release.set()
+    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGTERM", {"a": status})
+    (told,) = [event for event in run.events if isinstance(event, RunStopping)]
+    assert (told.reason, told.grace_seconds) == ("SIGTERM", 0.05)
+
+
 def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
     plans = run.small_tables("a", "b")
     run.lake.at("write", lambda at: time.sleep(0.1))

@@ -14,7 +14,8 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger import LedgerRow
 from maintainer.journal.ledger_mark import LedgerMark
 from maintainer.journal.ledger_pending import PENDING_FILE, read_pending
-from maintainer.model.outcome import RunOutcome, TableStatus
+from maintainer.model.outcome import RunEnd, RunOutcome, TableStatus
+from maintainer.model.results_wire import run_from_json
 from tests.builders import NOW_MS
 from tests.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
 
@@ -88,7 +89,22 @@ def test_a_signal_cuts_it_short(night: Night) -> None:
     night.ledger.go.set()
 
 
+def test_after_sigterm_it_is_left_to_the_next_run(night: Night) -> None:
+    night.lake.at("landed", lambda at: night.switch.stop("SIGTERM"))
+    night.run()
+    assert night.told() == [("E652", "the ledger was not written: after SIGTERM there is no time for it")]
+    assert (night.waiting(), night.ledger.begun.is_set()) == (1, False)
+
+
 def test_in_time_nothing_is_told(night: Night) -> None:
     night.ledger.go.set()
     night.run(ledger_seconds=10)
     assert (night.told(), night.waiting(), len(night.ledger.rows)) == ([], 0, 1)
+
+
+def test_its_time_counts_as_the_run_s(night: Night) -> None:
+    outcome = night.run(ledger_seconds=0.5)
+    assert outcome.duration_seconds >= 0.5
+    written = run_from_json((night.journal.folder.path / "results.json").read_text(encoding="utf-8"))
+    assert (written.duration_seconds, written.end) == (outcome.duration_seconds, RunEnd.FINISHED)
+    night.ledger.go.set()

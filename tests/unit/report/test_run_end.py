@@ -12,6 +12,7 @@ from maintainer.model.exit_codes import exit_code, exit_reason, plan_exit_code
 from maintainer.model.outcome import (
     Assertion,
     CommitReceipt,
+    Preparation,
     RunOutcome,
     StepOutcome,
     StepStatus,
@@ -21,6 +22,7 @@ from maintainer.model.outcome import (
 )
 from maintainer.model.plan import Problem, TablePlan
 from maintainer.model.reasons import ReasonCode
+from maintainer.model.results_wire import run_from_json, run_to_json
 from maintainer.model.table import TableRef
 from maintainer.report.github import (
     Annotation,
@@ -126,6 +128,18 @@ def test_exit_code_of_a_run(outcome: RunOutcome, expected: int) -> None:
 )
 def test_exit_code_of_a_plan(tables: tuple[TablePlan, ...], detailed: bool, expected: int) -> None:
     assert plan_exit_code(plan(*tables), detailed=detailed) == expected
+
+
+def test_the_time_is_what_somebody_waited_for_with_its_parts() -> None:
+    run = dataclasses.replace(run_of(TableStatus.UP_TO_DATE), duration_seconds=0.062)
+    assert render_run(run).startswith("Done in 62ms: 0 steps succeeded")
+    waited = dataclasses.replace(run, preparation=Preparation(24.9, 15.9))
+    text = "40.9s (start 24.9s, planning 15.9s, run 62ms)"
+    assert render_run(waited).startswith(f"Done in {text}: 0 steps succeeded")
+    assert text in run_markdown(waited)
+    stopped = dataclasses.replace(waited, interrupted_by="SIGTERM")
+    assert render_run(stopped).startswith(f"Interrupted by SIGTERM after {text}: ")
+    assert run_from_json(run_to_json(waited)) == waited
 
 
 def test_every_exit_code_has_words() -> None:
