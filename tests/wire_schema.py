@@ -137,7 +137,7 @@ def results_schema() -> dict[str, Any]:
     writer.of(RunOutcome)
     statuses = [status.value for status in TableStatus]
     counts = {
-        "description": "Tables by how they ended; they add up to all selected tables.",
+        "description": "Tables by how they ended; they add up to all selected tables, without our own ledger.",
         "type": "object",
         "additionalProperties": False,
         "required": sorted(statuses),

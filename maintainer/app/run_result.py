@@ -20,7 +20,7 @@ class RunFailed(MaintainerError):
 
     def __init__(self, result: RunResult) -> None:
         self.result = result
-        bad = [table for table in result.outcome.tables if table.status not in _GOOD]
+        bad = [table for table in result.outcome.user_tables if table.status not in _GOOD]
         named = ", ".join(f"{table.ref.identifier} ({table.status.value})" for table in bad[:5])
         more = f" and {len(bad) - 5:,} more" if len(bad) > 5 else ""
         super().__init__(

@@ -98,7 +98,7 @@ def watch(
         if plan.has_changes:
             runs += 1
             outcome = apply(plan)
-            changed = changed or any(step.changed_table for table in outcome.tables for step in table.steps)
+            changed = changed or any(step.changed_table for table in outcome.user_tables for step in table.steps)
             if exit_code(outcome) is ExitCode.VERIFICATION_FAILED:
                 return WatchEnd(rounds, runs, ExitCode.VERIFICATION_FAILED)
             for ended in outcome.tables:

@@ -166,7 +166,7 @@ class _Fleet:
                 RunStarted(
                     at_ms=self._started_at_ms,
                     run_id=context.run_id,
-                    num_tables=len(self._plan.tables),
+                    num_tables=len(self._plan.user_tables),
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),

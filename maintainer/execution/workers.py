@@ -208,7 +208,8 @@ class Crew:
 
     def _end(self, outcome: TableOutcome) -> None:
         """Hand over an end. Failures are counted here, before the next table is taken, so that a bound is exact."""
-        if outcome.status in (TableStatus.FAILED, TableStatus.VERIFY_FAILED):
+        failed_status = outcome.status is TableStatus.FAILED and not outcome.is_ledger
+        if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
             with self._lock:
                 self._num_failed += 1
                 failed, allowed = self._num_failed, self.bounds.failures_allowed

@@ -48,11 +48,14 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
     anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
     or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a table
-    was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0.
+    was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0. Of the
+    maintenance of our own ledger only a failed verification and a bug count: no table of the user's is worse for more.
     """
-    tables = {table.status for table in outcome.tables}
-    steps = {step.status for table in outcome.tables for step in table.steps}
-    if TableStatus.VERIFY_FAILED in tables or StepStatus.VERIFY_FAILED in steps:
+    everything = {table.status for table in outcome.tables}
+    every_step = {step.status for table in outcome.tables for step in table.steps}
+    tables = {table.status for table in outcome.user_tables}
+    steps = {step.status for table in outcome.user_tables for step in table.steps}
+    if TableStatus.VERIFY_FAILED in everything or StepStatus.VERIFY_FAILED in every_step:
         return ExitCode.VERIFICATION_FAILED
     problems = [table.problem for table in outcome.tables] + [s.error for table in outcome.tables for s in table.steps]
     if any(problem is not None and problem.code == BUG_CODE for problem in problems):
@@ -64,7 +67,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     if tables & _FAILED_TABLES or steps & _FAILED_STEPS or outcome.problems:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
-        changed = any(step.changed_table for table in outcome.tables for step in table.steps)
+        changed = any(step.changed_table for table in outcome.user_tables for step in table.steps)
         return ExitCode.PARTLY_REFUSED if changed else ExitCode.REFUSED
     return ExitCode.OK
 
@@ -73,14 +76,14 @@ def plan_exit_code(plan: Plan, *, detailed: bool = False) -> ExitCode:
     """Return the exit code of ``plan``.
 
     1 if a table could not be planned, 4 if one is blocked, 3 if there are changes and the detailed code was asked
-    for, else 0.
+    for, else 0. Our own ledger does not count.
     """
-    states = {table.state for table in plan.tables}
+    states = {table.state for table in plan.user_tables}
     if "problem" in states:
         return ExitCode.FINDINGS
     if "blocked" in states:
         return ExitCode.REFUSED
-    return ExitCode.CHANGES_PENDING if detailed and plan.has_changes else ExitCode.OK
+    return ExitCode.CHANGES_PENDING if detailed and "changes" in states else ExitCode.OK
 
 
 def exit_reason(code: ExitCode) -> str:

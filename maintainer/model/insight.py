@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maintainer.model.plan import BUILT_IN_POLICY
+
 LOST = "its run folder is not here"
 """The reason of a row of ours of which only the table's own log still knows."""
 
@@ -88,3 +90,8 @@ class StatusRow:
     owner: str | None = None
     small_bytes: int | None = None
     deleted_rows_ratio: float | None = None
+
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, which is not counted among the user's tables."""
+        return self.policy_file == BUILT_IN_POLICY

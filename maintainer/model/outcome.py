@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from maintainer.model.file_sizes import FileSizes
 from maintainer.model.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
-from maintainer.model.plan import Problem
+from maintainer.model.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.table import DataFile, TableRef
 from maintainer.model.zorder import TurnOutcome
 
@@ -287,6 +287,11 @@ class TableOutcome:
     policy_file: str = ""
     owner: str | None = None
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, see `TablePlan.is_ledger`."""
+        return self.policy_file == BUILT_IN_POLICY
+
 
 class RunEnd(str, enum.Enum):
     """Whether a run came to its end."""
@@ -326,6 +331,11 @@ class RunOutcome:
         """What somebody waited for: starting, planning and the run."""
         return self.preparation.start_seconds + self.preparation.planning_seconds + self.duration_seconds
 
+    @property
+    def user_tables(self) -> tuple[TableOutcome, ...]:
+        """All tables but our own ledger."""
+        return tuple(table for table in self.tables if not table.is_ledger)
+
     def count(self, status: TableStatus) -> int:
-        """Tables that ended so."""
-        return sum(table.status is status for table in self.tables)
+        """Tables of the user's that ended so."""
+        return sum(table.status is status for table in self.user_tables)

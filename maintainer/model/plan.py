@@ -15,6 +15,9 @@ from maintainer.model.steps import Step
 from maintainer.model.table import PartitionValues, Protocol, TableRef
 from maintainer.model.writers import WriterRhythm
 
+BUILT_IN_POLICY = "built-in"
+"""What stands where other tables have the name of their policy file: only the ledger is kept by such a policy."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
@@ -145,6 +148,11 @@ class TablePlan:
             return "changes"
         return "waiting" if any(left.reason.code in HELD_BACK for left in self.left_alone) else "up_to_date"
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, which no file names; it is never counted among the user's tables."""
+        return self.policy_file == BUILT_IN_POLICY
+
     def step_id(self, step: Step) -> str:
         """Name a step for journal and commit: the table and the kind, of which a plan has one each."""
         return f"{self.ref.identifier}/{step.kind}"
@@ -166,6 +174,11 @@ class Plan:
     def has_changes(self) -> bool:
         """Whether applying the plan would do anything."""
         return any(table.steps for table in self.tables)
+
+    @property
+    def user_tables(self) -> tuple[TablePlan, ...]:
+        """All tables but our own ledger."""
+        return tuple(table for table in self.tables if not table.is_ledger)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
         """All steps of all tables, in order."""

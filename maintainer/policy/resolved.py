@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 
+from maintainer.model.plan import BUILT_IN_POLICY
 from maintainer.model.table import TableRef
 from maintainer.model.zorder import Strategy
 from maintainer.policy.predicate import Predicate
@@ -29,7 +30,7 @@ class Origin:
         return self.file if self.line == 0 else f"{self.file}:{self.line}"
 
 
-BUILT_IN = Origin("built-in", 0, 0)
+BUILT_IN = Origin(BUILT_IN_POLICY, 0, 0)
 
 
 class ZOrderMode(str, enum.Enum):

@@ -125,7 +125,7 @@ def run_markdown(outcome: RunOutcome) -> str:
     lines = [f"### maintainer apply: {exit_reason(result)} (exit code {result.value})", ""]
     lines.append(
         f"Run {code(outcome.run_id)}, {time_text(outcome)}, "
-        f"{count(len(outcome.tables), 'table')}: {tables or 'none selected'}."
+        f"{count(len(outcome.user_tables), 'table')}: {tables or 'none selected'}."
     )
     found = findings(outcome)
     if found:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape, quoteattr
 
 from maintainer.model.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -93,6 +93,8 @@ def _cases(table: TableOutcome) -> list[Case]:
         cases += [_assertion_case(step, assertion) for assertion in step.assertions]
     if not table.steps or (table.problem and all(step.error != table.problem for step in table.steps)):
         cases.insert(0, _table_case(table))
+    if table.is_ledger:  # a warning, and no failed test of the user's
+        return [replace(case, element="skipped") if case.element == "error" else case for case in cases]
     return cases
 
 

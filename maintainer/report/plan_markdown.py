@@ -44,7 +44,7 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
 
     What does not fit is counted, never dropped silently.
     """
-    totals = total(plan.tables)
+    totals = total(plan.user_tables)
     where = f" ({escaped(plan.environment)})" if plan.environment else ""
     lines = [MARKER, f"### maintainer plan{where}", "", f"**{tables_line(totals)}**"]
     cost = cost_line(totals)
@@ -72,8 +72,8 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
 
 
 def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
-    changed = [one for one in plan.tables if one.steps and one.left_alone]
-    unnamed = [one for one in plan.tables if not is_named(one)]
+    changed = [one for one in plan.user_tables if one.steps and one.left_alone]
+    unnamed = [one for one in plan.user_tables if not is_named(one)]
     waiting = [one for one in unnamed if one.state == "waiting"]
     quiet = [one for one in unnamed if one.state != "waiting"]
     sections = [

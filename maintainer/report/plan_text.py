@@ -19,7 +19,7 @@ from maintainer.report.plan_lines import (
     problem_lines,
     step_lines,
 )
-from maintainer.report.steps import cost_line, describe, is_named, tables_line, total
+from maintainer.report.steps import cost_line, describe, is_named, step_word, tables_line, total
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.writers_text import conflict_line
 from maintainer.units import format_duration, format_size
@@ -33,7 +33,7 @@ def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = P
     lines = [_header(plan, options, style), ""]
     shown = [table for table in plan.tables if options.verbose or is_named(table)]
     lines.extend(table_lines(shown, options, style))
-    quiet = [table for table in plan.tables if not is_named(table)]
+    quiet = [table for table in plan.user_tables if not is_named(table)]
     if quiet and not options.verbose:
         lines.append(_quiet_line(quiet, style))
     if plan.tables:
@@ -49,7 +49,7 @@ def _header(plan: Plan, options: PlanOptions, style: Style) -> str:
         parts.append(f"env {printable(plan.environment)}")
     policies = "" if options.num_policies is None else count(options.num_policies, "policy", "policies") + ", "
     selected = " selected" if plan.selection else ""
-    parts.append(f"{policies}{count(len(plan.tables), 'table')}{selected}")
+    parts.append(f"{policies}{count(len(plan.user_tables), 'table')}{selected}")
     return "   ".join(parts)
 
 
@@ -123,8 +123,12 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     if not plan.tables:
         yield "No table is selected: nothing to plan."
         return
-    totals = total(plan.tables)
+    totals = total(plan.user_tables)
     yield style.paint("Plan: ", Role.BOLD) + tables_line(totals) + "."
+    for table in plan.tables:
+        if table.is_ledger and table.state != "up_to_date":
+            steps = ", ".join(step_word(step.kind) for step in table.steps)
+            yield f"Beside them our own ledger: {steps or table.state}."
     cost = cost_line(totals)
     if cost:
         yield cost[0].upper() + cost[1:] + "."

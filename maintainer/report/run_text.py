@@ -73,7 +73,10 @@ class Finding:
 
 def findings(outcome: RunOutcome) -> list[Finding]:
     """Collect what failed, yielded, was blocked or was interrupted: the worst first, else in the run's order."""
-    found = [finding for table in outcome.tables for finding in _of_table(table)]
+    found = [finding for table in outcome.user_tables for finding in _of_table(table)]
+    of_ledger = [finding for table in outcome.tables if table.is_ledger for finding in _of_table(table)]
+    # Nobody's data is worse for a ledger that could not be maintained; a failed verification stays what it is.
+    found += [one if one.rank == 0 else replace(one, rank=3, severity="warning") for one in of_ledger]
     found += [Finding(1, "error", "this run", problem) for problem in outcome.problems]
     return sorted(found, key=lambda finding: finding.rank)
 
@@ -175,9 +178,7 @@ def render_run(
         lines.append("")
     lines.append(_steps_line(outcome, style))
     lines.append(_tables_line(outcome, style))
-    work = _work_line(outcome)
-    if work:
-        lines.append(work)
+    lines += [line for line in (_work_line(outcome), _ledger_line(outcome)) if line]
     code = exit_code(outcome)
     if outcome.end is not RunEnd.FINISHED:
         lines.append(style.paint(END_TEXT[outcome.end], Role.WARN))
@@ -221,7 +222,7 @@ def _counted(rest: Sequence[Finding]) -> list[str]:
 
 
 def _steps_line(outcome: RunOutcome, style: Style) -> str:
-    steps = [step for table in outcome.tables for step in table.steps]
+    steps = [step for table in outcome.user_tables for step in table.steps]
     done = sum(step.status is StepStatus.SUCCEEDED for step in steps)
     failed = sum(step.status in (StepStatus.FAILED, StepStatus.VERIFY_FAILED) for step in steps)
     parts = [
@@ -277,18 +278,18 @@ def _tables_line(outcome: RunOutcome, style: Style) -> str:
         if number:
             text = f"{number:,} {word}"
             parts.append(style.paint(text, role) if role else text)
-    return f"{count(len(outcome.tables), 'table')}: {', '.join(parts) or 'none selected'}."
+    return f"{count(len(outcome.user_tables), 'table')}: {', '.join(parts) or 'none selected'}."
 
 
 def _work_line(outcome: RunOutcome) -> str | None:
-    commits = [receipt for table in outcome.tables for step in table.steps for receipt in step.commits]
-    vacuums = [step.vacuum for table in outcome.tables for step in table.steps if step.vacuum]
+    commits = [receipt for table in outcome.user_tables for step in table.steps for receipt in step.commits]
+    vacuums = [step.vacuum for table in outcome.user_tables for step in table.steps if step.vacuum]
     parts = []
     removed = sum(receipt.num_files_removed for receipt in commits)
     if removed:
         added = sum(receipt.num_files_added for receipt in commits)
         size = format_size(sum(receipt.bytes_removed for receipt in commits))
-        metrics = [step.metrics for table in outcome.tables for step in table.steps if step.metrics]
+        metrics = [step.metrics for table in outcome.user_tables for step in table.steps if step.metrics]
         bins = sum(one.num_bins for one in metrics)
         of = f" in {count(bins, 'bin')} and {count(sum(one.num_batches for one in metrics), 'commit')}" if bins else ""
         parts.append(f"rewrote {removed:,} -> {count(added, 'file')}, {size}{of}")
@@ -300,11 +301,23 @@ def _work_line(outcome: RunOutcome) -> str | None:
     return text[0].upper() + text[1:] + "." if text else None
 
 
+def _ledger_line(outcome: RunOutcome) -> str | None:
+    """What was done to our own ledger, which is no table of the user's; None where nothing was to be done."""
+    tables = [table for table in outcome.tables if table.is_ledger and (table.steps or table.problem)]
+    if not tables:
+        return None
+    (table,) = tables
+    steps = [f"{step_word(step.kind)} {step.status.value.replace('_', ' ')}" for step in table.steps]
+    return (
+        f"The ledger ({printable(table.ref.identifier)}): {', '.join(steps) or table.status.value.replace('_', ' ')}."
+    )
+
+
 def _has_rest(outcome: RunOutcome) -> bool:
     """Whether another run would find something that this one left; a failed verification is not for a retry."""
     return any(
         table.status in (TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED)
-        for table in outcome.tables
+        for table in outcome.user_tables
     )
 
 

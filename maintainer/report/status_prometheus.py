@@ -71,17 +71,26 @@ def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
         rows: The tables.
         at_ms: When they were looked at.
     """
-    lines: list[str] = []
-    for name, help_text, figure in _GAUGES:
-        samples = [(row, value) for row in rows if (value := figure(row)) is not None]
-        lines += _head(name, help_text)
-        lines += [f"{name}{_labels(row)} {_number(value)}" for row, value in samples]
-    lines += _head("maintainer_table_state", "1 for the state that the table is in.")
-    for row in rows:
-        lines += [f"maintainer_table_state{_labels(row, state=state)} {int(row.state == state)}" for state in STATES]
+    lines = _series([row for row in rows if not row.is_ledger], "maintainer_table")
+    of_ledger = [row for row in rows if row.is_ledger]
+    if of_ledger:  # under names of its own, so that a sum over tables is one over the user's
+        lines += _series(of_ledger, "maintainer_ledger")
     lines += _head("maintainer_status_timestamp_seconds", "When the tables were looked at.")
     lines.append(f"maintainer_status_timestamp_seconds {_number(at_ms / 1000)}")
     return "\n".join(lines) + "\n"
+
+
+def _series(rows: Sequence[StatusRow], prefix: str) -> list[str]:
+    lines: list[str] = []
+    for table_name, help_text, figure in _GAUGES:
+        name = table_name.replace("maintainer_table", prefix, 1)
+        samples = [(row, value) for row in rows if (value := figure(row)) is not None]
+        lines += _head(name, help_text)
+        lines += [f"{name}{_labels(row)} {_number(value)}" for row, value in samples]
+    lines += _head(f"{prefix}_state", "1 for the state that the table is in.")
+    for row in rows:
+        lines += [f"{prefix}_state{_labels(row, state=state)} {int(row.state == state)}" for state in STATES]
+    return lines
 
 
 def _head(name: str, help_text: str) -> list[str]:

@@ -139,10 +139,12 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
 
 def _totals(rows: Sequence[StatusRow]) -> str:
     states: dict[str, int] = {}
-    for row in rows:
+    tables = [row for row in rows if not row.is_ledger]
+    for row in tables:
         states[row.state] = states.get(row.state, 0) + 1
     by_state = ", ".join(f"{number:,} {printable(state)}" for state, number in states.items())
-    return f"{count(len(rows), 'table')}: {by_state}"
+    of_ledger = "".join(f"; our own ledger: {printable(row.state)}" for row in rows if row.is_ledger)
+    return f"{count(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
 
 
 def status_csv(rows: Sequence[StatusRow]) -> str:

@@ -121,7 +121,7 @@ def _proofs(table: TableOutcome) -> list[str]:
 
 def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
     size = sum(one.bytes_removed for table in outcome.tables for step in table.steps for one in step.commits)
-    failed = sum(table.status in BAD for table in outcome.tables)
+    failed = sum(table.status in BAD for table in outcome.user_tables)
     label = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
     return NightView(
         run_id=printable(outcome.run_id),

@@ -202,18 +202,18 @@ def _facts(plan: Plan, outcome: RunOutcome, tz: tzinfo, run_folder: str) -> tupl
 
 def _tiles(outcome: RunOutcome) -> tuple[tuple[str, str, str], ...]:
     """(figure, what it is, mood) for the head of the page."""
-    steps = [step for table in outcome.tables for step in table.steps]
+    steps = [step for table in outcome.user_tables for step in table.steps]
     commits = [one for step in steps for one in step.commits]
     checks = [one for step in steps for one in step.assertions]
     proofs = [one for one in commits if one.proof is not None]
     held = sum(one.proof.holds for one in proofs if one.proof is not None)
     passed = sum(one.outcome == "pass" for one in checks)
     wrong = sum(one.outcome == "fail" for one in checks)
-    failed = sum(table.status in BAD for table in outcome.tables)
+    failed = sum(table.status in BAD for table in outcome.user_tables)
     vacuums = [step.vacuum for step in steps if step.vacuum]
     removed, added = sum(one.num_files_removed for one in commits), sum(one.num_files_added for one in commits)
     tiles = [
-        (f"{len(outcome.tables):,}", "tables looked at", "calm"),
+        (f"{len(outcome.user_tables):,}", "tables looked at", "calm"),
         (f"{outcome.count(TableStatus.DONE):,}", "changed", "calm"),
         (f"{failed:,}", "failed", "bad" if failed else "calm"),
         (f"{removed:,} \u2192 {added:,}", "files rewritten", "calm"),
