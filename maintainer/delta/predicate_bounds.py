@@ -17,7 +17,7 @@ from maintainer.model.table import PartitionValues
 
 _ATOM = re.compile(
     r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
-        (?:(?:DATE|TIMESTAMP|TIMESTAMP_NTZ)\s*)?(?P<quote>'?)(?P<literal>[^'"\#()<>=]*)(?P=quote)$""",
+        (?:(?:DATE|TIMESTAMP|TIMESTAMP_NTZ)\s*)?(?P<quote>'?)(?P<literal>[^'"\#()<>=]*)(?P=quote)(?:(?<=')::\w+)?$""",
     re.VERBOSE | re.IGNORECASE,
 )
 _AMONG = re.compile(r"^`?(?P<column>[^`#()=<>]+?)`?(?P<id>#\d+L?) (?:IN \((?P<list>[^#()]*)\)|INSET (?P<set>[^#()]*))$")

@@ -128,6 +128,7 @@ ALL_OF_21_22 = ALL_OF_22 | {f"2026-11-21 {country}" for country in ("DE", "A AND
         # As replaceWhere and delta-rs write them.
         ("(day = DATE '2026-11-22')", ALL_OF_22),
         ("target.id = source.id AND target.day = '2026-11-22'", ALL_OF_22),
+        ("day >= '2026-11-21'::date AND id = 2", ALL_OF_21_22),
         # What is not understood narrows nothing.
         ('["(country#1729 = A AND (b = c))"]', None),
         ('["((day#1728 = 2026-11-22) AND (country#1729 = A AND (b = c)))"]', ALL_OF_22),
