@@ -251,11 +251,15 @@ class Evidence:
 
     @cached_property
     def ledgers(self) -> dict[Path, list[dict[str, Any]]]:
-        """Rows of each ledger, in no order."""
+        """Rows of each ledger, in no order; those without a run or a step are somebody else's."""
         import deltalake
 
         return {
-            table.root: deltalake.DeltaTable(str(table.root)).to_pyarrow_table().to_pylist()
+            table.root: [
+                row
+                for row in deltalake.DeltaTable(str(table.root)).to_pyarrow_table().to_pylist()
+                if row["run_id"] and row["step_id"]
+            ]
             for table in self.tables
             if set(table.columns) >= LEDGER_COLUMNS
         }

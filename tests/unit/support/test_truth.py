@@ -428,6 +428,12 @@ def test_a_commit_whose_run_folder_is_elsewhere_needs_no_record(tmp_path: Path) 
     assert judged(project) == []
 
 
+def test_a_row_of_somebody_else_in_the_ledger_is_nothing_of_ours(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    project.rows.append(dict.fromkeys(project.rows[0]) | {"run_id": "theirs"})
+    assert judged(project) == []
+
+
 def test_an_unreadable_log_is_no_contradiction_where_the_run_says_so(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     del project.log[2], project.runs[VACUUMED], project.rows[1]
