@@ -434,6 +434,22 @@ def test_a_row_of_somebody_else_in_the_ledger_is_nothing_of_ours(tmp_path: Path)
     assert judged(project) == []
 
 
+def test_our_own_ledger_is_no_table_of_the_users(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    ref = {"identifier": ".maintainer/ledger", "path": None}
+    run = project.compacted
+    assert run.plan is not None
+    assert run.results is not None
+    run.plan["tables"].append({"ref": ref, "observed": None, "steps": []})
+    problem = {"code": "E652"}
+    run.results["tables"].append(
+        {"ref": ref, "status": "failed", "steps": [], "problem": problem, "policy_file": "built-in"}
+    )
+    run.events.insert(-1, event("table_finished", table=ref["identifier"], status="failed"))
+    run.junit = None
+    assert judged(project) == []
+
+
 def test_an_unreadable_log_is_no_contradiction_where_the_run_says_so(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     del project.log[2], project.runs[VACUUMED], project.rows[1]
