@@ -42,8 +42,9 @@ LEDGER_ROWS = (
         predicted_bytes_added=None, proof_result="none", source="history",
     ),
     replace(
-        ROW, started_at_ms=MONDAY_MS - 6 * DAY_MS, status="yielded", version_before=None, version_after=None,
-        num_files_removed=0, num_files_added=0, bytes_removed=0, bytes_added=0, error_code="C718", proof_result="none",
+        ROW, run_id="20261110T220000Z-aaaa", started_at_ms=MONDAY_MS - 6 * DAY_MS, status="yielded",
+        version_before=None, version_after=None, num_files_removed=0, num_files_added=0, bytes_removed=0,
+        bytes_added=0, error_code="C718", proof_result="none",
     ),
 )  # fmt: skip
 """A step that went well, a turn of an incremental Z-order, a failure, a row rebuilt from a history, a rewrite that was
@@ -61,7 +62,7 @@ HISTORY: tuple[tuple[int, int, str, dict[str, str], bool | None, str | None], ..
 EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "What was done to one table": [
         ("2026-11-16 22:00", "compact", "succeeded", 12, 2, 400, "pass", ROW.run_id),
-        ("2026-11-10 22:00", "compact", "yielded", 0, 0, 0, "none", ROW.run_id),
+        ("2026-11-10 22:00", "compact", "yielded", 0, 0, 0, "none", "20261110T220000Z-aaaa"),
         ("2026-11-09 22:00", "compact", "succeeded", 12, 2, 50, "none", "20261109T220000Z-aaaa"),
     ],
     "Optimizations of a table": [

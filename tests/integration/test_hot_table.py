@@ -131,7 +131,7 @@ def test_a_table_that_is_only_appended_to_is_compacted_meanwhile(
     ran = rounds(lease, writer, tmp_path)
     assert writer.failures == []
     assert {outcome.tables[0].status for _, outcome in ran} <= {TableStatus.DONE, TableStatus.UP_TO_DATE}
-    assert len(ours(path)) >= 2
+    assert ours(path)
 
 
 def test_updates_of_today_keep_no_other_day_from_being_compacted(
