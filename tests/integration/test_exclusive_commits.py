@@ -16,6 +16,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from maintainer.delta.command.classic import classic_sessions
+from maintainer.delta.command.engine import CommandEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
 from maintainer.delta.session import SessionLease
@@ -145,6 +147,20 @@ def test_only_the_log_that_we_write_to_is_changed_and_a_store_that_was_chosen_st
     finally:
         conf.remove("spark.delta.logStore.file.impl")
         jvm.forget_log(others.as_uri())
+
+
+def test_delta_s_own_commands_commit_exclusively_in_a_classic_session(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    engine.jvm.forget_log(path.as_uri())
+    with CommandEngine(classic_sessions(lease)).worker("commands") as worker:
+        facts = worker.reader.facts(TableRef(str(path)))
+        step, batch = compaction(facts)
+        assert worker.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 4
+    assert store_name(engine.jvm, engine.jvm.log_at(path.as_uri())) == EXCLUSIVE_LOG_STORE
+    # Delta's own store leaves a sum of Hadoop's beside each version that it writes.
+    assert not list((path / "_delta_log").glob(".*.json.crc"))
 
 
 def test_a_commit_that_another_writer_put_its_own_over_is_made_again_on_top(
