@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,17 +16,20 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
+from maintainer.cli.main import run
 from maintainer.delta.session import SessionLease
 from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.errors import MaintainerError
 from maintainer.model.table import TableRef
 from tests.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
+from tests.projects import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
+ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"
 """Written by somebody else and not yet committed."""
 
@@ -142,3 +148,36 @@ def test_names_of_what_is_committed_say_which_run_wrote_it(
     (file,) = engine.reader.facts(TableRef(str(path))).files
     assert file.path.startswith("part-test-")
     assert receipt.num_files_added == 1
+
+
+def test_what_a_killed_run_was_writing_is_removed_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "lake" / "t"
+    frame = spark.range(0, 8_000_000, 1, 6).selectExpr("id", "id % 3 AS p", "uuid() AS text")
+    frame.write.format("delta").partitionBy("p").save(str(path))
+    write_project(tmp_path, {"policies/t.yml": "table: lake/t\noptimize: {zorder: {columns: [text], mode: full}}\n"})
+    before = files_below(path)
+    command = [sys.executable, "-m", "maintainer", "--project", str(tmp_path), "apply", "--yes"]
+    victim = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT
+    )
+    try:
+        for _ in range(2400):
+            if files_below(path) - before or victim.poll() is not None:
+                break
+            time.sleep(0.05)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(victim.pid, signal.SIGKILL)
+        victim.wait()
+    (dead,) = (tmp_path / ".maintainer" / "runs").glob("2*")
+    began = files_below(path) - before
+    assert began
+    assert {Path(name).name.lstrip(".").startswith(f"part-{dead.name}-") for name in began} == {True}
+    assert deltalake.DeltaTable(str(path)).version() == 0
+
+    code = run(["--project", str(tmp_path), "apply", "--yes"])
+    assert code == 0, capsys.readouterr()
+    assert not [name for name in files_below(path) if dead.name in name]
+    assert deltalake.DeltaTable(str(path)).version() > 0
