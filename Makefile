@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 
 # Everything that needs no Spark comes first: a mistake shows within seconds.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/cli tests/docs)
-SPARK_TESTS := $(wildcard tests/integration tests/fault)
+SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault)
 PYTEST := $(BIN)/python -m pytest
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

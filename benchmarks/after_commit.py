@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.lake import make_rows  # noqa: E402
-from benchmarks.optimize_loop import machine, progress, versions  # noqa: E402
+from benchmarks.lake import make_rows
+from benchmarks.optimize_loop import machine, progress, versions
 
 if TYPE_CHECKING:
-    from maintainer.delta.table_engine import DeltaTableEngine
-    from maintainer.journal.ledger import LedgerRow
-    from maintainer.model.table import TableFacts
-    from maintainer.verification.checks import GreatExpectationsVerifier
+    from maintainer.delta.engine.table_engine import DeltaTableEngine
+    from maintainer.journal.ledger.ledger_rows import LedgerRow
+    from maintainer.model.table.table_facts import TableFacts
+    from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ class Laps:
 
 def ledger_row(number: int) -> LedgerRow:
     """A row as a run appends it."""
-    from maintainer.journal.ledger import LedgerRow
+    from maintainer.journal.ledger.ledger_rows import LedgerRow
 
     return LedgerRow(
         run_id=f"r{number}", table="sales.orders", table_id="id", location="file:/lake/orders", step_id="s",
@@ -78,8 +78,8 @@ def ledger_row(number: int) -> LedgerRow:
 
 def measure(engine: DeltaTableEngine, work: Path, tables: int, seed: int) -> Laps:
     """Compact the tables one by one, with the checks and the ledger of a run."""
-    from maintainer.delta.ledger_table import LedgerTable
-    from maintainer.verification.checks import GreatExpectationsVerifier
+    from maintainer.delta.engine.ledger_table import LedgerTable
+    from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 
     laps = Laps(engine.jvm.spark)
     verifier = GreatExpectationsVerifier()
@@ -98,9 +98,9 @@ def measure(engine: DeltaTableEngine, work: Path, tables: int, seed: int) -> Lap
 def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsVerifier, path: Path) -> None:
     """Facts, rewrite and checks of one table."""
     from benchmarks.one_rewrite import plan
-    from maintainer.model.outcome import CommitStamp
-    from maintainer.model.plan import Checks
-    from maintainer.model.table import TableRef
+    from maintainer.model.plan.plan import Checks
+    from maintainer.model.table.commit_records import CommitStamp
+    from maintainer.model.table.table_facts import TableRef
 
     facts = laps.time("facts", lambda: engine.reader.facts(TableRef(str(path))))
     step, batch = plan(facts)
@@ -114,8 +114,8 @@ def one_table(laps: Laps, engine: DeltaTableEngine, verifier: GreatExpectationsV
 
 def on_frames(engine: DeltaTableEngine, facts: TableFacts) -> None:
     """Rows and columns of both versions as Great Expectations finds them by itself, under its one lock."""
-    from maintainer.model.plan import CheckedExpectation
-    from maintainer.verification import expectations as gx
+    from maintainer.model.plan.plan import CheckedExpectation
+    from maintainer.verification import great_expectations_suite as gx
 
     rows = engine.versions.row_count(facts, 0, scan=True)
     counted = gx.build(CheckedExpectation("expect_table_row_count_to_equal", json.dumps({"value": rows})))
@@ -154,8 +154,9 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=5)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     try:

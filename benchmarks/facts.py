@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.optimize_loop import machine, progress, versions  # noqa: E402
+from benchmarks.optimize_loop import machine, progress, versions
 
 if TYPE_CHECKING:
     from maintainer.delta.jvm import DeltaJvm
@@ -119,8 +119,8 @@ def plan_of(work: Path, tables: int) -> str:
 
 def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> list[str]:
     """Lines of the report's table, and what stands below it."""
-    from maintainer.delta.kernel_reader import KernelReader
-    from maintainer.model.table import TableRef
+    from maintainer.delta.snapshot.kernel_reader import KernelReader
+    from maintainer.model.table.table_facts import TableRef
 
     chance = random.Random(seed)
     for name, (commits, files) in SIZES.items():
@@ -164,11 +164,11 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
 
 def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
-    from maintainer.delta import kernel_reader
-    from maintainer.delta.json_log import read_newest
-    from maintainer.delta.kernel_reader import KernelReader
-    from maintainer.delta.spark_reader import SparkReader
-    from maintainer.model.table import TableRef
+    from maintainer.delta.snapshot import kernel_reader
+    from maintainer.delta.snapshot.json_log import read_newest
+    from maintainer.delta.snapshot.kernel_reader import KernelReader
+    from maintainer.delta.snapshot.spark_reader import SparkReader
+    from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)
     cold = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(rounds))
@@ -208,8 +208,9 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     conf = (("spark.driver.memory", "1g"),)

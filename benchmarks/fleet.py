@@ -28,7 +28,7 @@ from statistics import mean
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.optimize_loop import TUNED, Stopwatch, machine, progress, start_spark, versions  # noqa: E402
+from benchmarks.optimize_loop import TUNED, Stopwatch, machine, progress, start_spark, versions
 
 POLICY = "version: 1\ntable: lake/{name}\nvacuum: {{retention: 7d}}\n"
 THREADS = 2
@@ -91,7 +91,8 @@ def build(lake: Path, seed: int) -> None:
 def by_maintainer(work: Path, lake: Path) -> None:
     """Two passes of `maintainer apply` in one session; in the second nothing is left to do."""
     from maintainer.cli.main import run
-    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     (lake.parent / "policies").mkdir()
     (lake.parent / "maintainer.yml").write_text("version: 1\n", encoding="utf-8")

@@ -35,13 +35,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.line_plot import line_plot
-from maintainer.demo.lineitem import generator
-from maintainer.model.table import DataFile, FileRange
-from maintainer.model.zorder import Strategy, ZOrderSettings
-from maintainer.planning.curve import bit_order, cut_curve
-from maintainer.planning.revision import Revision, make_column
-from maintainer.planning.turns import choose_turn, sort_candidates
-from maintainer.planning.written import max_rows_of, tags_of
+from maintainer.cli.demo.lineitem import generator
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
+from maintainer.model.table.table_facts import DataFile, FileRange
+from maintainer.planning.curve.curve import bit_order, cut_curve
+from maintainer.planning.curve.curve_files import max_rows_of, tags_of
+from maintainer.planning.curve.revision import Revision, make_column
+from maintainer.planning.zorder.turn_choice import choose_turn, sort_candidates
 
 Array = np.ndarray[Any, Any]
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")

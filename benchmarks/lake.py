@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from maintainer.demo.ageing import age_table
-from maintainer.demo.files import commit_files, data_files
+from maintainer.cli.demo.sample_files import commit_files, data_files
+from maintainer.cli.demo.table_ageing import age_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

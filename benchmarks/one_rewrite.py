@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.lake import content, make_rows  # noqa: E402
-from benchmarks.optimize_loop import Stopwatch, machine, progress, versions  # noqa: E402
+from benchmarks.lake import content, make_rows
+from benchmarks.optimize_loop import Stopwatch, machine, progress, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from maintainer.delta.table_engine import DeltaTableEngine
-    from maintainer.model.steps import Batch, CompactStep
-    from maintainer.model.table import TableFacts
+    from maintainer.delta.engine.table_engine import DeltaTableEngine
+    from maintainer.model.plan.steps import Batch, CompactStep
+    from maintainer.model.table.table_facts import TableFacts
 
 MIB = 2**20
 ROW_BYTES = 53  # of the rows that `make_rows` makes, compressed, measured
@@ -77,8 +77,8 @@ def build(spark: SparkSession, path: Path, shape: Shape, seed: int) -> None:
 
 def plan(facts: TableFacts) -> tuple[CompactStep, Batch]:
     """Bins as the planner packs them: files in order up to the largest size."""
-    from maintainer.model.steps import Batch, Bin, CompactStep
-    from maintainer.model.table import DataFile
+    from maintainer.model.plan.steps import Batch, Bin, CompactStep
+    from maintainer.model.table.table_facts import DataFile
 
     bins: list[list[DataFile]] = [[]]
     for one in facts.files:
@@ -91,8 +91,8 @@ def plan(facts: TableFacts) -> tuple[CompactStep, Batch]:
 
 def ours(engine: DeltaTableEngine, path: Path) -> Lap:
     """Facts, then one batch: write, prove, commit."""
-    from maintainer.model.outcome import CommitStamp
-    from maintainer.model.table import TableRef
+    from maintainer.model.table.commit_records import CommitStamp
+    from maintainer.model.table.table_facts import TableRef
 
     watch = Stopwatch(engine.jvm.spark)
     started = time.monotonic()
@@ -181,8 +181,9 @@ def main() -> None:
         Shape("small", 40, MIB // 10, options.rounds),
         Shape("large", options.large_files, 32 * MIB, options.large_rounds),
     ]
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))
     found: dict[Shape, tuple[list[Lap], list[Lap]]] = {}

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.lake import FleetSize, build_fleet, content, copy_fleet, read_state  # noqa: E402
+from benchmarks.lake import FleetSize, build_fleet, content, copy_fleet, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,9 +94,9 @@ class Stopwatch:
 
 def start_spark(settings: dict[str, str]) -> tuple[SparkSession, float]:
     """Start a session with Delta on the class path, and time it. Every arm uses the same JARs."""
-    from maintainer.delta.jars import ensure_jars
-    from maintainer.delta.java import inspect_java
-    from maintainer.delta.versions import check_versions
+    from maintainer.delta.spark.installed_versions import check_versions
+    from maintainer.delta.spark.jars import ensure_jars
+    from maintainer.delta.spark.java_home import inspect_java
 
     jars = ensure_jars(inspect_java(), check_versions(os.environ), os.environ)
     started = time.monotonic()
@@ -135,7 +135,8 @@ def run_loop(lake: Path, settings: dict[str, str], passes: int) -> tuple[float, 
 def run_maintainer(project: Path, passes: int) -> tuple[float, list[tuple[float, float]]]:
     """`maintainer apply` through the command line's own entry, in a session that was started before."""
     from maintainer.cli.main import run
-    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     with open_session(SessionOptions()) as lease:
         watch, laps = Stopwatch(lease.spark), []

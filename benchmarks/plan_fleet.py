@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.facts import peak_bytes, write_log  # noqa: E402
-from benchmarks.optimize_loop import machine, progress, versions  # noqa: E402
+from benchmarks.facts import peak_bytes, write_log
+from benchmarks.optimize_loop import machine, progress, versions
 
 FEW = 100
 LARGE = (20, 5000)

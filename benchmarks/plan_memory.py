@@ -20,16 +20,16 @@ from typing import Any, cast
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.facts import peak_bytes, resident_bytes, write_log  # noqa: E402
-from benchmarks.optimize_loop import machine  # noqa: E402
-from maintainer.delta.file_store import LocalFiles, StoredFile  # noqa: E402
-from maintainer.delta.json_log import read_newest  # noqa: E402
-from maintainer.delta.table_state import TableState  # noqa: E402
-from maintainer.model.plan import TablePlan  # noqa: E402
-from maintainer.model.table import TableRecord, TableRef  # noqa: E402
-from maintainer.model.wire import to_json  # noqa: E402
-from maintainer.planning.planner import assemble, plan_table  # noqa: E402
-from tests.builders import MIB, NOW_MS, make_optimize, make_policy  # noqa: E402
+from benchmarks.facts import peak_bytes, resident_bytes, write_log
+from benchmarks.optimize_loop import machine
+from maintainer.delta.snapshot.json_log import read_newest
+from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.table.table_facts import TableRecord, TableRef
+from maintainer.planning.planner import assemble, plan_table
+from tests.support.tables.builders import MIB, NOW_MS, make_optimize, make_policy
 
 TABLES = 2000
 NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import after_commit, facts, one_rewrite  # noqa: E402
+from benchmarks import after_commit, facts, one_rewrite
 
 
 def main() -> None:
@@ -29,8 +29,9 @@ def main() -> None:
     parser.add_argument("--fleet", type=int, default=200, help="tables of the third one's fleet")
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
-    from maintainer.delta.session import SessionOptions, open_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     options.out.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="maintainer-bench-"))

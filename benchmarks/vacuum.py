@@ -34,18 +34,19 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from maintainer.app.make_plan import read_for_planning  # noqa: E402
-from maintainer.delta.session import SessionOptions, open_session  # noqa: E402
-from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine  # noqa: E402
-from maintainer.delta.table_place import StoragePlaces  # noqa: E402
-from maintainer.engine import VacuumQuestion  # noqa: E402
-from maintainer.journal.records import Remembered  # noqa: E402
-from maintainer.model.outcome import CommitStamp  # noqa: E402
-from maintainer.model.steps import VacuumStep  # noqa: E402
-from maintainer.model.table import TableRef  # noqa: E402
-from maintainer.planning.planner import PlanOptions, plan_table  # noqa: E402
-from tests.aged_tables import DAY_MS, TODAY, AgedTable, now_ms, parquet_bytes  # noqa: E402
-from tests.builders import make_policy, make_vacuum  # noqa: E402
+from maintainer.app.planning.make_plan import read_for_planning
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.spark.spark_session import open_session
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.journal.memory.table_records import Remembered
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.planner import PlanOptions, plan_table
+from tests.support.tables.aged_tables import DAY_MS, TODAY, AgedTable, now_ms, parquet_bytes
+from tests.support.tables.builders import make_policy, make_vacuum
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

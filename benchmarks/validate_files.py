@@ -31,7 +31,7 @@ vacuum:
   every: 7d
 autoCompact: true
 """
-LARGEST = (Path(__file__).parents[1] / "tests" / "unit" / "policy_reading" / "every_key.yml").read_text()
+LARGEST = (Path(__file__).parents[1] / "tests" / "support" / "policies" / "every_key.yml").read_text()
 
 RUN = """
 import resource, sys, time

@@ -42,17 +42,17 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.zorder_report import EVERY, WHOLE, Night, nights_of, report  # noqa: E402
-from maintainer.delta.table_place import StoragePlaces  # noqa: E402
-from maintainer.demo.lineitem import generate  # noqa: E402
-from maintainer.journal.records import Remembered  # noqa: E402
-from maintainer.model.zorder import Strategy  # noqa: E402
+from benchmarks.zorder_report import EVERY, WHOLE, Night, nights_of, report
+from maintainer.cli.demo.lineitem import generate
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.journal.memory.table_records import Remembered
+from maintainer.model.plan.zorder_turn import Strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from maintainer.delta.session import SessionLease
-    from maintainer.delta.table_engine import DeltaTableEngine
+    from maintainer.delta.engine.table_engine import DeltaTableEngine
+    from maintainer.delta.spark.spark_session import SessionLease
 
 Array = np.ndarray[Any, Any]
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
@@ -217,12 +217,12 @@ class Course:
 
 def maintain(engine: DeltaTableEngine, course: Course) -> None:
     """What ``apply`` does with the table until it ends: plan, property, turns; without its ledger and later checks."""
-    from maintainer.app.make_plan import read_for_planning
-    from maintainer.app.project import Project
-    from maintainer.model.outcome import CommitStamp
-    from maintainer.model.steps import SetPropertiesStep, ZOrderStep
-    from maintainer.planning.incremental import loop_columns, next_turn
+    from maintainer.app.planning.make_plan import read_for_planning
+    from maintainer.app.project_folders import Project
+    from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+    from maintainer.model.table.commit_records import CommitStamp
     from maintainer.planning.planner import PlanOptions, plan_table
+    from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 
     root = course.work / "projects" / course.name
     if not root.exists():
@@ -261,7 +261,7 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
 
 def run_course(lease: SessionLease, course: Course, ends_at: float) -> None:
     """One way in a session of its own, with the sizes that it needs."""
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.table_engine import DeltaEngine
 
     with DeltaEngine(lease).worker(course.name) as engine:
         spark, size = engine.jvm.spark, course.rows.file_bytes
@@ -277,7 +277,8 @@ def run_course(lease: SessionLease, course: Course, ends_at: float) -> None:
 
 def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: float, jobs: int) -> None:
     """All ways, ``jobs`` at once, in the order of ``COURSES``."""
-    from maintainer.delta.session import SessionOptions, open_session
+    from maintainer.delta.spark.spark_session import open_session
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     ends_at = time.monotonic() + seconds
     courses = [Course(way, COLUMNS[:number], work, rows) for number, way in wanted]

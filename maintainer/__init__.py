@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from maintainer.app.python_api import Project
     from maintainer.app.run_result import RunFailed, RunResult
-    from maintainer.model.auto_compact import AutoCompactResult
+    from maintainer.model.run.auto_compaction import AutoCompactResult
 
 __all__ = ["Project", "RunFailed", "RunResult", "__version__", "auto_compact"]
 
@@ -56,7 +56,7 @@ def auto_compact(
         What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``: a hook must
         not fail a write that has succeeded.
     """
-    from maintainer.app.auto_compact import auto_compact as run
+    from maintainer.app.hook.auto_compact_hook import auto_compact as run
 
     return run(
         spark,

@@ -1,5 +1,10 @@
-"""Composition root: joins policies, planning, the engine and memory. What the CLI and other programs call."""
+"""Operations on a project: what the command line and the Python API call.
 
-from maintainer.app.project import Project
+``planning`` makes a plan, ``running`` carries one out, ``status`` and ``lookback`` report on tables and past
+runs, ``hook`` compacts right after a write. ``engine_access`` is the only place that opens an engine. ``cli``
+imports this package; it imports everything below. A change of what a command does goes here.
+"""
+
+from maintainer.app.project_folders import Project
 
 __all__ = ["Project"]

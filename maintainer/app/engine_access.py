@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.engine import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
-from maintainer.engine_loss import is_engine_lost, session_gone
+from maintainer.engine.process_loss import is_engine_lost, session_gone
+from maintainer.engine.protocols import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
 from maintainer.errors import MaintainerError, NotSupportedYet
-from maintainer.journal.ledger_rebuild import LedgerStore
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 
 if TYPE_CHECKING:
-    from maintainer.delta.session import SessionOptions
+    from maintainer.delta.spark.start_conf import SessionOptions
 
 
 TRANSACTION, COMMAND = ENGINES = ("transaction", "command")
@@ -98,7 +98,7 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 
 
 def _warned(opened: OpenedEngine, options: EngineOptions) -> OpenedEngine:
-    from maintainer.delta.session_settings import unsafe_settings
+    from maintainer.delta.spark.session_settings import unsafe_settings
 
     for text in unsafe_settings(opened.session_setting):
         options.on_warning(text)
@@ -107,8 +107,8 @@ def _warned(opened: OpenedEngine, options: EngineOptions) -> OpenedEngine:
 
 @contextmanager
 def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
-    from maintainer.delta.command.connect import active_connect_session, remote_of
-    from maintainer.delta.session import SessionOptions
+    from maintainer.delta.commands.connect_session import active_connect_session, remote_of
+    from maintainer.delta.spark.start_conf import SessionOptions
 
     session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path, remote=options.remote)
     connected_one = active_connect_session()
@@ -116,8 +116,8 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
     if options.spark is not None:
         remote = options.spark is connected_one
     if remote and options.engine != TRANSACTION:
-        from maintainer.delta.command.connect import open_connect
-        from maintainer.delta.command.engine import CommandEngine
+        from maintainer.delta.commands.command_engine import CommandEngine
+        from maintainer.delta.commands.connect_session import open_connect
 
         with open_connect(session) as connected:
             over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
@@ -161,14 +161,14 @@ def _no_finding() -> Iterator[TableFinder]:
 
 @contextmanager
 def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[OpenedEngine]:
-    from maintainer.delta.ledger_table import LedgerTable
-    from maintainer.delta.session import lend_session, open_session, worker_session
-    from maintainer.delta.table_engine import DeltaEngine
+    from maintainer.delta.engine.ledger_table import LedgerTable
+    from maintainer.delta.engine.table_engine import DeltaEngine
+    from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
 
     with open_session(session) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
-            from maintainer.delta.command.classic import classic_sessions
-            from maintainer.delta.command.engine import CommandEngine
+            from maintainer.delta.commands.command_engine import CommandEngine
+            from maintainer.delta.commands.command_session import classic_sessions
 
             chosen: Engine = CommandEngine(classic_sessions(lease), single_writer=options.single_writer)
         else:
@@ -176,7 +176,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
 
         @contextmanager
         def proving() -> Iterator[ProvingWorker]:
-            from maintainer.delta.commit_proof import DeltaCommitProver
+            from maintainer.delta.verify.commit_proof import DeltaCommitProver
 
             with DeltaEngine(lease).worker("verify") as worker:
                 yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm), DeltaEngine.places)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.app.project import Project
-from maintainer.journal.ledger_rebuild import LedgerStore
-from maintainer.model.plan import Problem
+from maintainer.app.project_folders import Project
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore
+from maintainer.model.plan.plan import Problem
 
 _NO_LEDGER = Problem(
     "E654",

@@ -11,41 +11,46 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from maintainer.app.apply_plan import apply_plan, check_run_limits, check_saved_plan, engine_log_of, open_journal
-from maintainer.app.budgeting import fit
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
-from maintainer.app.in_a_row import in_a_row
 from maintainer.app.ledger_access import open_ledger
-from maintainer.app.make_plan import OnTable, PlanRequest, TableLook, make_plan
-from maintainer.app.preparation import PreparationClock
-from maintainer.app.project import Project, local_zone
-from maintainer.app.report_pages import run_page
+from maintainer.app.lookback.repeated_trouble import in_a_row
+from maintainer.app.lookback.report_pages import run_page
+from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
+from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
-from maintainer.app.run_spec import RunSpec
-from maintainer.app.selection import Look, choose, narrowed
-from maintainer.app.status_look import StatusLook, look_at_all
-from maintainer.app.undelete import undelete_run
-from maintainer.app.verify import VerifyRequest, verify_tables
-from maintainer.app.watching import WatchBounds, WatchEnd
-from maintainer.app.watching import watch as watch_tables
-from maintainer.engine import Engine
+from maintainer.app.running.apply_plan import (
+    apply_plan,
+    check_run_limits,
+    check_saved_plan,
+    engine_log_of,
+    open_journal,
+)
+from maintainer.app.running.restore_files import undelete_run
+from maintainer.app.running.run_preparation import PreparationClock
+from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
+from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
+from maintainer.app.running.watch_loop import watch as watch_tables
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.selection.table_selection import Look, choose, narrowed
+from maintainer.app.status.status_look import StatusLook, look_at_all
+from maintainer.engine.protocols import Engine
 from maintainer.errors import MaintainerError
-from maintainer.execution.clock import Clock
-from maintainer.execution.interruption import TERMINATED, StopSwitch, signals_stop
-from maintainer.journal.durable import write_atomically
+from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
+from maintainer.execution.run.run_context import Clock
+from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger import LedgerSink
-from maintainer.model.auto_compact import SESSION_ENABLED
-from maintainer.model.outcome import Preparation, RunOutcome, UndeleteReceipt
-from maintainer.model.plan import Plan, Problem
-from maintainer.model.progress import ProgressSink
-from maintainer.model.verification import VerifyRun
-from maintainer.policy.changes import policy_changes
-from maintainer.policy.git_state import policies_at
-from maintainer.policy.identity import identity
-from maintainer.policy.resolved import ResolvedPolicy
-from maintainer.report.junit import render_junit
-from maintainer.report.plan_comparison import Comparison
+from maintainer.journal.ledger.ledger_rows import LedgerSink
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.auto_compaction import SESSION_ENABLED
+from maintainer.model.run.commit_verdict import VerifyRun
+from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
+from maintainer.model.run.progress import ProgressSink
+from maintainer.policy.project.git_baseline import policies_at
+from maintainer.policy.project.policy_changes import policy_changes
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.select.table_names import identity
+from maintainer.report.plan.plan_comparison import Comparison
+from maintainer.report.run.junit_xml import render_junit
 
 
 class RunListener:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ExitCode, MaintainerError
-from maintainer.model.exit_codes import exit_code, exit_reason
-from maintainer.model.outcome import RunOutcome, TableStatus
-from maintainer.model.plan import Plan, Problem
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.exit_codes import exit_code, exit_reason
+from maintainer.model.run.outcome import RunOutcome, TableStatus
 
 _GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 

@@ -19,32 +19,32 @@ import click
 from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
-from maintainer.report.style import color_wanted
+from maintainer.report.text.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("maintainer.cli.init", "Make a new project."),
-    "schema": ("maintainer.cli.schema", "Print the JSON Schema, or explain one key."),
-    "validate": ("maintainer.cli.validate", "Check policy files. No Spark, no network."),
-    "explain": ("maintainer.cli.explain", "Show a table's effective policy and where each value comes from."),
-    "list": ("maintainer.cli.list", "Show what a selection means."),
-    "inventory": ("maintainer.cli.inventory", "Show which tables there are and who looks after them."),
-    "plan": ("maintainer.cli.plan", "Show what would be done, why, and what it costs."),
-    "why": ("maintainer.cli.why", "Show every decision about one table."),
-    "show": ("maintainer.cli.show", "Show a saved plan or a past run."),
-    "apply": ("maintainer.cli.apply", "Do it, prove each step, record it."),
-    "verify": ("maintainer.cli.verify", "Prove a commit after the fact, whoever made it."),
-    "undelete": ("maintainer.cli.undelete", "Bring back what a vacuum moved into the trash."),
-    "retry": ("maintainer.cli.retry", "Take up what a run left undone."),
-    "watch": ("maintainer.cli.watch", "Keep going: look again and again, and apply what is due."),
-    "status": ("maintainer.cli.status", "Show the state of each table."),
-    "report": ("maintainer.cli.report", "Write a run or the fleet as one HTML file."),
-    "history": ("maintainer.cli.history", "Show runs and steps."),
-    "ledger": ("maintainer.cli.ledger", "Rebuild the ledger when it is lost."),
-    "leases": ("maintainer.cli.leases", "Show who works on which table, and break a lease."),
-    "doctor": ("maintainer.cli.doctor", "Check Java, versions, JARs, storage and permissions."),
-    "demo": ("maintainer.cli.demo", "Build a small lake of real data and walk through everything."),
-    "completion": ("maintainer.cli.completion", "Print a completion script for your shell."),
-    "version": ("maintainer.cli.version", "Print the versions of everything that matters."),
+    "init": ("maintainer.cli.setup.init", "Make a new project."),
+    "schema": ("maintainer.cli.inspect.schema", "Print the JSON Schema, or explain one key."),
+    "validate": ("maintainer.cli.validate.validate_command", "Check policy files. No Spark, no network."),
+    "explain": ("maintainer.cli.inspect.explain", "Show a table's effective policy and where each value comes from."),
+    "list": ("maintainer.cli.inspect.list", "Show what a selection means."),
+    "inventory": ("maintainer.cli.inspect.inventory_command", "Show which tables there are and who looks after them."),
+    "plan": ("maintainer.cli.act.plan_command", "Show what would be done, why, and what it costs."),
+    "why": ("maintainer.cli.inspect.why", "Show every decision about one table."),
+    "show": ("maintainer.cli.inspect.show", "Show a saved plan or a past run."),
+    "apply": ("maintainer.cli.act.apply", "Do it, prove each step, record it."),
+    "verify": ("maintainer.cli.act.verify", "Prove a commit after the fact, whoever made it."),
+    "undelete": ("maintainer.cli.act.undelete", "Bring back what a vacuum moved into the trash."),
+    "retry": ("maintainer.cli.act.retry", "Take up what a run left undone."),
+    "watch": ("maintainer.cli.act.watch", "Keep going: look again and again, and apply what is due."),
+    "status": ("maintainer.cli.inspect.status", "Show the state of each table."),
+    "report": ("maintainer.cli.inspect.report", "Write a run or the fleet as one HTML file."),
+    "history": ("maintainer.cli.inspect.history", "Show runs and steps."),
+    "ledger": ("maintainer.cli.act.ledger", "Rebuild the ledger when it is lost."),
+    "leases": ("maintainer.cli.act.leases_command", "Show who works on which table, and break a lease."),
+    "doctor": ("maintainer.cli.setup.doctor", "Check Java, versions, JARs, storage and permissions."),
+    "demo": ("maintainer.cli.setup.demo_command", "Build a small lake of real data and walk through everything."),
+    "completion": ("maintainer.cli.setup.completion", "Print a completion script for your shell."),
+    "version": ("maintainer.cli.setup.version", "Print the versions of everything that matters."),
 }
 """Command name to module and one-line help, in the order of ``--help``."""
 

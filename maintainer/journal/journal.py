@@ -11,19 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from maintainer.engine import TablePlaces, is_one_place
+from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CommitConflict, TableHot
-from maintainer.journal.durable import FolderUnwritable
-from maintainer.journal.events import EVENTS_FILE, EventLog, append_event, read_events
-from maintainer.journal.intents import Fate, Intent, record_settlement
-from maintainer.journal.place_records import REWRITES
-from maintainer.journal.run_folder import RunFolder
-from maintainer.journal.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, append_event, read_events
+from maintainer.journal.events.intents import Fate, Intent, record_settlement
+from maintainer.journal.events.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.codec import encode
-from maintainer.model.outcome import CommitReceipt, CommitStamp, Proof, StepOutcome, TableOutcome, VacuumReceipt
-from maintainer.model.plan import Problem
-from maintainer.model.table import TableFacts
-from maintainer.model.zorder import TurnOutcome
+from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.zorder_turn import TurnOutcome
+from maintainer.model.run.outcome import CommitReceipt, Proof, StepOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts
 
 LOST = CommitConflict.default_code
 """The code of a step that yielded because another writer was there first."""

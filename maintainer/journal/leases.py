@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from maintainer.errors import Refused
-from maintainer.journal.durable import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
-from maintainer.journal.events import EVENTS_FILE, is_alive
-from maintainer.journal.run_folder import file_name
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
+from maintainer.journal.folder.run_folder import file_name
 
 FOLDER = "leases"
 LEASE_SECONDS = 120

@@ -12,22 +12,21 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from maintainer.errors import MaintainerError, TableError
-from maintainer.model.file_sizes import file_sizes
-from maintainer.model.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
-from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import Batch, SetPropertiesStep, Step
-from maintainer.model.table import DataFile, TableFacts, TableRecord
-from maintainer.planning.columns import planned_columns
-from maintainer.planning.decision import Decision, PropertyChange, count_of, leave_files
-from maintainer.planning.horizon import Horizon, vacuum_horizon
-from maintainer.planning.properties import managed_properties, plan_properties
-from maintainer.planning.purge import files_to_check
-from maintainer.planning.rewrites import plan_rewrites
-from maintainer.planning.schedule import held_back, is_due, not_due, vacuum_wanted
-from maintainer.planning.support import check_supported
-from maintainer.planning.vacuum import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
-from maintainer.planning.windows import closes_at_ms
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Batch, SetPropertiesStep, Step
+from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.planning.operations.purge import files_to_check
+from maintainer.planning.properties.property_plan import managed_properties, plan_properties
+from maintainer.planning.rewrite_choice import plan_rewrites
+from maintainer.planning.schedule import closes_at_ms, held_back, is_due, not_due, vacuum_wanted
+from maintainer.planning.selection.decision import Decision, PropertyChange, count_of, leave_files
+from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.planning.selection.supported_features import check_supported
+from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
+from maintainer.planning.vacuum.vacuum_plan import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
+from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600

@@ -1,14 +1,22 @@
-"""Is it time? ``every``, ``suspend``, windows: reasons to leave a table or a step for another run."""
+"""Is it time? ``every``, ``suspend``, windows: reasons to leave a table or a step for another run.
+
+Maintenance windows: when steps may start. Local wall-clock time decides, in the window's own zone.
+
+So a window from 22:00 to 04:00 follows the clocks of the people who wrote it through both changes of the
+year: what is skipped by the clock is not in the window, and an hour that comes twice is in it twice.
+"""
 
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
-from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.table import TableRecord
-from maintainer.planning import windows
-from maintainer.policy.resolved import ResolvedPolicy
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.table.table_facts import TableRecord
+from maintainer.planning import schedule as windows
+from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
 from maintainer.units import format_duration
 
 MAX_SLACK_SECONDS = 3600
@@ -72,3 +80,84 @@ def vacuum_wanted(
         and held_back(policy, now_ms=now_ms, today=today, ignore_windows=True) is None
         and (ignore_every or is_due(policy.vacuum.every_seconds, record.last_vacuum_at_ms, now_ms))
     )
+
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_LONGEST_GAP_MINUTES = 180
+_MINUTE_MS = 60_000
+_MINUTES_A_DAY = 1440
+
+
+def is_open(windows: tuple[Window, ...], now_ms: int) -> bool:
+    """Whether steps may start now. Without any window they always may.
+
+    A window includes its start and excludes its end. One whose end is not after its start crosses midnight and
+    belongs to the day on which it starts; equal times are a whole day.
+    """
+    return not windows or any(_is_open(window, now_ms) for window in windows)
+
+
+def _is_open(window: Window, now_ms: int) -> bool:
+    local = _local(now_ms, window)
+    today, yesterday = local.isoweekday(), (local - timedelta(days=1)).isoweekday()
+    time = local.time()
+    if window.start < window.end:
+        return today in window.days and window.start <= time < window.end
+    return (today in window.days and time >= window.start) or (yesterday in window.days and time < window.end)
+
+
+def opens_at_ms(windows: tuple[Window, ...], now_ms: int) -> int | None:
+    """Return when the next window opens, None where one is open now or none ever will (within eight days)."""
+    if is_open(windows, now_ms):
+        return None
+    starts = (start for window in windows for start in _starts(window, now_ms) if start > now_ms)
+    return min((start for start in starts if is_open(windows, start)), default=None)
+
+
+def closes_at_ms(windows: tuple[Window, ...], now_ms: int) -> int | None:
+    """Return when the window that is open closes; None where none is open, or none closes within a day.
+
+    Several windows that touch are one. Looked for minute by minute, so that both changes of the clock are seen.
+    """
+    return _closes_at_ms(windows, now_ms // _MINUTE_MS) if windows and is_open(windows, now_ms) else None
+
+
+@lru_cache(maxsize=256)
+def _closes_at_ms(windows: tuple[Window, ...], minute: int) -> int | None:
+    later = ((minute + number) * _MINUTE_MS for number in range(1, _MINUTES_A_DAY + 1))
+    return next((moment for moment in later if not is_open(windows, moment)), None)
+
+
+def _local(now_ms: int, window: Window) -> datetime:
+    moment = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
+    return moment.astimezone(ZoneInfo(window.timezone)).replace(tzinfo=None)
+
+
+def _starts(window: Window, now_ms: int) -> list[int]:
+    zone, today = ZoneInfo(window.timezone), _local(now_ms, window).date()
+    starts: list[int] = []
+    for days in range(9):
+        day = today + timedelta(days=days)
+        if day.isoweekday() not in window.days:
+            continue
+        starts += [_ms(datetime.combine(day, window.start, zone).replace(fold=fold)) for fold in (0, 1)]
+        # The start may lie in an hour that the clock skips: then the window opens at the first minute after it.
+        begin = min(starts[-2:])
+        if _local(starts[-1], window).time() != window.start:
+            starts += [begin + minute * 60_000 for minute in range(_LONGEST_GAP_MINUTES)]
+    return starts
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1000
+
+
+def describe(window: Window) -> str:
+    """Print a window as a policy writes it: ``mon-fri 22:00-04:00 Europe/Berlin``."""
+    days = sorted(window.days)
+    names = [_DAYS[day - 1] for day in days]
+    if len(days) > 2 and days == list(range(days[0], days[-1] + 1)):
+        text = f"{names[0]}-{names[-1]}"
+    else:
+        text = ",".join(names)
+    return f"{text} {window.start:%H:%M}-{window.end:%H:%M} {window.timezone}"

@@ -7,9 +7,9 @@ reads nothing, and catches a commit that did more or less than was planned.
 
 from __future__ import annotations
 
-from maintainer.model.outcome import Assertion, CommitReceipt, FileFigures
-from maintainer.model.steps import Batch
-from maintainer.verification.evidence import Pair
+from maintainer.model.plan.steps import Batch
+from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures
+from maintainer.verification.verification_result import Pair
 
 
 def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.model.outcome import CommitStamp
-from tests.projects import write_project
+from maintainer.model.table.commit_records import CommitStamp
+from tests.support.policies.projects import write_project
 
 STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact", 0, "sha256:p")
 

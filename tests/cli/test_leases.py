@@ -10,9 +10,9 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.errors import Refused
-from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.leases import FOLDER, Leases
-from tests.projects import write_project
+from tests.support.policies.projects import write_project
 
 OTHER_RUN, NEXT_RUN = "20261121T220000Z-7f3a", "20261121T230000Z-7f3a"
 KEY = "5c0e@file:/lake/t"

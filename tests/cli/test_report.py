@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.model.results_wire import run_to_json
-from maintainer.model.wire import to_json
-from tests.projects import write_project
-from tests.unit.report import samples
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.results_document import run_to_json
+from tests.support.policies.projects import write_project
+from tests.support.runs import sample_runs as samples
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.plan import Plan
-from maintainer.model.results_wire import run_to_json
-from maintainer.model.table import TableRef
-from maintainer.model.wire import to_json
-from tests.projects import write_project
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_json
+from maintainer.model.table.table_facts import TableRef
+from tests.support.policies.projects import write_project
 
 NAMES = {status: f"s.{status.value}" for status in TableStatus}
 

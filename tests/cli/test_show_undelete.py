@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.journal.ledger import LedgerRow
-from tests.projects import write_project
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from tests.support.policies.projects import write_project
 
 RUN = "20261121T220000Z-aaaa"
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from maintainer.app import operations
-from maintainer.app.status_look import StatusLook
+from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.main import run
-from maintainer.model.insight import StatusRow
-from maintainer.report.screen import ENTER, LEAVE
-from tests.builders import NOW_MS
-from tests.projects import write_project
+from maintainer.model.run.history_rows import StatusRow
+from maintainer.report.status.screen import ENTER, LEAVE
+from tests.support.policies.projects import write_project
+from tests.support.tables.builders import NOW_MS
 
 
 class Looks:

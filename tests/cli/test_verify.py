@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from tests.projects import write_project
+from tests.support.policies.projects import write_project
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ TEXT = (ROOT / "docs" / "differences-from-optimize.md").read_text(encoding="utf-
 def behaviours() -> dict[str, bool]:
     """Each behaviour that a parity test is named after, and whether one of its tests differs on purpose."""
     found: dict[str, bool] = {}
-    for file in sorted((ROOT / "tests" / "integration").glob("test_parity_*.py")):
+    for file in sorted((ROOT / "tests" / "integration" / "parity").glob("test_parity_*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             match = re.match(r"test_((?:[a-j]\d+_)+)", node.name) if isinstance(node, ast.FunctionDef) else None
             if match is not None and isinstance(node, ast.FunctionDef):
@@ -30,7 +30,7 @@ def test_every_difference_on_purpose_is_documented_and_tested() -> None:
 
 
 def test_every_parity_test_is_named_after_a_behaviour() -> None:
-    for file in (ROOT / "tests" / "integration").glob("test_parity_*.py"):
+    for file in (ROOT / "tests" / "integration" / "parity").glob("test_parity_*.py"):
         names = re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
         assert names, file
         assert [name for name in names if not re.match(r"test_[a-j]\d+_", name)] == [], file

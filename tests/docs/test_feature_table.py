@@ -6,20 +6,20 @@ import json
 
 import pytest
 
-from maintainer.model.features import REWRITABLE_FEATURES, UNSUPPORTED_CODES, WHY_NOT
-from tests.feature_matrix import BEGIN, CLUSTERING, END, PREVIEW, README, lines, operations, refusal
-from tests.feature_tables import TABLES
+from maintainer.model.table.table_features import REWRITABLE_FEATURES, UNSUPPORTED_CODES, WHY_NOT
+from tests.support.tables.feature_tables import TABLES
+from tools.feature_matrix import BEGIN, CLUSTERING, END, PREVIEW, README, lines, operations, refusal
 
 
 def test_the_readme_has_the_table_that_the_code_makes() -> None:
     text = README.read_text(encoding="utf-8")
     shown = text[text.index(BEGIN) + len(BEGIN) : text.index(END)].splitlines()
-    assert shown == lines(), "python -m tests.feature_matrix writes it"
+    assert shown == lines(), "python -m tools.feature_matrix writes it"
 
 
 def test_every_yes_is_shown_on_a_real_table() -> None:
     shown = frozenset().union(*(table.features for table in TABLES.values()))
-    # Clustered tables are shown in tests/integration/test_clustering.py, by steps of their own.
+    # Clustered tables are shown in tests/integration/rewrite/test_clustering.py, by steps of their own.
     assert shown == {one for one in REWRITABLE_FEATURES if not one.endswith(PREVIEW)} - {CLUSTERING}
     assert {"compact", "zorder", "rewrite", "cluster", "purge", "vacuum", "set_properties"} <= set(operations())
 

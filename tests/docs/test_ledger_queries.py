@@ -11,9 +11,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.ledger_table import _COLUMNS
-from maintainer.journal.ledger import LedgerRow
-from tests.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGE, answers, query
+from maintainer.delta.engine.ledger_table import _COLUMNS
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from tests.support.runs.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGE, answers, query
 
 ARROW = {
     "string": pa.string(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli_reference import PAGE, page
+from tools.cli_reference import PAGE, page
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -54,4 +54,4 @@ def test_every_page_is_in_the_site() -> None:
 
 
 def test_the_reference_of_commands_is_what_they_print() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.cli_reference writes it"
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tools.cli_reference writes it"

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.cli.main import COMMANDS
 from maintainer.errors import ExitCode
-from maintainer.policy.project import load_project
+from maintainer.policy.project.policy_project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ def test_every_threat_has_its_test() -> None:
     assert [int(number) for number, _ in rows] == list(range(1, 21))
     assert all(name.startswith(f"TestA{int(number):02}") for number, name in rows)
     classes: dict[str, str] = {}
-    for file in (ROOT / "tests" / "unit" / "vacuum").glob("test_threats_*.py"):
+    for file in (ROOT / "tests" / "unit" / "delta" / "vacuum").glob("test_threats_*.py"):
         text = file.read_text(encoding="utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.ClassDef):

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.integration.conftest import lake, lease, spark
-from tests.support.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
+from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
 
 __all__ = ["lake", "lease", "pytest_runtest_makereport", "spark", "truth_is_left_behind"]

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.ledger_table import LedgerTable
-from maintainer.delta.session import SessionLease
-from maintainer.delta.storage import TableStorage
-from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.written_file import WrittenFile
-from maintainer.execution.clock import Clock
-from maintainer.execution.fleet import FleetBounds, run_fleet
+from maintainer.delta.engine.ledger_table import LedgerTable
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.run.run_context import Clock
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger_pending import read_pending
-from maintainer.model.outcome import RunOutcome
-from maintainer.model.plan import Plan
-from maintainer.model.table import TableRef
-from maintainer.verification.checks import GreatExpectationsVerifier
-from tests.builders import NOW_MS
-from tests.delta_tables import compaction
-from tests.fake_lake import PlainVerifier, plan_all, plan_for
+from maintainer.journal.ledger.ledger_pending import read_pending
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.table.table_facts import TableRef
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.runs.fake_lake import PlainVerifier, plan_all, plan_for
+from tests.support.tables.builders import NOW_MS
+from tests.support.tables.delta_tables import compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,9 +19,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.ledger_table import LEDGER_SCHEMA
-from tests.delta_tables import age
-from tests.projects import write_project
+from maintainer.delta.engine.ledger_table import LEDGER_SCHEMA
+from tests.support.policies.projects import write_project
+from tests.support.tables.delta_tables import age
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

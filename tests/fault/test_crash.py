@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.session import SessionLease
-from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.table_place import StoragePlaces
-from maintainer.execution.fleet import run_fleet
-from maintainer.journal.events import EVENTS_FILE, read_events
-from maintainer.journal.intents import unfinished
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.events.intents import unfinished
 from maintainer.journal.journal import Journal
-from maintainer.journal.records import remembered
-from maintainer.model.outcome import RunOutcome, TableStatus
-from maintainer.model.steps import CompactStep
-from maintainer.model.table import TableRecord, TableRef
-from maintainer.verification.checks import GreatExpectationsVerifier
-from tests.builders import NOW_MS
-from tests.delta_tables import compaction
-from tests.fake_lake import plan_all, plan_for
+from maintainer.journal.memory.table_records import remembered
+from maintainer.model.plan.steps import CompactStep
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRecord, TableRef
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.runs.fake_lake import plan_all, plan_for
+from tests.support.tables.builders import NOW_MS
+from tests.support.tables.delta_tables import compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def test_killed_in_the_middle_of_a_commit(
     path, runs_dir = lake / "orders", lake / ".maintainer" / "runs"
     spark.range(100).repartition(5).write.format("delta").save(str(path))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fault.victim", str(path), str(runs_dir), point],
+        [sys.executable, "-m", "tests.support.faults.victim", str(path), str(runs_dir), point],
         cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]

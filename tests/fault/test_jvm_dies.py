@@ -12,7 +12,7 @@ import deltalake
 import pytest
 
 from maintainer.cli.main import run
-from tests.fault.user_process import POINTS
+from tests.support.faults.user_process import POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def test_the_jvm_dies_in_the_second_turn(
     before = rows_of(path)
 
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fault.user_process", str(project), point],
+        [sys.executable, "-m", "tests.support.faults.user_process", str(project), point],
         cwd=ROOT, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

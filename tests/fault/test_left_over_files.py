@@ -17,12 +17,12 @@ import deltalake
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.delta.session import SessionLease
-from maintainer.delta.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import MaintainerError
-from maintainer.model.table import TableRef
-from tests.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
-from tests.projects import write_project
+from maintainer.model.table.table_facts import TableRef
+from tests.support.policies.projects import write_project
+from tests.support.tables.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.jvm import DeltaJvm
-from tests.delta_tables import age, files_on_disk
-from tests.fault.killed_apply import DELETIONS
+from tests.support.faults.killed_apply import DELETIONS
+from tests.support.tables.delta_tables import age, files_on_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ def old_table(spark: SparkSession, path: Path) -> set[str]:
 def kill(project: Path, point: str) -> str:
     """Apply in a process of its own that is killed at the point; returns the run's id."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fault.killed_apply", str(project), point],
+        [sys.executable, "-m", "tests.support.faults.killed_apply", str(project), point],
         cwd=ROOT, capture_output=True, text=True, timeout=250, check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, (done.stdout + done.stderr)[-3000:]

@@ -20,8 +20,8 @@ import numpy
 import pyarrow
 import pytest
 
-from maintainer.journal.ledger_pending import PENDING_FILE
-from tests.projects import write_project
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE
+from tests.support.policies.projects import write_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ordinary_user import bound_by_permissions
+from tests.support.ordinary_user import bound_by_permissions
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ CODES = {
 
 
 def test_both_engines_name_the_true_cause(tmp_path: Path) -> None:
-    command = bound_by_permissions([sys.executable, "-m", "tests.fault.looks", str(tmp_path)])
+    command = bound_by_permissions([sys.executable, "-m", "tests.support.faults.looks", str(tmp_path)])
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     for engine, found in json.loads(done.stdout.splitlines()[-1]).items():

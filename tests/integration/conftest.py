@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from maintainer.delta.session import SessionLease, SessionOptions, open_session, worker_session
-from tests.support.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
+from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
+from maintainer.delta.spark.start_conf import SessionOptions
+from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

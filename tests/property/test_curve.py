@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.planning.curve import address_of, bit_order, box_of, cube_of, cut_curve
+from maintainer.planning.curve.curve import address_of, bit_order, box_of, cube_of, cut_curve
 
 bits_lists = st.lists(st.integers(0, 6), min_size=1, max_size=4)
 

@@ -7,9 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.model.steps import Batch, Bin
-from maintainer.planning.packing import pack_batches, pack_bins
-from tests.builders import make_files
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.planning.selection.packing import pack_batches, pack_bins
+from tests.support.tables.builders import make_files
 
 sizes = st.lists(st.integers(0, 130), max_size=60)
 

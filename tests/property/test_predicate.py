@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.policy.predicate import PredicateError, parse_predicate
+from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.predicate.predicate_lex import PredicateError
 
 TYPES = {"region": "string", "n": "integer", "flag": "boolean", "price": "decimal(10,2)", "order day": "date"}
 TODAY = date(2026, 11, 21)

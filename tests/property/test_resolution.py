@@ -11,10 +11,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.policy.project import LoadedProject
-from maintainer.policy.resolved import BUILT_IN
-from maintainer.report.policy_yaml import block
-from tests.projects import loaded
+from maintainer.policy.project.policy_project import LoadedProject
+from maintainer.policy.resolve.resolved import BUILT_IN
+from maintainer.report.policy.explain_text import block
+from tests.support.policies.projects import loaded
 
 KEYS = {
     "limits.maxFiles": st.integers(min_value=1, max_value=9),

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from maintainer.policy.document import Document
-from maintainer.policy.schema_check import DocumentKind, check_schema
-from maintainer.policy.schema_files import POLICY_SCHEMA, PROJECT_SCHEMA
-from maintainer.policy.schema_keys import describe, key_names
-from maintainer.policy.second_reader import reference_validator
-from maintainer.policy.yaml_reader import read_text
+from maintainer.policy.schema.schema_check import DocumentKind, check_schema
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names
+from maintainer.policy.schema.second_reader import reference_validator
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_reader import read_text
 
 ONLY_OURS = {"P205", "P301", "P310", "P311", "P313", "P314", "P316"}
 """Codes of forms and names that a JSON Schema can say only in part; each is looked at in its own test."""

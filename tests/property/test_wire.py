@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.errors import Refused
-from maintainer.model.table import TableFacts, TableRecord
-from maintainer.model.wire import digest_of, from_json, to_document, to_json
+from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
+from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.policy.resolved import ResolvedPolicy
-from tests.builders import NOW_MS
-from tests.strategies import TODAY, planning_inputs
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.policies.strategies import TODAY, planning_inputs
+from tests.support.tables.builders import NOW_MS
 
 Inputs = tuple[ResolvedPolicy, TableFacts, TableRecord]
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.policy.diagnostics import Diagnostic
-from maintainer.policy.document import Document
-from maintainer.policy.meaning import check_meaning
-from maintainer.policy.schema_check import check_schema, kind_of
-from maintainer.policy.schema_keys import key_names
-from maintainer.policy.yaml_reader import PARSER, PURE_PARSER, read_text
+from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.schema.schema_check import check_schema, kind_of
+from maintainer.policy.schema.schema_keys import key_names
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text
 
 ROOT = Path(__file__).parents[2]
 POLICIES = [path.read_bytes() for path in sorted((ROOT / "policies").rglob("*.yml"))] + [
-    (Path(__file__).parents[1] / "unit" / "policy_reading" / "every_key.yml").read_bytes()
+    (Path(__file__).parents[1] / "support" / "policies" / "every_key.yml").read_bytes()
 ]
 FRAGMENTS = [
     *(b"&a ", b"*a", b"<<: ", b"!!str ", b"---\n", b"...\n", b"\t", b"\r\n", b"\xef\xbb\xbf", b"\x00", b"\xff", b": "),

@@ -7,10 +7,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.model.zorder import Strategy
-from maintainer.planning.curve_files import CurveFile, curve_files
-from maintainer.planning.leveled import leveled_groups
-from tests.curve_lake import CurveLake, Row, revision_of, settings_of
+from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.planning.curve.curve_files import CurveFile, curve_files
+from maintainer.planning.zorder.leveled_compaction import leveled_groups
+from tests.support.tables.curve_lake import CurveLake, Row, revision_of, settings_of
 
 values = st.integers(-50, 50)
 rows = st.lists(st.tuples(values, values), min_size=1, max_size=60)

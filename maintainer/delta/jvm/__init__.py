@@ -14,6 +14,6 @@ from __future__ import annotations
 
 from maintainer.delta.jvm.bridge import DeltaJvm
 from maintainer.delta.jvm.gateway import JavaObject
-from maintainer.delta.jvm.storage import TableFolder
+from maintainer.delta.jvm.storage_calls import TableFolder
 
 __all__ = ["DeltaJvm", "JavaObject", "TableFolder"]

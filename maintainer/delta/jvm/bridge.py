@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from maintainer.delta.jvm import commit_store, kernel, log, storage, transaction
+from maintainer.delta.jvm import commit_store
+from maintainer.delta.jvm import kernel_calls as kernel
+from maintainer.delta.jvm import log_calls as log
+from maintainer.delta.jvm import storage_calls as storage
+from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.errors import EnvironmentUnfit
 
 REQUIRED = commit_store.REQUIRED + kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED

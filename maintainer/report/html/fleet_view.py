@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from maintainer.journal.ledger import proof_of
-from maintainer.model.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.model.plan import Plan
-from maintainer.report.html.curves import PastPoint, TablePast, past_of
-from maintainer.report.html.views import BAD, Prediction, mood_of, predictions
-from maintainer.report.layout import count, printable, when
-from maintainer.report.outcome_text import TABLE_STATUS_TEXT
+from maintainer.journal.ledger.ledger_rows import proof_of
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.report.html.run_view import BAD, Prediction, mood_of, predictions
+from maintainer.report.html.time_series import PastPoint, TablePast, past_of
+from maintainer.report.run.outcome_text import TABLE_STATUS_TEXT
+from maintainer.report.text.text_layout import count, printable, when
 from maintainer.units import format_size
 
 MAX_FLEET_CURVES = 300

@@ -14,10 +14,10 @@ from importlib import resources
 import jinja2
 
 from maintainer import __version__
-from maintainer.report.html import charts
-from maintainer.report.html.curves import fleet_curves
+from maintainer.report.html import svg_charts as charts
 from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
-from maintainer.report.html.views import MAX_TABLES_WITH_DETAILS, RunView
+from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
+from maintainer.report.html.time_series import fleet_curves
 from maintainer.units import format_size
 
 _TEMPLATES = "templates"

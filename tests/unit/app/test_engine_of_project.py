@@ -12,9 +12,9 @@ import pytest
 from maintainer import Project
 from maintainer.app.engine_access import EngineOptions, OpenedEngine
 from maintainer.app.ledger_access import open_ledger
-from maintainer.app.project import Project as LoadedProject
-from maintainer.model.plan import Problem
-from tests.projects import write_project
+from maintainer.app.project_folders import Project as LoadedProject
+from maintainer.model.plan.plan import Problem
+from tests.support.policies.projects import write_project
 
 
 class Opened(Exception):

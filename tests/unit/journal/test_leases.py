@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import Refused
-from maintainer.journal.events import EVENTS_FILE, EventLog
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.leases import LONGEST_SECONDS, Leases, break_lease, current_holders, lease_files
-from maintainer.journal.run_id import new_run_id
 
 KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
 

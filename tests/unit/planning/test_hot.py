@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.model.plan import LeftAlone, TablePlan
-from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.model.steps import CompactStep, VacuumStep
-from maintainer.model.table import RemovedFile, TableFacts, Update
-from maintainer.model.writers import HOURS, WriterRhythm
+from maintainer.model.plan.plan import LeftAlone, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import CompactStep, VacuumStep
+from maintainer.model.table.commit_records import HOURS, WriterRhythm
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, Update
 from maintainer.planning.planner import plan_table
-from tests.builders import (
+from tests.support.tables.builders import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,

@@ -6,13 +6,13 @@ from datetime import date, datetime, time, timezone
 
 import pytest
 
-from maintainer.model.plan import LeftAlone
-from maintainer.model.reasons import Reason, ReasonCode
-from maintainer.planning.intervals import format_interval, parse_interval_ms
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.planning.planner import PlanOptions, plan_table
-from maintainer.planning.windows import closes_at_ms, describe, is_open, opens_at_ms
-from maintainer.policy.resolved import Suspension, Window
-from tests.builders import DAY_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
+from maintainer.planning.properties.property_names import format_interval, parse_interval_ms
+from maintainer.planning.schedule import closes_at_ms, describe, is_open, opens_at_ms
+from maintainer.policy.resolve.resolved import Suspension, Window
+from tests.support.tables.builders import DAY_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
 
 NIGHTS = Window((1, 2, 3, 4, 5), time(22), time(4), "Europe/Berlin")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.truth import RULES, assert_truth, contradictions
+from tests.support.checker.contradictions import RULES, assert_truth, contradictions
 from tests.unit.support.forged_project import (
     COMPACTED,
     NEW,

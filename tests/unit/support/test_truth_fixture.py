@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-CONFTEST = "from tests.support.truth_fixture import pytest_runtest_makereport, truth_is_left_behind\n"
+CONFTEST = "from tests.support.checker.truth_fixture import pytest_runtest_makereport, truth_is_left_behind\n"
 TESTS = """
 import pytest
 import maintainer.cli.main as command_line
-from tests.unit.support.forged_project import NEW, TABLE, forged_project
+from tests.unit.support.forged_project import NEW
+from tests.unit.support.forged_project import TABLE
+from tests.unit.support.forged_project import forged_project
 
 def leave(tmp_path, damaged):
     project = forged_project(tmp_path)
@@ -47,7 +49,11 @@ def test_that_fails_is_asked_nothing_more(tmp_path):
 COMMAND = """
 from pathlib import Path
 import click
-from tests.unit.support.forged_project import OLD, OLD_BYTES, TABLE, VACUUMED, forged_project
+from tests.unit.support.forged_project import OLD
+from tests.unit.support.forged_project import OLD_BYTES
+from tests.unit.support.forged_project import TABLE
+from tests.unit.support.forged_project import VACUUMED
+from tests.unit.support.forged_project import forged_project
 
 @click.command()
 @click.argument("root")

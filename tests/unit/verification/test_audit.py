@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
-from maintainer.model.steps import Batch, Bin
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.run.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
 from maintainer.verification.audit import audit, pairs_of
-from maintainer.verification.evidence import Pair, as_row
-from tests.builders import make_file
+from maintainer.verification.verification_result import Pair, as_row
+from tests.support.tables.builders import make_file
 
 BATCH = Batch((Bin((make_file("a", size=10, records=3), make_file("b", size=20, records=5, deleted=1))),))
 GOOD = Proof(Fingerprint(7, (2**70, -5)), Fingerprint(7, (2**70, -5)), 7)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maintainer.model.plan import Checks
-from maintainer.model.table import TableFacts
-from maintainer.verification.checks import GreatExpectationsVerifier, _Check
-from tests.builders import make_facts
+from maintainer.model.plan.plan import Checks
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier, _Check
+from tests.support.tables.builders import make_facts
 
 
 class Versions:

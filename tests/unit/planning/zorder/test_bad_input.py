@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan import TablePlan
-from maintainer.model.steps import SetPropertiesStep, ZOrderStep
-from maintainer.model.table import ColumnRanges, ColumnSample, TableFacts
-from maintainer.planning.column_values import key_of
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts
+from maintainer.planning.curve.column_values import key_of
+from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column
 from maintainer.planning.planner import plan_table
-from maintainer.planning.revision import ColumnBoundaries, Revision, make_column
-from maintainer.planning.zorder_inputs import ranges_wanted, sample_wanted
-from maintainer.policy.resolved import ZOrderPolicy
-from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
+from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
+from maintainer.policy.resolve.resolved import ZOrderPolicy
+from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
 
 TYPES: dict[str, Any] = {
     "id": "long",

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan import TablePlan
-from maintainer.model.reasons import ReasonCode
-from maintainer.model.steps import PurgeStep, SetPropertiesStep, ZOrderStep
-from maintainer.model.table import ColumnRanges, ColumnSample, DataFile, DeletionVector, TableFacts
-from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
-from maintainer.planning.incremental import next_turn
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import PurgeStep, SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, DeletionVector, TableFacts
+from maintainer.planning.curve.revision import Revision, make_column, read_revision
 from maintainer.planning.planner import plan_table
-from maintainer.planning.revision import Revision, make_column, read_revision
-from maintainer.planning.zorder_inputs import layout_of, ranges_wanted, sample_wanted
-from maintainer.policy.resolved import PurgePolicy, ResolvedPolicy, WorthPolicy, ZOrderPolicy
-from tests.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
+from maintainer.planning.zorder.incremental_zorder import next_turn
+from maintainer.planning.zorder.zorder_options import layout_of, ranges_wanted, sample_wanted
+from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, WorthPolicy, ZOrderPolicy
+from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
 
 COLUMNS = {"id": "long", "day": "date", "name": "string", "flag": "boolean", "tags": {"type": "array"}}
 LINES = {"optimize.zorder": 7, "optimize.zorder.columns": 8}

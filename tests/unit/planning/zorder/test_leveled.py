@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.planning.curve_files import CurveFile
-from maintainer.planning.leveled import Group, leveled_groups, select_leveled
-from tests.builders import NOW_MS, make_file
+from maintainer.planning.curve.curve_files import CurveFile
+from maintainer.planning.zorder.leveled_compaction import Group, leveled_groups, select_leveled
+from tests.support.tables.builders import NOW_MS, make_file
 
 
 def on_curve(

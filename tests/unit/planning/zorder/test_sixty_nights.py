@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from maintainer.planning.curve import address_of
-from tests.curve_lake import CurveLake, Row, revision_of, settings_of
+from maintainer.planning.curve.curve import address_of
+from tests.support.tables.curve_lake import CurveLake, Row, revision_of, settings_of
 
 SIDE = 1 << 16
 FILES, QUERIES = 100, 120

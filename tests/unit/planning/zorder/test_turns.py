@@ -6,15 +6,21 @@ import itertools
 
 import pytest
 
-from maintainer.model.table import DataFile
-from maintainer.model.zorder import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
-from maintainer.planning.layout import layout_figures, queries, unindexed_bytes
-from maintainer.planning.layout_forecast import even_parts, forecast
-from maintainer.planning.query_cost import divided_share, read_share, sides_of
-from maintainer.planning.revision import Revision
-from maintainer.planning.turns import choose_turn, num_files_of, sort_candidates
-from tests.builders import NOW_MS, make_file
-from tests.curve_lake import CurveLake, revision_of, settings_of
+from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.table.table_facts import DataFile
+from maintainer.planning.curve.revision import Revision
+from maintainer.planning.curve.skipping_metrics import (
+    divided_share,
+    layout_figures,
+    queries,
+    read_share,
+    sides_of,
+    unindexed_bytes,
+)
+from maintainer.planning.zorder.layout_forecast import even_parts, forecast
+from maintainer.planning.zorder.turn_choice import choose_turn, num_files_of, sort_candidates
+from tests.support.tables.builders import NOW_MS, make_file
+from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of
 
 GRID = [(x, y) for x in range(16) for y in range(16)]
 REVISION = revision_of(GRID, max_bits=4)

@@ -1,0 +1,121 @@
+"""Our own auto compaction: a hook that writers call after a commit or in ``foreachBatch``.
+
+It never hurts its caller. It works on a thread of its own and in a session of its own, so that the caller's session,
+its settings, its active session and its job group stay as they were; whatever goes wrong ends as a result with the
+reason, and is logged. What it rewrites goes through the same engine as ``apply``: proven before it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from maintainer.app.hook.auto_compact_run import HookRequest, run_hook
+from maintainer.errors import MaintainerError
+from maintainer.model.codec import encode
+from maintainer.model.run.auto_compaction import OPERATION, AutoCompactResult, AutoCompactStatus
+from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.auto_compact_plan import AutoCompactArguments
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SparkSession
+
+DEFAULT_TIMEOUT_SECONDS = 3600.0
+CANCEL_SECONDS = 30.0
+"""How long a cancelled attempt is waited for before the caller goes on without it."""
+
+_log = logging.getLogger("maintainer.auto_compact")
+
+
+def auto_compact(
+    spark: SparkSession,
+    table: str | os.PathLike[str],
+    *,
+    enabled: bool | None = None,
+    min_num_files: int | None = None,
+    min_file_size: str | int | None = None,
+    max_file_size: str | int | None = None,
+    modified_partitions_only: bool | None = None,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> AutoCompactResult:
+    """Compact a table's small files if there are enough of them; see ``maintainer.auto_compact``."""
+    started = time.monotonic()
+    name = str(table)
+    group = f"maintainer-auto-compact-{uuid.uuid4().hex[:8]}"
+    arguments = AutoCompactArguments(min_num_files, min_file_size, max_file_size, modified_partitions_only)
+    request = HookRequest(spark, _ref(name), group, enabled, arguments)
+    results: list[AutoCompactResult] = []
+    thread = threading.Thread(
+        target=lambda: results.append(_guarded(lambda: run_hook(request), name)), name=group, daemon=True
+    )
+    try:
+        thread.start()
+        thread.join(timeout_seconds)
+        if thread.is_alive():
+            _cancel(spark, group)
+            thread.join(CANCEL_SECONDS)
+        found = results[0] if results else _overdue(name, timeout_seconds)
+    except KeyboardInterrupt:
+        # Somebody wants the whole program to stop, and that is not for a hook to swallow.
+        _cancel(spark, group)
+        raise
+    except Exception as error:
+        found = _failure(name, error)
+    return _told(found, time.monotonic() - started)
+
+
+def _ref(name: str) -> TableRef:
+    """A table as people write it; ``delta.`/path` `` is the path in it."""
+    if name.lower().startswith("delta.`") and name.endswith("`"):
+        name = name[len("delta.`") : -1]
+        return TableRef(name, name)
+    return TableRef(name)
+
+
+def _guarded(run: Callable[[], AutoCompactResult], name: str) -> AutoCompactResult:
+    try:
+        return run()
+    except BaseException as error:  # nothing may reach the writer, not even an exit
+        return _failure(name, error)
+
+
+def _failure(name: str, error: BaseException) -> AutoCompactResult:
+    try:
+        if isinstance(error, MaintainerError):
+            text, code = error.what + (f" (found: {error.found})" if error.found else ""), error.code
+            return AutoCompactResult(AutoCompactStatus.FAILED, name, text, error_code=code)
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else 'no message'}"
+    except Exception:  # an exception that cannot even be put into words
+        reason = type(error).__name__
+    return AutoCompactResult(AutoCompactStatus.FAILED, name, reason)
+
+
+def _overdue(name: str, timeout_seconds: float) -> AutoCompactResult:
+    reason = f"not done within {timeout_seconds:.0f} s and cancelled; what it still does is safe, but not waited for"
+    return AutoCompactResult(AutoCompactStatus.FAILED, name, reason, error_code="C711")
+
+
+def _cancel(spark: SparkSession, group: str) -> None:
+    try:
+        spark.sparkContext.cancelJobGroup(group)
+    except Exception as error:
+        _log.warning("%s: jobs of %s could not be cancelled: %s", OPERATION, group, type(error).__name__)
+
+
+def _told(found: AutoCompactResult, seconds: float) -> AutoCompactResult:
+    """The result with its duration; said in the log, under the name that Delta has for it."""
+    found = replace(found, duration_seconds=seconds)
+    try:
+        failed = found.status is AutoCompactStatus.FAILED
+        document = {"opType": f"{OPERATION}.execute.metrics" if found.compacted else OPERATION, **encode(found)}
+        _log.log(logging.WARNING if failed else logging.INFO, "%s", json.dumps(document, ensure_ascii=False))
+    except Exception:  # a broken log handler is no reason for the writer to fail
+        return found
+    return found

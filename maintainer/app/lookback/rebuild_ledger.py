@@ -1,0 +1,110 @@
+"""Rebuilds the ledger from run folders and from the histories of the project's tables. Changes no table but it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.project_folders import Project
+from maintainer.errors import MaintainerError, NotSupportedYet
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
+from maintainer.journal.ledger.ledger_mark import write_mark
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE
+from maintainer.journal.ledger.ledger_rebuild import Rebuilt, each_row, fill_up
+from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
+from maintainer.model.table.commit_records import CommitsRead
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+MAX_COMMITS_READ = 10_000
+"""So many of a table's newest commits are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRequest:
+    """What to rebuild from.
+
+    Args:
+        policies: Tables whose histories are read.
+        now_ms: Milliseconds since 1970 UTC.
+        young_seconds: A run of which only a table's history tells, and which began less than this ago, may still be
+            running on another machine: it is left for another time.
+        dry_run: Only count.
+        on_table: Told of each table before its history is read.
+    """
+
+    policies: Sequence[ResolvedPolicy]
+    now_ms: int
+    young_seconds: int
+    dry_run: bool = False
+    on_table: Callable[[ResolvedPolicy], None] = lambda policy: None
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildEnd:
+    """What came of it: the rows, the runs and tables that could not be read, and runs whose rows wait in a folder."""
+
+    rebuilt: Rebuilt
+    unread: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildRequest) -> RebuildEnd:
+    """Append to the ledger what it has not.
+
+    Raises:
+        NotSupportedYet: E620, over Spark Connect there is no ledger.
+        MaintainerError: The ledger, or the folder of runs, cannot be read or written.
+    """
+    store = opened.ledger_at(project.ledger_location)
+    if store is None:
+        raise NotSupportedYet(
+            "over Spark Connect no ledger table is kept: its path would be one of the server's",
+            help="rebuild it where the session is in this process",
+        )
+    unread: list[str] = []
+    runs, waiting = _runs_that_are_over(project.runs_dir, unread)
+    rows = each_row(runs.values(), _histories(opened, request, unread))
+    rebuilt = fill_up(
+        store,
+        (row for row in rows if row.run_id not in waiting),
+        young_since_ms=request.now_ms - 1000 * request.young_seconds,
+        is_over=runs.__contains__,
+        dry_run=request.dry_run,
+    )
+    if not request.dry_run:
+        with contextlib.suppress(OSError):  # the next run remembers it
+            write_mark(project.runs_dir, store.mark())
+    return RebuildEnd(rebuilt, tuple(unread), tuple(sorted(waiting)))
+
+
+def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
+    """Runs to take rows from, by id; and those that will append theirs: they are running, or their rows wait."""
+    records: dict[str, RunRecord] = {}
+    waiting: set[str] = set()
+    for run in past_runs(runs_dir):
+        folder = run.folder if isinstance(run, PastRun) else run[0]
+        if (folder / PENDING_FILE).is_file() or is_alive(folder / EVENTS_FILE):
+            waiting.add(folder.name)
+            continue
+        try:
+            records[folder.name] = read_record(folder)
+        except (OSError, ValueError, MaintainerError) as error:
+            unread.append(f"run {folder.name}: {error}")
+    return records, frozenset(waiting)
+
+
+def _histories(
+    opened: OpenedEngine, request: RebuildRequest, unread: list[str]
+) -> list[tuple[ResolvedPolicy, CommitsRead]]:
+    found: list[tuple[ResolvedPolicy, CommitsRead]] = []
+    with opened.history() as reader:
+        for policy in request.policies:
+            request.on_table(policy)
+            try:
+                found.append((policy, reader.commits(policy.table, limit=MAX_COMMITS_READ, counted=True)))
+            except MaintainerError as error:
+                unread.append(f"table {policy.table.identifier}: {error.what}")
+    return found

@@ -1,0 +1,83 @@
+"""Looking back: what past runs did, from their run folders alone, and the state of each table at one look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maintainer.app.running.restore_files import past_undeletes
+from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, past_runs
+from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.run.outcome import RunOutcome
+
+
+def history_rows(
+    runs_dir: Path, *, table: str | None = None, since_ms: int | None = None, failed: bool = False, limit: int = 200
+) -> tuple[list[HistoryRow], list[str]]:
+    """Steps of past runs, newest first, and what could not be read.
+
+    Args:
+        runs_dir: The folder of all runs.
+        table: Only this table's, by its identifier.
+        since_ms: Only steps that started then or later.
+        failed: Only steps that did not succeed.
+        limit: At most so many rows.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    rows: list[HistoryRow] = []
+    unread: list[str] = []
+    for run in past_runs(runs_dir):
+        if isinstance(run, tuple):
+            unread.append(f"{run[0]}: {run[1]}")
+            continue
+        if since_ms is not None and run.outcome.started_at_ms + _run_ms(run.outcome) < since_ms:
+            break
+        steps = [row for row in rows_of(run.plan, run.outcome) if table is None or row.table == table]
+        for row in reversed(steps):
+            good = row.status in ("succeeded", "nothing_left")
+            if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
+                rows.append(history_row(row))
+        if len(rows) >= limit:
+            break
+    for one in past_undeletes(runs_dir, most=MAX_RUNS_READ):
+        if isinstance(one, tuple):
+            unread.append(f"{one[0]}: {one[1]}")
+        elif (
+            (table is None or one.table == table)
+            and (since_ms is None or one.started_at_ms >= since_ms)
+            and not (failed and one.status == "succeeded")
+        ):
+            rows.append(history_row(one))
+    # Run ids begin with their time; within a run the order stays.
+    rows.sort(key=lambda row: row.run_id or "", reverse=True)
+    return rows[:limit], unread
+
+
+def _run_ms(outcome: RunOutcome) -> int:
+    return int(outcome.duration_seconds * 1000)
+
+
+def history_row(row: LedgerRow) -> HistoryRow:
+    """Return a row of the ledger as `history` shows it."""
+    return HistoryRow(
+        at_ms=row.started_at_ms,
+        table=row.table,
+        step=row.kind,
+        status=row.status,
+        run_id=row.run_id,
+        version_before=row.version_before,
+        version_after=row.version_after,
+        num_files_removed=row.num_files_removed,
+        num_files_added=row.num_files_added,
+        bytes_removed=row.bytes_removed,
+        bytes_added=row.bytes_added,
+        duration_seconds=row.duration_seconds,
+        proof=None if row.proof_result == "none" else row.proof_result,
+        reason=row.reason,
+        error_code=row.error_code,
+        error=row.error,
+        policy_file=row.policy_file,
+        git_commit=row.git_commit,
+    )

@@ -1,0 +1,185 @@
+"""One table's history: our own steps, and beside them the commits that anyone else made."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from maintainer.app.engine_access import EngineOptions, open_engine
+from maintainer.app.lookback.run_history import history_row
+from maintainer.app.project_folders import Project
+from maintainer.errors import NotSupportedYet
+from maintainer.journal.ledger.ledger_mark import check_mark, read_mark
+from maintainer.journal.memory.past_runs import PastRun, past_runs
+from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.table.commit_records import CommitsRead, TableCommit
+from maintainer.model.table.table_facts import TableRef
+
+MAX_LEDGER_ROWS = 100_000
+"""Rows of the ledger that are looked through, the newest."""
+
+NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
+
+AUTO_COMPACT_KIND = "auto_compact"
+"""What the hook in a writer calls its step; it has no run folder."""
+
+
+def table_commits(
+    ref: TableRef, runs_dir: Path, *, since_ms: int | None, limit: int, options: EngineOptions
+) -> CommitsRead:
+    """Read a table's commits, newest first: from its folder if it lies on this machine, else through the engine.
+
+    Raises:
+        MaintainerError: The log cannot be read, or there is no engine to read it with.
+        OSError: A local log cannot be read.
+        ValueError: A commit of a local log is damaged.
+    """
+    from maintainer.delta.log.commit_history import read_commits
+    from maintainer.delta.log.local_log import LocalLog
+
+    location = ref.location if ref.is_path else _known_location(ref, runs_dir)
+    log = None if location is None else LocalLog.at(location)
+    if log is not None and location is not None:
+        return read_commits(log, location, limit=limit, since_ms=since_ms)
+    with open_engine(options) as opened, opened.history() as reader:
+        return reader.commits(ref, limit=limit, since_ms=since_ms)
+
+
+def ledger_rows(
+    project: Project, *, table: str | None, since_ms: int | None, failed: bool, limit: int, options: EngineOptions
+) -> list[HistoryRow]:
+    """Return the steps of all runs that append to the project's ledger, of whichever machine, newest first.
+
+    Args:
+        project: Whose ledger.
+        table: Only this table's, by its identifier.
+        since_ms: Only steps that started then or later.
+        failed: Only steps that did not succeed.
+        limit: At most so many.
+        options: Which session reads it.
+
+    Raises:
+        MaintainerError: The ledger cannot be read.
+        NotSupportedYet: E620, over Spark Connect.
+    """
+    with open_engine(options) as opened:
+        store = opened.ledger_at(project.ledger_location)
+        if store is None:
+            raise NotSupportedYet(
+                "over Spark Connect the ledger is not read: its path would be one of the server's",
+                help="leave --ledger out: the run folders hold the runs of this machine",
+            )
+        check_mark(read_mark(project.runs_dir), store.mark(), store.location)
+        rows = store.rows(table=table, limit=MAX_LEDGER_ROWS)
+    kept = (
+        row
+        for row in rows
+        if (since_ms is None or row.started_at_ms >= since_ms)
+        and not (failed and row.status in ("succeeded", "nothing_left"))
+    )
+    return [history_row(row) for row in itertools.islice(kept, limit)]
+
+
+def _known_location(ref: TableRef, runs_dir: Path) -> str | None:
+    """Where the newest run that saw a catalog's table found it."""
+    for run in past_runs(runs_dir):
+        if isinstance(run, PastRun):
+            for table in run.plan.tables:
+                if table.ref.identifier == ref.identifier and table.observed is not None:
+                    return table.observed.location
+    return None
+
+
+def beside_ours(
+    ours: Sequence[HistoryRow],
+    commits: Iterable[TableCommit],
+    table: str,
+    *,
+    is_ledger: bool = False,
+    runs_here: Callable[[str], bool] = lambda run_id: False,
+) -> list[HistoryRow]:
+    """Return our steps and everyone else's commits, newest first.
+
+    A commit of ours that no row tells of (its run folder is gone, or lies on another machine) is a row of its own.
+
+    Args:
+        ours: The table's own steps.
+        commits: The table's commits, newest first.
+        table: What the table is called.
+        is_ledger: The table is the ledger, to which runs append.
+        runs_here: Tells of a run's id whether its folder is on this machine.
+    """
+    rest = [one for one in commits if one.stamp is None or not _told(one, ours)]
+    rows = [*ours, *(_row(one, table, runs_here) for one in _whole_vacuums(rest))]
+    if is_ledger:
+        rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
+    return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
+
+
+def _told(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
+    stamp = commit.stamp
+    return stamp is not None and any(
+        row.run_id == stamp.run_id
+        and row.step == stamp.kind
+        and row.version_after is not None
+        and (-1 if row.version_before is None else row.version_before) < commit.version <= row.version_after
+        for row in ours
+    )
+
+
+def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
+    """Commits with the two of a vacuum as one: what it found stands in the first, what it deleted in the second."""
+    skipped: set[int] = set()
+    for number, commit in enumerate(commits):
+        if commit.version in skipped:
+            continue
+        start = next((one for one in commits[number + 1 :] if one.operation == "VACUUM START"), None)
+        if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
+            skipped.add(start.version)
+            # The first says how many bytes were planned: true of those deleted only where every file went.
+            whole = commit.num_files_removed == start.num_files_removed
+            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed if whole else 0)
+        elif commit.operation == "VACUUM START":
+            yield replace(commit, num_files_removed=0, bytes_removed=0, detail=NO_VACUUM_END)
+        else:
+            yield commit
+
+
+def _status(commit: TableCommit) -> str:
+    """How a step of ours ended, as far as its commit tells."""
+    if commit.operation == "VACUUM START":
+        return StepStatus.UNKNOWN.value
+    failed = commit.operation.startswith("VACUUM") and "FAILED" in commit.detail
+    return StepStatus.FAILED.value if failed else StepStatus.SUCCEEDED.value
+
+
+def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> HistoryRow:
+    stamp = commit.stamp
+    return HistoryRow(
+        at_ms=commit.at_ms,
+        table=table,
+        step=stamp.kind if stamp else commit.operation or "(no operation)",
+        status=_status(commit) if stamp else "",
+        run_id=stamp.run_id if stamp else None,
+        version_before=None,
+        version_after=commit.version,
+        num_files_removed=commit.num_files_removed,
+        num_files_added=commit.num_files_added,
+        bytes_removed=commit.bytes_removed,
+        bytes_added=commit.bytes_added,
+        duration_seconds=commit.duration_seconds,
+        reason=_about(commit, runs_here),
+        by=None if stamp else commit.by,
+    )
+
+
+def _about(commit: TableCommit, runs_here: Callable[[str], bool]) -> str | None:
+    if commit.stamp is None:
+        return commit.detail or None
+    if commit.stamp.kind == AUTO_COMPACT_KIND:
+        return BY_HOOK
+    reason = NOT_RECORDED if runs_here(commit.stamp.run_id) else LOST
+    return f"{NO_VACUUM_END}; {reason}" if commit.operation == "VACUUM START" else reason

@@ -1,0 +1,286 @@
+"""Makes a plan: reads each table's facts, asks the pure planner, and collects what cannot be read as problems.
+
+Nothing here writes to a table. Tables are read by a few workers at once, each in a session of its own; one bad
+table becomes a problem in the plan and never stops the others.
+
+Fits a plan into the budgets of its project, with what past runs taught.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from maintainer import __version__
+from maintainer.app.planning.neighbours import neighbours
+from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
+from maintainer.app.planning.policy_places import PolicyPlaces
+from maintainer.app.planning.run_statistics import learn, past_lessons
+from maintainer.app.project_folders import Project
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
+from maintainer.engine.protocols import Engine, TablePlaces, TableReader, VacuumQuestion
+from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
+from maintainer.execution.run.run_context import Clock
+from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.table_records import Remembered, remembered
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.steps import RewriteStep
+from maintainer.model.run.exit_codes import BUG_CODE
+from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
+from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
+from maintainer.planning.budget.hot_tables import updates_since_ms
+from maintainer.planning.budget.run_budget import within_budget
+from maintainer.planning.operations.full_zorder import history_wanted
+from maintainer.planning.planner import PlanOptions, assemble, files_to_open, plan_table, problem_plan, storage_question
+from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
+from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
+from maintainer.policy.project.ledger_policy import LEDGER_POLICY
+from maintainer.policy.resolve.budget_settings import Budget
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """One table as planning saw it. ``facts`` is None where it could not be read. Short-lived: facts are large."""
+
+    policy: ResolvedPolicy
+    plan: TablePlan
+    facts: TableFacts | None
+    record: TableRecord
+    number: int
+    total: int
+
+
+OnTable = Callable[[TableLook], None]
+"""Told of each table as it is planned, for progress and figures. Called one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most."""
+
+    policies: tuple[ResolvedPolicy, ...]
+    now_ms: int
+    selection: tuple[str, ...] = ()
+    jobs: int = 2
+    options: PlanOptions = field(default_factory=PlanOptions)
+    on_table: OnTable | None = None
+    table_seconds: float = DEFAULT_TABLE_SECONDS
+
+
+def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
+    """Plan every table of the request.
+
+    Raises:
+        MaintainerError: The engine could not give a worker; problems of single tables are in the plan.
+    """
+    project.judge_again()
+    request = replace(request, options=replace(request.options, deletes=engine.deletes))
+    records = remembered(project.runs_dir)
+    today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
+    policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
+    known = known_tables(project, request.policies)
+    tables = _Tables(request, records, today, known, engine.places, policy_places)
+    tables.plan_all(engine)
+    return assemble(
+        policy_places.each_once(tables.plans),
+        created_at_ms=request.now_ms,
+        max_age_seconds=project.loaded.project.max_plan_age_seconds,
+        environment=project.env,
+        selection=request.selection,
+        git_commit=project.git_commit(),
+        maintainer_version=__version__,
+    )
+
+
+def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
+    """All tables whose log may refer to files of another: the project's, those of the policies given, and neighbours.
+
+    The ledger is left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
+    """
+    named = {policy.table for policy in (*project.policies, *policies) if policy.file != LEDGER_POLICY}
+    return tuple(sorted(named | set(neighbours(project))))
+
+
+def read_for_planning(
+    reader: TableReader,
+    policy: ResolvedPolicy,
+    records: Remembered,
+    places: TablePlaces,
+    *,
+    now_ms: int,
+    today: date,
+    options: PlanOptions,
+    tables: tuple[TableRef, ...] = (),
+) -> tuple[TableFacts, TableRecord]:
+    """Read the facts of one table, with its removed files where a vacuum may be due and dropped columns where asked.
+
+    Raises:
+        TableError: The table cannot be read.
+    """
+    facts = with_column_statistics(reader, policy, reader.facts(policy.table))
+    record = records.record_of(facts.table_id, facts.location, places)
+    streak = records.streaks.get(policy.table.identifier, Streak())
+    record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
+    unknown = files_to_open(policy, facts, record, now_ms, today, options)
+    if unknown:
+        found = reader.files_with_dropped_columns(facts, unknown)
+        facts = replace(facts, files_with_dropped_columns=found)
+    least = storage_question(policy, facts, record, now_ms, today, options)
+    if least is None:
+        return facts, record
+    checkpoints = tuple((one.name, one.checkpoint) for one in policy.consumers if one.checkpoint is not None)
+    before_ms = least.horizon.removed_before_ms if least.untracked_before_ms is None else None
+    history = reader.vacuum_history(facts, checkpoints, removed_before_ms=before_ms)
+    facts = replace(facts, history=history)
+    asked = storage_question(policy, facts, record, now_ms, today, options)
+    if asked is not None:
+        question = VacuumQuestion(asked.horizon.removed_before_ms, now_ms, asked.untracked_before_ms, tables)
+        facts = reader.vacuum_look(facts, question)
+    return facts, record
+
+
+def with_writers(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> TableFacts:
+    """Add what other writers of a table commit, and when: asked for where something would be rewritten.
+
+    A log that cannot be read a second time is no reason to leave a table out: the last look before each commit reads it
+    again.
+    """
+    try:
+        rhythm = rhythm_of(reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS), now_ms)
+        facts = replace(facts, writers=rhythm)
+        if not policy.optimize.quiet_after_updates_seconds:
+            return facts
+        since_ms = updates_since_ms(policy, rhythm, now_ms)
+        return replace(facts, updates=reader.updates(facts, since_ms=since_ms, after_version=facts.version))
+    except TableError:
+        return facts
+
+
+def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
+    """Add what Z-order is planned from: for incremental ranges and a sample, for full what the history says.
+
+    Raises:
+        TableError: The statistics or the data cannot be read.
+    """
+    ordered_by = history_wanted(policy, facts)
+    if ordered_by:
+        return replace(facts, zordered_paths=reader.zordered_paths(facts, ordered_by))
+    columns = ranges_wanted(policy, facts)
+    if not columns:
+        return facts
+    facts = replace(facts, column_ranges=reader.column_ranges(facts, columns))
+    sampled = sample_wanted(policy, facts)
+    if not sampled:
+        return facts
+    return replace(facts, column_sample=reader.column_sample(facts, sampled, max_rows=SAMPLE_ROWS))
+
+
+class _Tables:
+    """The plans made so far, and what each table is planned with."""
+
+    def __init__(
+        self,
+        request: PlanRequest,
+        records: Remembered,
+        today: date,
+        known: tuple[TableRef, ...],
+        places: TablePlaces,
+        policy_places: PolicyPlaces,
+    ) -> None:
+        self._request = request
+        self._places = places
+        self._policy_places = policy_places
+        self._known = known
+        self._records = records
+        self._today = today
+        self._lock = threading.Lock()
+        self.plans: list[TablePlan] = []
+
+    def plan_all(self, engine: Engine) -> None:
+        pool = PlanPool(engine, self._plan, self._give_up, Clock(), self._request.table_seconds)
+        pool.run(self._request.policies, self._request.jobs)
+
+    def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
+        request = self._request
+        facts, record = None, TableRecord()
+        try:
+            facts, record = read_for_planning(
+                reader, policy, self._records, self._places, now_ms=request.now_ms, today=self._today,
+                options=request.options, tables=self._known,
+            )  # fmt: skip
+            plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
+            if any(isinstance(step, RewriteStep) for step in plan.steps):
+                facts = with_writers(reader, policy, facts, request.now_ms)
+                plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
+            self._policy_places.opened(plan, reader)
+        except MaintainerError as error:
+            if error.code == "T401" and policy.file == LEDGER_POLICY:
+                return  # no run has made the ledger yet
+            plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
+        except Exception as error:
+            # Nobody foresaw it, and it is about this table: the others are planned all the same.
+            gone = is_engine_lost(error)
+            plan = problem_plan(policy, engine_gone(policy.table.identifier) if gone else _bug(error))
+        if counts():
+            self._keep(policy, plan, facts, record)
+
+    def _give_up(self, policy: ResolvedPolicy, why: str) -> None:
+        error = TableError(
+            f"the table could not be planned: {why}",
+            code="T433",
+            where=policy.table.identifier,
+            help="look at its storage; the other tables are planned, and the next run tries again",
+        )
+        self._keep(policy, problem_plan(policy, error), None, TableRecord())
+
+    def _keep(self, policy: ResolvedPolicy, plan: TablePlan, facts: TableFacts | None, record: TableRecord) -> None:
+        request = self._request
+        with self._lock:
+            self.plans.append(plan)
+            if request.on_table is not None:
+                request.on_table(TableLook(policy, plan, facts, record, len(self.plans), len(request.policies)))
+
+
+def _bug(error: Exception) -> TableError:
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # an exception of Spark cannot be asked once its JVM is gone
+        lines = []
+    first = f": {lines[0][:300]}" if lines else ""
+    return TableError(
+        f"a bug in maintainer while planning: {type(error).__name__}{first}",
+        code=BUG_CODE,
+        help="the table was not touched; report it with this message",
+    )
+
+
+def _of_ledger(error: MaintainerError) -> MaintainerError:
+    """The error for a ledger that cannot be read: nobody must take it for a table of the user's."""
+    if error.code not in ("T402", "T403"):
+        return error
+    return EnvironmentUnfit(
+        "the ledger is damaged",
+        code="E656",
+        where=error.where,
+        found=error.found or error.what,
+        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        "then `maintainer ledger rebuild`",
+    )
+
+
+def fit(project: Project, plan: Plan, given: Budget) -> Plan:
+    """Return the plan with those rewrites that the budgets have room for; the plan itself without any budget.
+
+    Args:
+        project: With its own budgets.
+        plan: Everything that could be done.
+        given: The run's bounds as options say them; they win over the project's.
+    """
+    budgets = project.loaded.project.budgets.with_run(given)
+    if not budgets.bounded:
+        return plan
+    return within_budget(plan, budgets, learn(past_lessons(project.runs_dir)))[0]

@@ -1,0 +1,132 @@
+"""Plans tables on a few threads at once, each with a worker of the engine, and gives up what does not answer.
+
+A table on storage that hangs must not hold up the night: past its limit its Spark jobs are cancelled, its thread is
+left behind, and another takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from maintainer.engine.protocols import Engine, TableReader
+from maintainer.execution.run.run_context import Clock
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+DEFAULT_TABLE_SECONDS = 600.0
+"""Longest look at one table; a policy's ``limits.timeout`` may say less."""
+
+MAX_GIVEN_UP = 8
+"""Threads that may be left behind; after that the engine is at fault, and the rest is not looked at."""
+
+TICK_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class _Member:
+    """A thread, and the table that it looks at since when (monotonic seconds)."""
+
+    name: str
+    thread: threading.Thread | None = None
+    policy: ResolvedPolicy | None = None
+    started: float = 0.0
+    given_up: bool = False
+
+
+class PlanPool:
+    """Looks at each policy's table once.
+
+    Args:
+        engine: Makes a worker for each thread.
+        look: Plans one table; called on a thread of the pool. Whatever it raises ends the pool.
+        give_up: Told of a table that is not waited for any longer, with the reason; called on the calling thread.
+        clock: For the limits.
+        table_seconds: Longest look at one table.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        look: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None],
+        give_up: Callable[[ResolvedPolicy, str], None],
+        clock: Clock,
+        table_seconds: float = DEFAULT_TABLE_SECONDS,
+    ) -> None:
+        self._engine = engine
+        self._look = look
+        self._give_up = give_up
+        self._clock = clock
+        self._table_seconds = table_seconds
+        self._waiting: deque[ResolvedPolicy] = deque()
+        self._members: list[_Member] = []
+        self._failures: list[BaseException] = []
+        self._lock = threading.Lock()
+
+    def run(self, policies: Sequence[ResolvedPolicy], jobs: int) -> None:
+        """Look at all tables, so many at once.
+
+        Raises:
+            BaseException: What a worker could not be made for, or what nobody foresaw.
+        """
+        self._waiting.extend(policies)
+        for _ in range(max(1, min(jobs, len(policies)))):
+            self._hire()
+        while any(self._is_working(one) for one in self._members):
+            for member in list(self._members):
+                if self._is_working(member) and member.thread is not None:
+                    member.thread.join(TICK_SECONDS / len(self._members))
+                    self._watch(member)
+        if self._failures:
+            raise self._failures[0]
+        while self._waiting:
+            self._give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
+
+    def _hire(self) -> None:
+        member = _Member(f"plan-{len(self._members)}")
+        member.thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
+        self._members.append(member)
+        member.thread.start()
+
+    @staticmethod
+    def _is_working(member: _Member) -> bool:
+        return not member.given_up and member.thread is not None and member.thread.is_alive()
+
+    def _work(self, member: _Member) -> None:
+        try:
+            with self._engine.worker(member.name) as worker:
+                while (policy := self._take(member)) is not None:
+                    self._look(worker.reader, policy, lambda: self._ended(member))
+        except BaseException as error:
+            if not member.given_up:
+                self._failures.append(error)
+
+    def _take(self, member: _Member) -> ResolvedPolicy | None:
+        with self._lock:
+            if self._failures or member.given_up or not self._waiting:
+                return None
+            member.policy, member.started = self._waiting.popleft(), self._clock.monotonic()
+            return member.policy
+
+    def _ended(self, member: _Member) -> bool:
+        """The look has ended; False if the table was given up meanwhile, so that its plan counts no more."""
+        with self._lock:
+            member.policy = None
+            return not member.given_up
+
+    def _watch(self, member: _Member) -> None:
+        with self._lock:
+            policy = member.policy
+            if policy is None:
+                return
+            limit = min(self._table_seconds, policy.limits.timeout_seconds)
+            if self._clock.monotonic() - member.started <= limit:
+                return
+            member.given_up = True
+        with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
+            self._engine.cancel(member.name)
+        self._give_up(policy, f"no answer within {limit:g} s")
+        if self._waiting and sum(one.given_up for one in self._members) < MAX_GIVEN_UP:
+            self._hire()

@@ -1,0 +1,113 @@
+"""Which policies of a project reach one physical table: nothing may be done to a table that two of them keep.
+
+Two spellings of one name are found without looking (``policy.identity``). Everything else is asked of the storage: a
+path on this machine's disks for every policy, a catalog's name and a URI only where files are to be deleted, because
+each of them costs a question to the catalog.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from maintainer.engine.protocols import TablePlaces, TableReader
+from maintainer.errors import MaintainerError
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.sources import TableSource
+
+
+def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
+    """Report files whose paths, spelled differently, reach one table on this machine (P350). Needs no Spark."""
+    by_path = [table for table in sorted(tables, key=lambda table: table.document.file) if table.ref.is_path]
+    if len(by_path) < 2:
+        return
+    from maintainer.delta.log.table_place import StoragePlaces  # not needed for a project of names
+
+    places = StoragePlaces()
+    first: dict[str, TableSource] = {}
+    for table in by_path:
+        place = places.place_at(table.ref.location)
+        other = table if place is None else first.setdefault(place, table)
+        if other is table or other.key == table.key:
+            continue
+        where = f"{other.document.file}:{other.document.span_of(('table',)).line}"
+        yield Diagnostic(
+            "P350",
+            Severity.ERROR,
+            f"`{table.written}` has a policy already: `{other.written}` is the same table on this machine",
+            table.document.file,
+            table.document.span_of(("table",)),
+            f"one table, one file: the other is {where}",
+        )
+
+
+class PolicyPlaces:
+    """Where the tables of all policies physically are, as far as it was asked for. Used from several threads.
+
+    Args:
+        policies: All policies of the project, whether they are selected or not.
+        places: Tells which locations are one table.
+    """
+
+    def __init__(self, policies: Iterable[ResolvedPolicy], places: TablePlaces) -> None:
+        self._places = places
+        self._policies = {policy.table.identifier: policy for policy in policies}
+        self._place_of: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._lock = threading.Lock()
+        self._all_asked = False
+        for name, policy in self._policies.items():
+            if policy.table.is_path:
+                self._keep(name, policy.table.location)
+                if ":" not in policy.table.location and name in self._place_of:
+                    self._asked.add(name)  # a folder of this machine; a URI is spelled as people write it
+
+    def opened(self, plan: TablePlan, reader: TableReader) -> None:
+        """Take in where a table was found; ask for all others where files of it are to be deleted."""
+        with self._lock:
+            if plan.observed is not None:
+                self._keep(plan.ref.identifier, plan.observed.location)
+                self._asked.add(plan.ref.identifier)
+            if not self._all_asked and any(isinstance(step, VacuumStep) for step in plan.steps):
+                self._ask_for_all(reader)
+                self._all_asked = True
+
+    def each_once(self, plans: Iterable[TablePlan]) -> tuple[TablePlan, ...]:
+        """Turn the plan of every table that another policy reaches, too, into a problem (T409)."""
+        with self._lock:
+            place_of = dict(self._place_of)
+        names_at: dict[str, list[str]] = {}
+        for name, place in sorted(place_of.items()):
+            names_at.setdefault(place, []).append(name)
+        return tuple(self._checked(plan, place_of, names_at) for plan in plans)
+
+    def _checked(self, plan: TablePlan, place_of: Mapping[str, str], names_at: Mapping[str, list[str]]) -> TablePlan:
+        own = plan.ref.identifier
+        others = [name for name in names_at.get(place_of.get(own, ""), ()) if name != own]
+        if plan.observed is None or not others:
+            return plan
+        listed = ", ".join(f"{name} ({self._policies[name].file})" for name in others)
+        problem = Problem(
+            "T409",
+            f"two policies reach the same table: this one and {listed}",
+            plan.policy_file,
+            "keep one of the policies; until then nothing is done to the table",
+        )
+        return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
+
+    def _ask_for_all(self, reader: TableReader) -> None:
+        for name, policy in self._policies.items():
+            if name in self._asked:
+                continue
+            try:
+                self._keep(name, reader.location_of(policy.table))
+            except MaintainerError:
+                continue  # it reaches no table now; whoever selects it is told
+
+    def _keep(self, name: str, location: str) -> None:
+        place = self._places.place_at(location)
+        if place is not None:
+            self._place_of[name] = place

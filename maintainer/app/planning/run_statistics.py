@@ -1,0 +1,157 @@
+"""What past runs teach about the next one: how long a byte takes, who yields often, and who waits since when.
+
+A run keeps its lessons beside its results, because the plan of a large fleet takes a second to read and sixty of them
+a minute. A run without such a file, of an earlier version or one that died, is read as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from maintainer.errors import MaintainerError
+from maintainer.journal.folder.atomic_files import unreadable, write_atomically
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import from_json
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import RewriteStep
+from maintainer.model.run.outcome import RunOutcome, StepStatus
+from maintainer.model.run.results_document import run_from_json
+from maintainer.planning.budget.ranking import Timed, pace_of
+from maintainer.planning.budget.run_budget import Learned
+
+MAX_RUNS_LEARNED_FROM = 60
+LESSONS_FILE = "lessons.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What one run teaches. Times are milliseconds since 1970 UTC.
+
+    Args:
+        created_at_ms: When its plan was made.
+        timed: Steps that succeeded, by kind.
+        tried: Rewrites tried and lost against other writers, by table.
+        waiting: Tables that a budget left out altogether.
+        settled: The other tables of the plan.
+    """
+
+    created_at_ms: int
+    timed: dict[str, Timed] = field(default_factory=dict)
+    tried: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_text(text: str) -> Lessons:
+        """Read a run's file.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        try:
+            value = json.loads(text)
+            return Lessons(
+                int(value["created_at_ms"]),
+                {str(kind): _timed(one) for kind, one in value["timed"].items()},
+                {str(name): (int(tries), int(lost)) for name, (tries, lost) in value["tried"].items()},
+                tuple(map(str, value["waiting"])),
+                tuple(map(str, value["settled"])),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no lessons: {error}") from error
+
+
+def _timed(value: dict[str, Any]) -> Timed:
+    """Read sums back; what an earlier version wrote, two figures for each kind, is damaged and drawn anew."""
+    return Timed(
+        int(value["num_commits"]),
+        int(value["size_bytes"]),
+        float(value["seconds"]),
+        float(value["squares"]),
+        float(value["products"]),
+    )
+
+
+def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
+    """Draw the lessons of a run."""
+    timed: dict[str, Timed] = {}
+    tried: dict[str, tuple[int, int]] = {}
+    for table in outcome.tables:
+        for step in table.steps:
+            size = sum(one.bytes_removed for one in step.commits)
+            if size and step.status is StepStatus.SUCCEEDED:
+                one = Timed.of_step(len(step.commits), size, step.duration_seconds)
+                timed[step.kind] = timed.get(step.kind, Timed()) + one
+            if step.kind not in ("set_properties", "vacuum"):
+                tries, lost = tried.get(table.ref.identifier, (0, 0))
+                tried[table.ref.identifier] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
+    waiting: list[str] = []
+    settled: list[str] = []
+    for planned in plan.tables:
+        # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
+        left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in planned.left_alone)
+        waits = left_out and not any(isinstance(step, RewriteStep) for step in planned.steps)
+        (waiting if waits else settled).append(planned.ref.identifier)
+    return Lessons(plan.created_at_ms, timed, tried, tuple(waiting), tuple(settled))
+
+
+def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:
+    """Put a run's lessons beside its results. One that cannot be written is drawn anew when it is needed."""
+    text = json.dumps(asdict(lessons_of(plan, outcome)), ensure_ascii=False, separators=(",", ":"))
+    with contextlib.suppress(OSError):
+        write_atomically(folder / LESSONS_FILE, text.encode("utf-8", "surrogatepass"), durable=False)
+
+
+def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
+    """The lessons of the newest sixty runs that came to a plan, newest first; what cannot be read is passed over.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    try:
+        folders = run_folders(runs_dir)
+    except OSError as error:
+        raise unreadable(runs_dir, error) from error
+    for folder in reversed(folders[-MAX_RUNS_LEARNED_FROM:]):
+        found = _read(folder.path)
+        if found is not None:
+            yield found
+
+
+def _read(folder: Path) -> Lessons | None:
+    with contextlib.suppress(OSError, ValueError):
+        return Lessons.from_text((folder / LESSONS_FILE).read_bytes().decode("utf-8", "surrogatepass"))
+    try:
+        outcome = run_from_json((folder / "results.json").read_text(encoding="utf-8"))
+        return lessons_of(from_json((folder / "plan.json").read_text(encoding="utf-8"), where=str(folder)), outcome)
+    except (OSError, ValueError, MaintainerError):
+        return None
+
+
+def learn(runs: Iterable[Lessons]) -> Learned:
+    """Put the lessons of past runs together; the newest comes first."""
+    learned = Learned()
+    timed: dict[str, Timed] = {}
+    settled: set[str] = set()
+    for run in runs:
+        for kind, one in run.timed.items():
+            timed[kind] = timed.get(kind, Timed()) + one
+        for name, (tries, lost) in run.tried.items():
+            so_far = learned.yielded.get(name, (0, 0))
+            learned.yielded[name] = (so_far[0] + tries, so_far[1] + lost)
+        for name in run.waiting:
+            if name not in settled:
+                learned.waiting_since_ms[name] = run.created_at_ms
+        settled.update(run.settled)
+    for kind, one in timed.items():
+        if one.seconds > 0:
+            pace = pace_of(one)
+            learned.bytes_per_second[kind] = pace.bytes_per_second
+            learned.commit_seconds[kind] = pace.commit_seconds
+    return learned

@@ -1,0 +1,144 @@
+"""Tests of policies: "given a table with these files and this history, expect these steps". Without Spark.
+
+Planning is a pure function of policy, facts, record and time, so a test needs neither a table nor an engine. A
+test that fails is a finding at the line that was expected, like any other finding in a file of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from maintainer.app.policytests.policy_test_facts import facts_of, now_of, record_of, with_made_up_sample
+from maintainer.errors import ProjectError
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.planning.planner import plan_table
+from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.project.policy_project import LoadedProject
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.schema.schema_check import check_schema, kind_of
+from maintainer.policy.yaml.discovery import find_tests
+from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.yaml.yaml_reader import read_document
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTestReport:
+    """Findings, sorted, and how many tests were run in how many files, and failed."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    files: int
+    tests: int
+    failed: int
+
+
+def run_policy_tests(project: LoadedProject) -> PolicyTestReport:
+    """Run every test under ``policies/_tests/`` against a project without errors.
+
+    Raises:
+        ProjectError: There are too many files.
+        PolicyErrors: The project has errors, so there is nothing to test.
+    """
+    project.require_valid()
+    findings: list[Diagnostic] = []
+    paths = find_tests(project.root)
+    num_tests = num_failed = 0
+    for path in paths:
+        document, found = read_document(path, project.root)
+        if document is not None and not found:
+            found = check_schema(document, kind_of(document))
+        findings.extend(found)
+        if document is None or any(one.is_error for one in found):
+            continue
+        for position, test in enumerate(document.data["tests"]):
+            num_tests += 1
+            problems = list(_run(project, document, ("tests", position), test))
+            num_failed += bool(problems)
+            findings.extend(problems)
+    return PolicyTestReport(tuple(sorted(findings)), len(paths), num_tests, num_failed)
+
+
+def _run(project: LoadedProject, document: Document, path: Path, test: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    try:
+        policy = project.resolve_table(test["table"])
+    except ProjectError as error:
+        yield _finding("P361", document, (*path, "table"), error.what, error.help or "name a table of this project")
+        return
+    plan = _plan(project, policy, test)
+    expect = test["expect"]
+    for key, problem in _differences(plan, expect):
+        message = f"test `{test['name']}`: {problem}"
+        yield _finding("P360", document, (*path, "expect", *key), message, _hint(plan))
+
+
+def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any]) -> TablePlan:
+    now = now_of(test)
+    now_ms = int(now.timestamp()) * 1000
+    today = now.astimezone(ZoneInfo(project.project.timezone)).date()
+    given = test["given"]
+    facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
+    return plan_table(policy, facts, record_of(given, now_ms), now_ms, today)
+
+
+def _differences(plan: TablePlan, expect: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield where in ``expect`` the plan is another, and what it is instead."""
+    if "state" in expect and expect["state"] != plan.state:
+        yield ("state",), f"the table is `{plan.state}`"
+    if "problem" in expect and expect["problem"] != (plan.problem.code if plan.problem else None):
+        yield ("problem",), f"the problem is `{plan.problem.code}`" if plan.problem else "there is no problem"
+    if "steps" in expect:
+        yield from _step_differences(plan.steps, expect["steps"])
+    if "leftAlone" in expect:
+        reasons = sorted({left.reason.code.value for left in plan.left_alone})
+        if sorted(expect["leftAlone"]) != reasons:
+            yield ("leftAlone",), f"what is left alone is [{', '.join(reasons)}]"
+
+
+def _step_differences(steps: tuple[Step, ...], expected: list[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
+    kinds = [step.kind for step in steps]
+    if kinds != [step["action"] for step in expected]:
+        yield ("steps",), f"the steps are [{', '.join(kinds)}]"
+        return
+    for position, (step, wanted) in enumerate(zip(steps, expected, strict=True)):
+        facts = _facts_of_step(step)
+        for key, value in wanted.items():
+            if key != "action" and facts.get(key) != value:
+                yield ("steps", position, key), f"`{key}` of {step.kind} is {facts.get(key, 'nothing that it has')}"
+
+
+def _facts_of_step(step: Step) -> Mapping[str, object]:
+    match step:
+        case SetPropertiesStep():
+            return {"properties": dict(step.after)}
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+            return {"files": sum(len(batch.files) for batch in step.batches), "writes": step.num_files_added}
+        case VacuumStep():
+            return {"files": len(step.files)}
+        case _:
+            assert_never(step)
+
+
+def _hint(plan: TablePlan) -> str:
+    """Say in one line what was planned, so that the test can be put right without another command."""
+    if plan.problem:
+        return f"planned: {plan.problem.code} {plan.problem.what}"
+    steps = [f"{step.kind} {dict(_facts_of_step(step))}" for step in plan.steps]
+    reasons = sorted({f"{left.reason.code.value} ({left.num_files} files)" for left in plan.left_alone})
+    return f"planned: {'; '.join(steps) or 'no step'}; left alone: {', '.join(reasons) or 'nothing'}"
+
+
+def _finding(code: str, document: Document, path: Path, message: str, help: str) -> Diagnostic:
+    return Diagnostic(code, Severity.ERROR, message, document.file, document.span_of(path), help)

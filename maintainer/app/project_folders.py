@@ -1,0 +1,108 @@
+"""A project on disk and what it means: policies, settings, and the folders that a run uses."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.errors import ProjectError
+from maintainer.policy.project.policy_project import LoadedProject, load_project
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+_GIT_TIMEOUT_SECONDS = 10
+
+
+class PolicyProblems(ProjectError):
+    """Policy files have errors, so nothing ran. ``loaded`` holds every finding and the text it points at."""
+
+    default_code = "E616"
+
+    def __init__(self, loaded: LoadedProject) -> None:
+        self.loaded = loaded
+        errors = sum(one.is_error for one in loaded.diagnostics)
+        noun = "error" if errors == 1 else "errors"
+        super().__init__(f"{errors} {noun} in the policies; nothing was run", help="maintainer validate")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A loaded project without errors."""
+
+    loaded: LoadedProject
+    env: str | None = None
+
+    @staticmethod
+    def load(root: str | Path = ".", env: str | None = None) -> Project:
+        """Read every file of the project.
+
+        Raises:
+            ProjectError: There is no project, or ``env`` does not exist.
+            PolicyProblems: At least one file has an error.
+        """
+        loaded = load_project(Path(root).resolve(), env)
+        if loaded.has_errors:
+            raise PolicyProblems(loaded)
+        return Project(loaded, env)
+
+    def judge_again(self) -> None:
+        """Let the second reader judge every file; called before a command acts on tables.
+
+        Raises:
+            ProjectError: E628, it refuses what our own check accepts.
+        """
+        from maintainer.policy.schema.second_reader import check_again
+
+        check_again(self.loaded.documents.values())
+
+    @property
+    def root(self) -> Path:
+        """The folder of maintainer.yml."""
+        return self.loaded.root
+
+    @property
+    def policies(self) -> tuple[ResolvedPolicy, ...]:
+        """Effective policies of all tables that a file names, in the order of their identifiers."""
+        return self.loaded.resolved()
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of all run folders."""
+        return Path(self.loaded.project.run_dir)
+
+    @property
+    def ledger_location(self) -> str:
+        """Where the ledger table is: a path or a URI."""
+        return self.loaded.project.state
+
+    def git_commit(self) -> str | None:
+        """The commit that the policies are at, with ``+dirty`` when files differ; None outside a repository."""
+
+        def ask(*args: str) -> str:
+            done = subprocess.run(
+                ["git", "-C", str(self.root), *args],
+                capture_output=True,
+                text=True,
+                timeout=_GIT_TIMEOUT_SECONDS,
+                check=True,
+            )
+            return done.stdout.strip()
+
+        try:
+            commit = ask("rev-parse", "HEAD")
+            dirty = ask("status", "--porcelain", "--", "maintainer.yml", "policies")
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return f"{commit}+dirty" if dirty else commit
+
+
+def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:
+    """The selection as a plan records it."""
+    return (*select, *(f"-{spec}" for spec in exclude))
+
+
+def local_zone() -> datetime.tzinfo:
+    """Return the zone of this machine: times in text are local, times in JSON are UTC."""
+    return datetime.datetime.now().astimezone().tzinfo or datetime.timezone.utc

@@ -1,0 +1,193 @@
+"""Applies a plan: the last checks before anything is touched, then the run with its journal, verifier and ledger."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from maintainer import __version__
+from maintainer.app.planning.make_plan import known_tables
+from maintainer.app.planning.policy_places import PolicyPlaces
+from maintainer.app.planning.run_statistics import keep_lessons
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.engine.protocols import Engine, TableReader
+from maintainer.errors import MaintainerError, Refused
+from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.run.run_context import Clock
+from maintainer.execution.table.commit_attempt import problem_of
+from maintainer.journal.folder.run_folder import new_run_id
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_rows import LedgerSink
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import RewriteStep
+from maintainer.model.run.outcome import Preparation, RunOutcome
+from maintainer.model.run.progress import ProgressSink
+from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
+from maintainer.units import format_size
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+
+
+def open_journal(project: Project, started_at_ms: int) -> Journal:
+    """Make the run's folder, before the engine is started: the engine's own words go there, too.
+
+    Raises:
+        FolderUnwritable: E650, nothing was touched.
+    """
+    return Journal.open(
+        project.runs_dir,
+        new_run_id(started_at_ms),
+        Clock().now_ms,
+        version=__version__,
+        host=socket.gethostname(),
+        git_commit=project.git_commit(),
+    )
+
+
+def check_saved_plan(
+    project: Project, engine: Engine, plan: Plan, *, now_ms: int, exact: bool = False, all_or_nothing: bool = False
+) -> Plan:
+    """Check that a saved plan still holds, for every table, before any is touched.
+
+    Args:
+        project: The project.
+        engine: Reads the tables as they are now.
+        plan: The saved plan.
+        now_ms: Now, milliseconds since 1970 UTC.
+        exact: The tables must be at the very versions that were planned, or the whole plan is refused.
+        all_or_nothing: One table that is not as planned refuses the whole plan.
+
+    Returns:
+        The plan, reduced to bins whose files are all still live. A table that is not as planned is blocked, with every
+        reason; one that cannot be read has the error. Neither has a step.
+
+    Raises:
+        Refused: A404 too old; A405 made for another environment; A403 stale, where all or nothing is asked for.
+    """
+    project.judge_again()
+    check_age(plan, now_ms)
+    if plan.environment != project.env:
+        raise Refused(
+            "the plan was made for another environment",
+            code="A405",
+            found=plan.environment or "none",
+            allowed=project.env or "none",
+            help="pass the same --env, or make the plan again",
+        )
+    digests = {policy.table: policy.digest for policy in project.policies}
+    stale: list[StaleReasons] = []
+    tables: list[TablePlan] = []
+    policy_places = PolicyPlaces(project.policies, engine.places)
+    with engine.worker("check") as worker:
+        for table in plan.tables:
+            checked = _check(table, digests, worker.reader, exact=exact) if table.steps else table
+            if isinstance(checked, MaintainerError):
+                stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
+                checked = replace(table, steps=(), problem=problem_of(checked))
+            elif isinstance(checked, StaleReasons):
+                stale.append(checked)
+                checked = refused_alone(table, checked)
+            else:
+                policy_places.opened(checked, worker.reader)
+            tables.append(checked)
+    if stale and (exact or all_or_nothing):
+        raise refusal(stale)
+    return replace(plan, tables=policy_places.each_once(tables))
+
+
+def _check(
+    table: TablePlan, digests: Mapping[TableRef, str], reader: TableReader, *, exact: bool
+) -> TablePlan | StaleReasons | MaintainerError:
+    try:
+        facts = reader.facts(table.ref)
+        return recheck(table, facts, digests.get(table.ref), exact=exact)
+    except MaintainerError as error:
+        return error
+
+
+def check_run_limits(project: Project, plan: Plan) -> None:
+    """Refuse a run that would rewrite more than the project allows; nothing is trimmed in silence.
+
+    Raises:
+        Refused: A421, with the figures.
+    """
+    settings = project.loaded.project
+    batches = [batch for _, step in plan.steps() if isinstance(step, RewriteStep) for batch in step.batches]
+    size_bytes, num_files = sum(batch.size_bytes for batch in batches), sum(len(batch.files) for batch in batches)
+    broken = []
+    if settings.max_bytes is not None and size_bytes > settings.max_bytes:
+        broken.append(("limits.maxBytes", format_size(size_bytes), format_size(settings.max_bytes)))
+    if settings.max_files is not None and num_files > settings.max_files:
+        broken.append(("limits.maxFiles", f"{num_files:,} files", f"{settings.max_files:,} files"))
+    if broken:
+        raise Refused(
+            "the run would rewrite more than the project allows",
+            code="A421",
+            where="maintainer.yml",
+            found="\n".join(f"{key}: {found}" for key, found, _ in broken),
+            allowed="\n".join(f"{key}: {allowed}" for key, _, allowed in broken),
+            help="select fewer tables with --select, or raise the limit in a reviewed change",
+        )
+
+
+def apply_plan(
+    project: Project,
+    engine: Engine,
+    plan: Plan,
+    journal: Journal,
+    ledger: LedgerSink | None,
+    spec: RunSpec,
+    *,
+    on_event: ProgressSink | None = None,
+    switch: StopSwitch | None = None,
+    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
+) -> RunOutcome:
+    """Carry out a checked plan; every table ends with exactly one outcome.
+
+    Args:
+        project: The project, with the bounds that the specification leaves open.
+        engine: Does the work.
+        plan: What to do.
+        journal: This run's record, open.
+        ledger: Where the run's rows go; None keeps them in the run folder.
+        spec: How many tables at once, and the bounds of the run.
+        on_event: Called with each event of the run, from any of its threads.
+        switch: Ends the run from outside.
+        preparation: What came before, for the outcome.
+
+    Raises:
+        MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
+    """
+    journal.folder.write_plan(to_json(plan, indent=2))
+    settings = project.loaded.project
+    bounds = FleetBounds(
+        jobs=spec.jobs,
+        fail_fast=spec.fail_fast,
+        max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
+        run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,
+        batches=settings.batches if spec.batches is None else spec.batches,
+    )
+    outcome = run_fleet(
+        plan,
+        engine,
+        journal=journal,
+        verifier=GreatExpectationsVerifier(),
+        bounds=bounds,
+        on_event=on_event,
+        ledger=ledger,
+        switch=switch,
+        known_tables=known_tables(project),
+        preparation=preparation,
+    )
+    keep_lessons(journal.folder.path, plan, outcome)
+    return outcome
+
+
+def engine_log_of(journal: Journal) -> Path:
+    """Where the engine's own words go: ``spark.log`` in the run folder."""
+    return journal.folder.path / "spark.log"

@@ -1,0 +1,162 @@
+"""Brings back what a vacuum moved into the trash, and leaves the same record as every other run.
+
+The run folder gets its events, ``undelete.json`` and a row for the ledger; the next ``apply`` appends that row to the
+ledger with its own, because a Spark append would take longer than the moving.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from maintainer.app.project_folders import Project
+from maintainer.engine.protocols import TableEngine
+from maintainer.errors import MaintainerError
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_pending import keep_pending
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.selection.decision import count_of
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+UNDELETE_FILE = "undelete.json"
+FORMAT_VERSION = "1"
+KIND = "undelete"
+
+
+def undelete_run(
+    project: Project, worker: TableEngine, journal: Journal, policy: ResolvedPolicy, of_run: str
+) -> UndeleteReceipt:
+    """Bring back a run's files and record it, also where it fails.
+
+    Args:
+        project: The project, for the record.
+        worker: An engine with a reader and a writer.
+        journal: This run's record, open.
+        policy: The policy of the table.
+        of_run: The run whose vacuum moved the files.
+
+    Raises:
+        TableError: T430, there is nothing of this run in the trash; or the table cannot be read.
+        FolderUnwritable: E651. What was brought back is back.
+    """
+    started_at_ms = journal.now_ms()
+    facts: TableFacts | None = None
+    receipt: UndeleteReceipt | None = None
+    error_code: str | None = None
+    said: str | None = None
+    try:
+        facts = worker.reader.facts(policy.table)
+        journal.note("undelete", table=policy.table.identifier, of_run=of_run)
+        # What is true if this process is killed now; replaced at the end.
+        begun = replace(
+            _row(project, policy, facts, None, journal.run_id, of_run),
+            started_at_ms=started_at_ms,
+            status=StepStatus.INTERRUPTED.value,
+            error_code="C712",
+            error="the run was killed, or its machine went down, while files were brought back; do it again",
+        )
+        _keep(journal, begun, None)
+        receipt = worker.writer.undelete(facts, of_run)
+        if receipt.refused:
+            said = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
+        return receipt
+    except MaintainerError as error:
+        error_code, said = error.code, error.what
+        raise
+    finally:
+        row = _row(project, policy, facts, receipt, journal.run_id, of_run)
+        ended_at_ms = journal.now_ms()
+        row = replace(
+            row,
+            started_at_ms=started_at_ms,
+            duration_seconds=(ended_at_ms - started_at_ms) / 1000,
+            error_code=error_code,
+            error=said,
+        )
+        _record(journal, row, receipt)
+
+
+def _row(
+    project: Project,
+    policy: ResolvedPolicy,
+    facts: TableFacts | None,
+    receipt: UndeleteReceipt | None,
+    run_id: str,
+    of_run: str,
+) -> LedgerRow:
+    status = StepStatus.FAILED
+    if receipt is not None:
+        status = StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED
+    return LedgerRow(
+        run_id=run_id,
+        table=policy.table.identifier,
+        table_id=facts.table_id if facts else None,
+        location=facts.location if facts else None,
+        step_id=f"{policy.table.identifier}/{KIND}",
+        kind=KIND,
+        status=status.value,
+        reason=f"run {of_run} had moved the files into the trash",
+        version_before=None,
+        version_after=None,
+        num_files_removed=0,
+        num_files_added=receipt.num_files_restored if receipt else 0,
+        bytes_removed=0,
+        bytes_added=receipt.bytes_restored if receipt else 0,
+        predicted_files_removed=0,
+        predicted_files_added=0,
+        predicted_bytes_removed=0,
+        predicted_bytes_added=0,
+        started_at_ms=0,
+        duration_seconds=0.0,
+        proof_level="none",
+        proof_result="none",
+        policy_file=policy.file,
+        policy_digest=policy.digest,
+        git_commit=project.git_commit(),
+        environment=project.env,
+        owner=policy.owner,
+        error_code=None,
+        error=None,
+    )
+
+
+def _record(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:
+    _keep(journal, row, receipt)
+    journal.finished(None)
+
+
+def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:
+    document = {
+        "format_version": FORMAT_VERSION,
+        "step": asdict(row),
+        "refused": list(receipt.refused) if receipt else [],
+    }
+    journal.folder.write_document(UNDELETE_FILE, document)
+    try:
+        keep_pending(journal.folder, (row,))
+    except OSError as error:
+        raise FolderUnwritable.at(journal.folder.path, error, code="E651") from error
+
+
+def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:
+    """What past runs brought back, newest first; a record that cannot be read gives its path and why.
+
+    Raises:
+        OSError: The folder of runs cannot be listed.
+    """
+    for folder in reversed(run_folders(runs_dir)[-most:]):
+        path = folder.path / UNDELETE_FILE
+        if not path.is_file():
+            continue
+        try:
+            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            yield LedgerRow.from_json(json.dumps(document["step"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            yield path, str(error)

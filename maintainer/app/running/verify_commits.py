@@ -1,0 +1,174 @@
+"""Verifies commits after the fact and records what was found; lifts a quarantine when a person says so."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from maintainer.app.engine_access import ProvingWorker
+from maintainer.app.project_folders import Project
+from maintainer.errors import MaintainerError, Refused
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.model.codec import encode
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.commit_verdict import CheckResult, CommitVerification, TableVerification, VerifyRun
+from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
+
+FORMAT_VERSION = 1
+VERIFICATION_FILE = "verification.json"
+WRONG_CODE = "V507"
+_EVENT_RESULT = {CheckResult.PROVEN: "pass", CheckResult.WRONG: "fail", CheckResult.NOT_CHECKED: "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyTarget:
+    """A table, and the version to prove; None for the newest that maintenance made."""
+
+    ref: TableRef
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRequest:
+    """What to verify.
+
+    Attributes:
+        targets: The tables, in order.
+        exact: Compare every value of the rows, too.
+        accept: Why a person accepts the table as it is: its quarantine is lifted, its unproven versions count as
+            proven. None to accept nothing.
+        on_table: Called with each answer as soon as it is there.
+    """
+
+    targets: Sequence[VerifyTarget]
+    exact: bool = False
+    accept: str | None = None
+    on_table: Callable[[TableVerification], None] = lambda answer: None
+
+
+def parse_target(text: str, ref_of: Callable[[str], TableRef]) -> VerifyTarget:
+    """Read ``TABLE`` or ``TABLE@VERSION``; an ``@`` without a number behind it belongs to the name."""
+    name, at, version = text.rpartition("@")
+    if at and name and version.isdecimal() and version.isascii():
+        return VerifyTarget(ref_of(name), int(version))
+    return VerifyTarget(ref_of(text))
+
+
+def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, request: VerifyRequest) -> VerifyRun:
+    """Verify each table and record it in the run folder.
+
+    Raises:
+        Refused: A412, there is nothing to accept.
+        FolderUnwritable: E651, what was found could not be recorded.
+    """
+    clock = journal.now_ms
+    started_at_ms = clock()
+    records = remembered(project.runs_dir)
+    answers = []
+    for target in request.targets:
+        answer = _verify(worker, journal, records, target, request)
+        answers.append(answer)
+        request.on_table(answer)
+    run = VerifyRun(journal.run_id, started_at_ms, (clock() - started_at_ms) / 1000, tuple(answers))
+    journal.folder.write_document(VERIFICATION_FILE, verification_document(run))
+    journal.finished(None)
+    journal.close()
+    # Where it cannot be written, the next command reads the run folders themselves.
+    with contextlib.suppress(OSError):
+        update_state(project.runs_dir)
+    return run
+
+
+def _verify(
+    worker: ProvingWorker,
+    journal: Journal,
+    records: Remembered,
+    target: VerifyTarget,
+    request: VerifyRequest,
+) -> TableVerification:
+    try:
+        facts = worker.reader.facts(target.ref)
+        version = target.version if target.version is not None else worker.prover.newest_maintenance(facts)
+        commit = worker.prover.prove(facts, version, exact=request.exact)
+    except MaintainerError as error:
+        if request.accept is not None:
+            raise
+        problem = Problem(error.code, error.what, error.where, error.help)
+        journal.note("not_verified", table=target.ref.identifier, code=error.code, what=error.what)
+        return TableVerification(target.ref, problem=problem)
+    record = records.record_of(facts.table_id, facts.location, worker.places)
+    _record(journal, facts, commit)
+    answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
+    if request.accept is not None:
+        return _accept(journal, facts, record, answer, request.accept)
+    left = [one for one in record.unproven_versions if one != version or commit.result is not CheckResult.PROVEN]
+    if left:
+        listed = ", ".join(map(str, left))
+        answer = replace(answer, note=f"not proven yet: version {listed}")
+    return answer
+
+
+def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> None:
+    """Durably record what was found: a proven version is free to be vacuumed after, a wrong one holds all back."""
+    if commit.kind == "rewrite":
+        finding = commit.worst(CheckResult.WRONG) or commit.worst(CheckResult.NOT_CHECKED)
+        detail = None if finding is None else f"{finding.name}: {finding.detail}"
+        journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
+    if commit.content_is_wrong:
+        wrong = commit.worst(CheckResult.WRONG)
+        said = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
+        journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{said}")
+
+
+def _accept(
+    journal: Journal, facts: TableFacts, record: TableRecord, answer: TableVerification, reason: str
+) -> TableVerification:
+    """A person has looked and answers for it.
+
+    Raises:
+        Refused: A412.
+    """
+    if record.quarantined is None and not record.unproven_versions:
+        raise Refused(
+            "there is nothing to accept: the table is not in quarantine, and no version of ours is unproven",
+            code="A412",
+            where=facts.ref.identifier,
+            help="run `maintainer verify` without --accept to look at it",
+        )
+    journal.accept(facts, record.unproven_versions, reason=reason, by=getpass.getuser())
+    listed = ", ".join(map(str, record.unproven_versions))
+    note = "accepted: " + "; ".join(
+        part
+        for part in (
+            f"the quarantine is lifted ({record.quarantined})" if record.quarantined else "",
+            f"version {listed} counts as proven" if listed else "",
+        )
+        if part
+    )
+    return replace(answer, quarantined=None, note=note)
+
+
+def verification_document(run: VerifyRun) -> dict[str, Any]:
+    """The JSON document of a verification, with the tables counted."""
+    tables = []
+    for one in run.tables:
+        table = {**encode(one), "result": one.result.value}
+        if one.commit is not None:
+            table["commit"] = {**table["commit"], "result": one.commit.result.value}
+        tables.append(table)
+    return {
+        "format_version": FORMAT_VERSION,
+        **encode(replace(run, tables=())),
+        "tables": tables,
+        "counts": {result.value: run.count(result) for result in CheckResult},
+    }
+
+
+def verification_json(run: VerifyRun) -> str:
+    """The same as text, ending in a newline."""
+    return json.dumps(verification_document(run), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

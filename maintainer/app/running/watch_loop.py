@@ -1,0 +1,142 @@
+"""Keeps going: looks at the tables again and again, and applies what their policies ask for as they change.
+
+One round looks at every table that is not set aside, and does what is due. Each round that has something to do is a run
+of its own, with its own folder. A table that did not end well is set aside for a while that doubles each time, so
+that neither a broken table nor a busy writer is asked every few seconds. Memory is bounded: a round keeps nothing but
+how often each table failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from maintainer.errors import ExitCode
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 3600.0
+
+PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
+ApplyPlan = Callable[[Plan], RunOutcome]
+
+_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchBounds:
+    """How to watch.
+
+    Args:
+        interval_seconds: From the end of one round to the beginning of the next.
+        until_idle: End with the first round that finds nothing to do and nothing worth waiting for.
+        max_rounds: End after so many; None never does.
+    """
+
+    interval_seconds: float = 30.0
+    until_idle: bool = False
+    max_rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.interval_seconds <= 0 or (self.max_rounds is not None and self.max_rounds < 1):
+            raise ValueError("interval_seconds and max_rounds are greater than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEnd:
+    """What came of watching: how often it looked and ran, and the gravest exit code that was left."""
+
+    rounds: int
+    runs: int
+    code: ExitCode
+
+
+MAX_TRIES = 3
+"""With ``until_idle``: a table that did not end well so often in a row is no longer waited for."""
+
+
+def watch(
+    policies: Sequence[ResolvedPolicy],
+    plan_tables: PlanTables,
+    apply: ApplyPlan,
+    bounds: WatchBounds,
+    switch: StopSwitch,
+    monotonic: Callable[[], float],
+) -> WatchEnd:
+    """Look, do what is due, wait, and look again, until stopped or idle.
+
+    Args:
+        policies: The tables to watch.
+        plan_tables: Plans some of them; what is unchanged must cost little.
+        apply: Carries out a plan that has changes. The switch may be thrown meanwhile.
+        bounds: When to look again, and when to end.
+        switch: Ends the watch.
+        monotonic: A clock that never goes back, in seconds.
+
+    Returns:
+        What came of it. The code is 5 after a failed proof, which ends the watch at once; else the gravest of those
+        that tables ended with when they were last looked at. A table that is refused makes it 4, and 6 where any run
+        of the watch changed a table.
+    """
+    aside = _SetAside()
+    codes: dict[str, ExitCode] = {}
+    rounds = runs = 0
+    changed = False
+    while switch.stop_reason is None:
+        rounds += 1
+        now = monotonic()
+        plan = plan_tables(tuple(one for one in policies if not aside.holds(one.table.identifier, now)))
+        for table in plan.tables:
+            name = table.ref.identifier
+            codes[name] = plan_exit_code(replace(plan, tables=(table,)))
+            if codes[name] is not ExitCode.OK:
+                aside.put(name, monotonic(), tried=False)
+        if plan.has_changes:
+            runs += 1
+            outcome = apply(plan)
+            changed = changed or any(step.changed_table for table in outcome.user_tables for step in table.steps)
+            if exit_code(outcome) is ExitCode.VERIFICATION_FAILED:
+                return WatchEnd(rounds, runs, ExitCode.VERIFICATION_FAILED)
+            for ended in outcome.tables:
+                name = ended.ref.identifier
+                codes[name] = exit_code(replace(outcome, tables=(ended,)))
+                if ended.status in _WELL:
+                    aside.clear(name)
+                elif any(table.ref == ended.ref and table.steps for table in plan.tables):
+                    # Also where somebody else was first: no failure, and still no table to ask again at once.
+                    aside.put(name, monotonic(), tried=True)
+        idle = not plan.has_changes and not aside.worth_waiting_for()
+        if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.wait(bounds.interval_seconds):
+            break
+    code = gravest(codes.values())
+    return WatchEnd(rounds, runs, ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and changed else code)
+
+
+class _SetAside:
+    """Tables that did not end well: how often in a row, and until when they are left alone (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+        self._until: dict[str, float] = {}
+        self._tried: set[str] = set()
+
+    def holds(self, name: str, now: float) -> bool:
+        return self._until.get(name, now) > now
+
+    def put(self, name: str, now: float, *, tried: bool) -> None:
+        times = self._times[name] = self._times.get(name, 0) + 1
+        self._until[name] = now + min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(times - 1, 16))
+        (self._tried.add if tried else self._tried.discard)(name)
+
+    def clear(self, name: str) -> None:
+        self._times.pop(name, None)
+        self._until.pop(name, None)
+        self._tried.discard(name)
+
+    def worth_waiting_for(self) -> bool:
+        """Whether a table that has work to do may still end well; one that cannot be planned is not waited for."""
+        return any(self._times[name] < MAX_TRIES for name in self._tried)

@@ -1,0 +1,155 @@
+"""Tables found against tables managed: which a policy names, which only rules reach, and which nobody looks after."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.ledger_policy import LEDGER_POLICY
+from maintainer.policy.select.table_names import absolute_path, identity, table_ref
+
+if TYPE_CHECKING:
+    from maintainer.policy.project.policy_project import LoadedProject
+
+STUB_FOLDER = "policies/inventory"
+MAX_STUBS = 5_000
+
+
+class Care(str, enum.Enum):
+    """Who looks after a table. ``ruled``: rules reach it, but no file names it, so nothing is done to it."""
+
+    MANAGED = "managed"
+    RULED = "ruled"
+    UNMANAGED = "unmanaged"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table as it was found: its name as a policy would write it, and its location as a URI or path."""
+
+    table: TableRef
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table of the inventory; ``policy_file`` is the file that names it, or the strongest rule that reaches it."""
+
+    table: TableRef
+    care: Care
+    location: str | None
+    policy_file: str | None
+
+
+def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: bool) -> tuple[Entry, ...]:
+    """Set what was found against the project's policies, in the order of the tables.
+
+    Args:
+        project: The project.
+        found: Tables; one that was found by name and by folder counts once, by the name that a policy uses.
+        whole_catalog: The whole catalog was looked through: a policy's name that is not in it is missing.
+    """
+    from maintainer.delta.log.table_place import StoragePlaces  # loaded only by commands that look at tables
+
+    storage = StoragePlaces()
+    named = {table.key: table for table in project.tables}
+    reached = {storage.place_at(table.ref.location): table.key for table in project.tables if table.ref.is_path}
+    entries: dict[str, Entry] = {}
+    met: set[str] = set()
+    places: dict[str, list[Found]] = {}
+    for one in found:
+        places.setdefault(storage.place_at(one.location) or _place(one.location), []).append(one)
+    for place, ones in places.items():
+        keys = [*(identity(one.table) for one in ones), _place(ones[0].location)]
+        key = next((key for key in keys if key in named), reached.get(place))
+        if key is not None:
+            met.add(key)
+            source = named[key]
+            entries[place] = Entry(source.ref, Care.MANAGED, ones[0].location, source.document.file)
+            continue
+        if project.ledger is not None and identity(project.ledger) in keys:
+            # It has a policy of its own, which a file of two lines would only take the place of.
+            entries[place] = Entry(project.ledger, Care.MANAGED, ones[0].location, LEDGER_POLICY)
+            continue
+        one = min(ones, key=lambda each: each.table.is_path)
+        rules = project.match_rules_for(one.table)
+        care = Care.RULED if rules else Care.UNMANAGED
+        entries[place] = Entry(one.table, care, one.location, rules[-1].document.file if rules else None)
+    for key, source in named.items():
+        if key not in met and not source.ref.is_path and whole_catalog:
+            entries[key] = Entry(source.ref, Care.MISSING, None, source.document.file)
+    return tuple(sorted(entries.values(), key=lambda entry: entry.table))
+
+
+def found_at(location: str, root: Path) -> Found:
+    """A table found in a folder, named as a policy of the project would name it: nothing percent-encoded."""
+    return Found(table_ref(unquote(location, errors="surrogateescape"), root), location)
+
+
+def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
+    """Write the smallest policy for each table that no file names; existing files are left alone.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ProjectError: E640, one cannot be written; E644, there are too many.
+    """
+    wanted = [entry for entry in entries if entry.care in (Care.UNMANAGED, Care.RULED)]
+    if len(wanted) > MAX_STUBS:
+        raise ProjectError(
+            "there are too many tables to write a policy for each",
+            code="E644",
+            found=f"{len(wanted):,}",
+            allowed=f"{MAX_STUBS:,} at once",
+            help="name a root with fewer tables",
+        )
+    written: list[Path] = []
+    taken: set[str] = set()
+    for entry in wanted:
+        slug = _slug(entry.table.identifier)
+        name = next(name for name in (slug, *(f"{slug}_{n}" for n in range(2, MAX_STUBS + 2))) if name not in taken)
+        taken.add(name)
+        path = root / STUB_FOLDER / f"{name}.yml"
+        if path.exists():
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, stub(entry.table).encode("utf-8"))
+        except OSError as error:
+            raise ProjectError(
+                f"a policy cannot be written: {error.strerror or error}",
+                code="E640",
+                where=str(path),
+                help="make the folder policies/inventory writable",
+            ) from error
+        written.append(path)
+    return tuple(written)
+
+
+def stub(table: TableRef) -> str:
+    """The smallest policy of a table."""
+    return f"version: 1\ntable: {_yaml_text(table.identifier)}\n"
+
+
+def _yaml_text(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z_./][A-Za-z0-9_./-]*", text) and ": " not in text:
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _slug(identifier: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", identifier).strip("_.")[-100:].lower() or "table"
+
+
+def _place(location: str) -> str:
+    return identity(TableRef(absolute_path(unquote(location, errors="surrogateescape"), Path("/"))))

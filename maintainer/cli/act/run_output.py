@@ -1,0 +1,141 @@
+"""Shows a run of ``apply``, ``retry`` or ``watch``: the plan before it, its progress, problems, and the result."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from maintainer import __version__
+from maintainer.app.operations import RunListener
+from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.project_folders import Project, local_zone
+from maintainer.app.run_result import RunResult
+from maintainer.cli.act.plan_output import plan_text, print_table_planned
+from maintainer.cli.command_project import now_ms
+from maintainer.cli.context import CliContext
+from maintainer.cli.ticker import ticking
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.progress import ProgressSink
+from maintainer.model.run.results_document import run_to_json
+from maintainer.report.run.github_annotations import (
+    render_annotations,
+    run_annotations,
+    run_markdown,
+    write_step_summary,
+)
+from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.run.progress_jsonl import ProgressJsonl
+from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.run_text import render_run
+from maintainer.report.text.style import Style, cursor_wanted, is_terminal
+from maintainer.report.text.text_layout import printable
+
+
+class RunOutput(RunListener):
+    """Prints a run as ``-o`` asks: results to stdout, everything else to stderr.
+
+    Args:
+        context: How much to say, and whether in colour.
+        project: The project, for the plan's heading.
+        output: ``text``, ``json``, ``jsonl``, ``github`` or ``junit``.
+        ask: Ask a person before anything is changed.
+    """
+
+    def __init__(self, context: CliContext, project: Project, output: str, *, ask: bool) -> None:
+        self._context = context
+        self._project = project
+        self._output = output
+        self._ask = ask
+        self._shows_text = output == "text" and context.verbosity >= 0
+
+    def table_planned(self, look: TableLook) -> None:
+        """Print a line for each planned table."""
+        if self._shows_text:
+            print_table_planned(look)
+
+    def agrees_to(self, plan: Plan) -> bool:
+        """Print the plan, and ask a person where there is one."""
+        if self._shows_text:
+            click.echo(plan_text(self._context, self._project, plan, for_apply=True), err=True, nl=False)
+        if not (self._ask and plan.has_changes) or _confirmed():
+            return True
+        click.echo("Nothing was done.", err=True)
+        return False
+
+    @contextmanager
+    def progress(self, plan: Plan) -> Iterator[ProgressSink | None]:
+        """Show progress: lines for people on stderr, one JSON event a line on stdout for machines, or nothing."""
+        if self._output == "jsonl":
+            yield ProgressJsonl(sys.stdout, __version__)
+            return
+        if self._context.verbosity < 0 or self._output not in ("text", "github"):
+            yield None
+            return
+        printer = ProgressText(
+            sys.stderr,
+            Style(self._context.color_stderr),
+            live=cursor_wanted(sys.stderr, os.environ),
+            tables=[str(table.ref) for table in plan.tables],
+            tz=local_zone(),
+            terminal_size=_terminal_size,
+            verbose=self._context.verbosity > 0,
+            in_plan=[str(table.ref) for table in plan.tables if table.blocked or table.problem],
+        )
+        try:
+            with ticking(lambda: printer.tick(now_ms())):
+                yield printer
+        finally:
+            printer.close()
+
+    def problem(self, problem: Problem) -> None:
+        """Print a warning. It does not change the exit code."""
+        click.echo(f"warning[{problem.code}]: {printable(problem.what)}", err=True)
+        for label, text in (("-->", problem.where), ("= help:", problem.help)):
+            if text:
+                click.echo(f"  {label} {printable(text)}", err=True)
+
+    def finished(self, result: RunResult) -> None:
+        """Print the result on stdout."""
+        outcome = result.outcome
+        if self._output == "json":
+            click.echo(run_to_json(outcome, indent=2))
+        elif self._output == "junit":
+            click.echo(render_junit(outcome), nl=False)
+        elif self._output == "github":
+            click.echo(render_annotations(run_annotations(outcome)), nl=False)
+            write_step_summary(run_markdown(outcome), os.environ)
+        if self._output in ("text", "github"):
+            folder = _from_here(result.run_folder)
+            click.echo(render_run(outcome, Style(self._context.color), run_folder=folder), nl=False)
+
+
+def exit_code_of(result: RunResult | None) -> ExitCode:
+    """Return the exit code of a run; one that a person did not agree to leaves work undone."""
+    return ExitCode.FINDINGS if result is None else result.exit_code
+
+
+def _confirmed() -> bool:
+    """Ask, but only a person: stdin and stderr must be a terminal."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return True
+    return click.confirm("Apply this plan?", default=False, err=True)
+
+
+def _terminal_size() -> tuple[int, int]:
+    size = shutil.get_terminal_size()
+    return size.columns, size.lines
+
+
+def _from_here(path: Path) -> str:
+    """Return the path as a person in the current folder would write it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

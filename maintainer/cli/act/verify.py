@@ -1,0 +1,104 @@
+"""``maintainer verify [TABLE[@V]]``: prove a commit after the fact, whoever made it."""
+
+from __future__ import annotations
+
+import click
+
+from maintainer.app import operations
+from maintainer.app.project_folders import Project
+from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.cli.command_project import open_project
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.engine_options import engine_options, given_engine
+from maintainer.cli.options.selection_options import TableName, given_selection, selection_options
+from maintainer.cli.options.shared_options import output_option
+from maintainer.errors import ExitCode
+from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.select.table_names import identity, table_ref
+from maintainer.report.run.github_annotations import render_annotations
+from maintainer.report.run.verify_text import render_verify, verify_annotations, verify_junit, verify_line
+from maintainer.report.text.style import Style
+
+EXIT_CODES = {
+    CheckResult.WRONG: ExitCode.VERIFICATION_FAILED,
+    CheckResult.NOT_CHECKED: ExitCode.FINDINGS,
+    CheckResult.PROVEN: ExitCode.OK,
+}
+
+
+@click.command("verify")
+@click.argument("table", metavar="[TABLE[@VERSION]]", required=False, type=TableName())
+@selection_options
+@engine_options
+@click.option(
+    "--content",
+    type=click.Choice(["fingerprint", "exact"]),
+    default="fingerprint",
+    show_default=True,
+    help="How rows are compared; exact compares every value, too, and costs a shuffle of the rows.",
+)
+@click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE: you have looked, and this is why.")
+@output_option("json", "junit", "github")
+@click.pass_obj
+def command(
+    context: CliContext,
+    table: str | None,
+    content: str,
+    accept: str | None,
+    output: str,
+) -> int:
+    """Prove a commit that is already there, whoever made it; no table is changed.
+
+    Without a version, the newest that maintenance made. Exit code 0 proven, 5 wrong, 1 could not be checked.
+    """
+    project, selection = open_project(context), given_selection()
+    if table is None and accept is not None:
+        raise click.UsageError("--accept needs one TABLE")
+    if accept is not None and not accept.strip():
+        raise click.UsageError("--accept needs a reason, which is recorded")
+    if table is not None and selection.given:
+        raise click.UsageError("name a TABLE or select tables, not both")
+    if table is not None:
+        targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
+    else:
+        chosen = operations.chosen_policies(project, RunSpec(selection), command="verify")
+        targets = tuple(VerifyTarget(policy.table) for policy in chosen)
+    style = Style(context.color_stderr)
+
+    def say(answer: TableVerification) -> None:
+        if output == "text" and len(targets) > 1 and context.verbosity >= 0:
+            click.echo(verify_line(answer, style), err=True)
+
+    request = VerifyRequest(targets, exact=content == "exact", accept=accept, on_table=say)
+    run = operations.verify(project, RunSpec(engine=given_engine()), request)
+    click.echo(_printed(run, output, Style(context.color)), nl=False)
+    return _exit_code(run, accepted=accept is not None)
+
+
+def _ref(project: Project, name: str) -> TableRef:
+    """The table that is named: one of the project in any spelling, or any other."""
+    ref = table_ref(name, project.root)
+    return next((one.ref for one in project.loaded.tables if one.key == identity(ref)), ref)
+
+
+def _printed(run: VerifyRun, output: str, style: Style) -> str:
+    match output:
+        case "json":
+            return verification_json(run)
+        case "junit":
+            return verify_junit(run)
+        case "github":
+            return render_annotations(verify_annotations(run)) + render_verify(run)
+        case _:
+            return render_verify(run, style)
+
+
+def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:
+    if accepted:
+        return ExitCode.OK
+    for result, code in EXIT_CODES.items():
+        if run.count(result):
+            return code
+    return ExitCode.OK

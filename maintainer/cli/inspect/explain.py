@@ -1,0 +1,32 @@
+"""``maintainer explain TABLE``: the effective policy of one table, every value with its origin."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from maintainer.cli.command_project import open_project
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.selection_options import TableName
+from maintainer.cli.options.shared_options import output_option
+from maintainer.report.policy.explain_text import explain_json, explain_text, merged_yaml
+from maintainer.report.text.style import Style
+
+
+@click.command("explain")
+@click.argument("table", type=TableName())
+@click.option("--merged", is_flag=True, help="Print one policy file that says the same without any other file.")
+@output_option("json")
+@click.pass_obj
+def command(context: CliContext, table: str, merged: bool, output: str) -> None:
+    """Show the effective policy of TABLE, and the file and line of every value."""
+    if merged and output == "json":
+        raise click.UsageError("--merged prints YAML; it has no JSON form")
+    resolution = open_project(context).loaded.resolution_of(table)
+    if merged:
+        click.echo(merged_yaml(resolution), nl=False)
+    elif output == "json":
+        click.echo(json.dumps(explain_json(resolution), indent=2, ensure_ascii=False))
+    else:
+        click.echo(explain_text(resolution, Style(context.color)))

@@ -1,0 +1,128 @@
+"""``maintainer show FILE``: a saved plan or a past run, as text. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from maintainer.app.lookback.run_history import history_row
+from maintainer.app.project_folders import local_zone
+from maintainer.app.running.restore_files import UNDELETE_FILE
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.shared_options import output_option
+from maintainer.errors import MaintainerError, ProjectError
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.policy.project.policy_project import load_project
+from maintainer.report.plan.plan_lines import PlanOptions
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.run.outcome_text import render_steps
+from maintainer.report.run.run_text import render_run
+from maintainer.report.status.history_text import render_history
+from maintainer.report.text.style import Style
+
+_WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists"
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@output_option("json", "markdown")
+@click.pass_obj
+def command(context: CliContext, file: Path, output: str) -> None:
+    """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
+    path = _find(context, file)
+    if path.name == RESULTS_FILE and not path.is_file() and (path.parent / UNDELETE_FILE).is_file():
+        _show_undelete(context, path.parent / UNDELETE_FILE, output)
+        return
+    shown: Plan | RunOutcome
+    text = _read(path)
+    if path.name == RESULTS_FILE:
+        try:
+            # Of a run that was killed the events beside the results know more.
+            shown = read_run(path.parent).outcome if (path.parent / PLAN_FILE).is_file() else run_from_json(text)
+        except ValueError as error:
+            raise ProjectError(
+                "not the results of a run", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
+            ) from error
+        _show_run(context, shown, path, output)
+    else:
+        shown = from_json(text, where=str(path))
+        _show_plan(context, shown, path, output)
+
+
+def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
+    if output == "json":
+        click.echo(to_json(plan, indent=2))
+    elif output == "markdown":
+        click.echo(render_plan_markdown(plan), nl=False)
+    else:
+        options = PlanOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
+        click.echo(render_plan(plan, options, Style(context.color)), nl=False)
+
+
+def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str) -> None:
+    if output == "json":
+        click.echo(run_to_json(outcome, indent=2))
+    elif output == "markdown":
+        raise click.UsageError("a run is shown as text or json")
+    else:
+        style = Style(context.color)
+        click.echo(render_steps(outcome, style) + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
+
+
+def _show_undelete(context: CliContext, path: Path, output: str) -> None:
+    """What a run brought back from the trash: it has no plan and no results."""
+    text = _read(path)
+    if output == "json":
+        click.echo(text, nl=False)
+        return
+    try:
+        row = LedgerRow.from_json(json.dumps(json.loads(text)["step"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProjectError(
+            "not the record of an undelete", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
+        ) from error
+    click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
+
+
+def _find(context: CliContext, file: Path) -> Path:
+    """The file that is meant: itself, the results in a run folder, or those of a run of this project."""
+    for folder in _folders(context):
+        candidate = folder / file
+        if candidate.is_dir():
+            return candidate / RESULTS_FILE
+        if candidate.is_file():
+            return candidate
+    raise ProjectError(
+        "there is no such file and no such run",
+        code="E643",
+        where=str(file),
+        help=_WHAT_CAN_BE_SHOWN,
+    )
+
+
+def _folders(context: CliContext) -> Iterator[Path]:
+    """Where a file or run may be: here, where runs are by default, and where maintainer.yml says that they are."""
+    yield Path()
+    yield context.project_root / ".maintainer" / "runs"
+    with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one
+        yield Path(load_project(context.project_root, context.env, keep_resolutions=False).project.run_dir)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ProjectError(
+            f"the file cannot be read: {reason}", code="E642", where=str(path), help=_WHAT_CAN_BE_SHOWN
+        ) from error

@@ -1,0 +1,133 @@
+"""``maintainer status``: one line a table: state, small files, last optimize, last vacuum, last proof, what is next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+
+import click
+
+from maintainer.app import operations
+from maintainer.app.project_folders import local_zone
+from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
+from maintainer.app.status.status_look import StatusLook
+from maintainer.cli.command_project import open_project
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.engine_options import engine_options, given_engine
+from maintainer.cli.options.selection_options import given_selection, selection_options
+from maintainer.cli.options.shared_options import output_option
+from maintainer.errors import ExitCode
+from maintainer.execution.run.cancellation import StopSwitch, signals_stop
+from maintainer.report.status.screen import ENTER, LEAVE, frame
+from maintainer.report.status.status_prometheus import status_prometheus
+from maintainer.report.status.status_text import render_status, status_json
+from maintainer.report.text.style import Style
+from maintainer.report.text.text_layout import printable, when
+from maintainer.units import UnitError, parse_duration
+
+MAX_LOOKS = 1_000_000
+MAX_INTERVAL_SECONDS = 86_400
+
+
+@click.command("status")
+@selection_options
+@engine_options
+@output_option("json", "prometheus")
+@click.option(
+    "--scheduled",
+    is_flag=True,
+    help="Only tables that a run is working on, or whose files the next apply would rewrite.",
+)
+@click.option("--watch", "watch_", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option(
+    "--interval", default="10s", show_default=True, metavar="DURATION", help="With --watch: between two looks."
+)
+@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after so many.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
+@click.pass_obj
+def command(
+    context: CliContext,
+    output: str,
+    scheduled: bool,
+    watch_: bool,
+    interval: str,
+    looks: int | None,
+    jobs: int,
+) -> int:
+    """Show the state of each table at one look. Nothing is changed.
+
+    Delta tables that lie beside those of the project, and that no policy names, are listed as unmanaged.
+    """
+    if watch_ and output != "text":
+        raise click.UsageError("--watch shows text: for a program, run `status -o json` as often as it needs")
+    if looks is not None and not watch_:
+        raise click.UsageError("--looks goes with --watch")
+    pause = _seconds(interval)
+    project = open_project(context)
+    spec = RunSpec(given_selection(), engine=given_engine(), jobs=jobs)
+    switch = StopSwitch()
+
+    def text_of(found: StatusLook) -> str:
+        return render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
+
+    with operations.status(project, spec, scheduled=scheduled) as look:
+        if watch_:
+            with signals_stop(switch):
+                found = _watch(look, text_of, switch, pause, looks)
+        else:
+            found = look()
+    if output == "json":
+        click.echo(status_json(found.rows, found.at_ms), nl=False)
+    elif output == "prometheus":
+        click.echo(status_prometheus(found.rows, found.at_ms), nl=False)
+    elif not watch_:
+        click.echo(text_of(found), nl=False)
+    for line in found.unread:
+        click.echo(f"warning: a run could not be read: {printable(line)}", err=True)
+    if switch.stop_reason is None:
+        return ExitCode.OK
+    return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
+
+
+def _watch(
+    look: Callable[[], StatusLook],
+    text_of: Callable[[StatusLook], str],
+    switch: StopSwitch,
+    pause_seconds: float,
+    most_looks: int | None,
+) -> StatusLook:
+    """Look until stopped, or so often. On a terminal each look is drawn over the one before; the last one stays."""
+    on_terminal = sys.stdout.isatty()
+    number = 0
+    if on_terminal:
+        click.echo(ENTER, nl=False, color=True)
+    try:
+        while True:
+            number += 1
+            found = look()
+            text = f"status at {when(found.at_ms, local_zone())}, every {pause_seconds:g}s\n{text_of(found)}"
+            if on_terminal:
+                size = shutil.get_terminal_size()
+                click.echo(frame(text, size.columns, size.lines), nl=False, color=True)
+            else:
+                click.echo(("" if number == 1 else "\n") + text, nl=False)
+            sys.stdout.flush()
+            if number == (most_looks or MAX_LOOKS) or switch.wait(pause_seconds):
+                break
+    finally:
+        if on_terminal:
+            click.echo(LEAVE, nl=False, color=True)
+    if on_terminal:
+        click.echo(text, nl=False)
+    return found
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except UnitError as error:
+        raise click.BadParameter(str(error), param_hint="--interval") from error
+    if not 1 <= seconds <= MAX_INTERVAL_SECONDS:
+        raise click.BadParameter("from 1s to 1d", param_hint="--interval")
+    return float(seconds)

@@ -1,0 +1,120 @@
+"""``maintainer demo``: build a small lake of real data and walk through everything on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.demo import demo_lake as lake
+from maintainer.cli.demo.lineitem import DEFAULT_SCALE
+from maintainer.cli.demo.tour import Tour
+from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The tour's screen: stdout."""
+
+    color: bool
+
+    def heading(self, text: str) -> None:
+        """Print a line that stands out, with and without colour."""
+        rule = "-" * max(8, 96 - len(text))
+        click.echo(f"\n{click.style(text, bold=True)} {rule}", color=self.color)
+
+    def command(self, line: str) -> None:
+        """Print a command line as a person would type it."""
+        click.echo(click.style(f"$ {line}", fg="cyan"), color=self.color)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        click.echo(text, color=self.color)
+
+
+@click.command("demo")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("maintainer-demo"),
+    show_default=True,
+    help="Where to build it: a new or empty folder, or that of an earlier demo, which is replaced.",
+)
+@click.option("--keep", is_flag=True, help="Keep the lake of an earlier demo and walk through it again.")
+@click.option(
+    "--scale",
+    type=float,
+    default=DEFAULT_SCALE,
+    show_default=True,
+    help="Scale of the TPC-H tables; 1 is six million rows of lineitem.",
+)
+@click.pass_obj
+def command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
+    """Build a small lake of real data and walk through everything on it.
+
+    All flights out of New York City in 2013 and two tables of TPC-H, with small files, deletion vectors and
+    files that a vacuum may delete. Then the real commands, one after the other. Takes two to three minutes on
+    two cores and 60 MB; nothing outside the folder is touched.
+    """
+    from maintainer.cli.main import run
+    from maintainer.delta.spark.spark_session import open_session, worker_session
+    from maintainer.delta.spark.start_conf import SessionOptions
+
+    if context.env is not None:
+        raise NotSupportedYet("the demo's project has no environments", help="leave --env out")
+    screen = Terminal(context.color)
+    lake.check_sources(scale)
+    demo = lake.claim_folder(folder, keep=keep)
+    screen.say(f"The demo's folder: {demo.root}")
+    screen.say("Starting Spark ... (the first time, Delta's JARs are fetched)")
+    with working_directory(demo.root), open_session(SessionOptions(app_name="maintainer demo", quick=True)) as lease:
+        screen.say(f"Spark runs after {lease.start_seconds:.1f} s, on {lease.cores} cores")
+        try:
+            return Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep).walk()
+        except MaintainerError:
+            raise
+        except Exception as error:
+            # Caught here: an exception of Spark can only say what it is while Spark runs.
+            raise _stopped(error, demo.root) from error
+
+
+def _stopped(error: Exception, root: Path) -> MaintainerError:
+    """What to say when Spark refused something that the demo itself did, outside of any command."""
+    place = root / "demo-error.txt"
+    with contextlib.suppress(OSError):
+        place.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return MaintainerError(
+        f"the demo stopped: {type(error).__name__}",
+        code="E664",
+        where=str(place),
+        found="\n".join(lines[:3]),
+        help="check the room on the disk and run it again; maintainer doctor checks the rest",
+    )
+
+
+@contextlib.contextmanager
+def working_directory(folder: Path) -> Iterator[None]:
+    """Work in a folder, so that the command lines shown can be typed there as they are."""
+    before = Path.cwd()
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise EnvironmentUnfit(
+            "the demo's folder cannot be entered",
+            code="E663",
+            where=str(folder),
+            found=error.strerror or str(error),
+            help="name another one: maintainer demo --dir FOLDER",
+        ) from error
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,94 @@
+"""``maintainer doctor``: is this machine fit, and if not, which command mends it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.engine_options import engine_options, given_engine
+from maintainer.cli.options.shared_options import output_option
+from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
+from maintainer.delta.doctor.doctor_model import Check, Status, guarded
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.errors import ExitCode, ProjectError
+from maintainer.report.text.style import Role, Style
+from maintainer.report.text.text_layout import count
+
+FORMAT_VERSION = "1"
+_ROLES = {Status.OK: Role.GOOD, Status.WARN: Role.WARN, Status.FAIL: Role.BAD}
+_NO_PROJECT = "E611"
+_WIDEST_NAME = 20
+
+
+@click.command("doctor")
+@output_option("json")
+@click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
+@engine_options
+@click.pass_context
+def command(ctx: click.Context, output: str, no_spark: bool) -> None:
+    """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that mends it."""
+    context: CliContext = ctx.obj
+    engine = given_engine()
+    locations: list[str] = []
+    project = guarded("project", lambda: _project(context, locations))
+    subject = DoctorInput(
+        root=context.project_root,
+        locations=tuple(locations),
+        try_spark=not no_spark,
+        options=SessionOptions(master=engine.master, conf=engine.conf, remote=engine.remote),
+    )
+    speak = output == "text" and context.verbosity >= 0
+    checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)
+    if output == "json":
+        document = {"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo(as_text(checks, Style(context.color)))
+    if any(check.status is Status.FAIL for check in checks):
+        ctx.exit(int(ExitCode.FINDINGS))
+
+
+def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
+    """Load the project's files, as far as they can be, and note which tables they name."""
+    from maintainer.app.project_folders import PolicyProblems, Project
+
+    try:
+        project = Project.load(context.project_root, context.env)
+    except PolicyProblems as problems:
+        yield Check("project", Status.FAIL, problems.what, "maintainer validate", problems.code)
+        return
+    except ProjectError as error:
+        if error.code != _NO_PROJECT:
+            raise
+        yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
+        return
+    locations.extend(policy.table.location for policy in project.policies)
+    yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(locations)}")
+
+
+def as_text(checks: Iterable[Check], style: Style) -> str:
+    """Return one line per check, below it the way to mend what failed, and a last line that counts."""
+    checks = tuple(checks)
+    width = min(max((len(check.name) for check in checks), default=0), _WIDEST_NAME)
+    lines = []
+    for check in checks:
+        word = style.paint(f"{check.status.value:4}", _ROLES[check.status])
+        code = f" [{check.code}]" if check.code else ""
+        head, *more = check.detail.splitlines() or [""]
+        lines.append(f"{word}  {check.name:{width}}  {head}{code}")
+        lines.extend(textwrap.indent(line, " " * (width + 8)) for line in more)
+        if check.fix and check.status is not Status.OK:
+            lines.extend(
+                f"{'':{width + 8}}{'fix: ' if n == 0 else '     '}{line}"
+                for n, line in enumerate(check.fix.splitlines())
+            )
+    counts = Counter(check.status for check in checks)
+    warnings, failures = count(counts[Status.WARN], "warning"), count(counts[Status.FAIL], "failure")
+    lines.append(f"{counts[Status.OK]} ok, {warnings}, {failures}")
+    return "\n".join(lines)

@@ -1,0 +1,157 @@
+"""``maintainer validate``: checks policy files without Spark and without network."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from maintainer.cli.context import CliContext
+from maintainer.cli.options.selection_options import given_selection, selection_options
+from maintainer.cli.validate.validate_scope import Checked, check_project, check_project_and_tests, check_text
+from maintainer.cli.validate.validate_selection import check_selected
+from maintainer.errors import ExitCode, ProjectError
+from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
+from maintainer.report.text.style import PLAIN, Style
+from maintainer.report.validate.diagnostics_github import render_github, render_step_summary
+from maintainer.report.validate.diagnostics_machine import render_json, render_junit, render_sarif
+from maintainer.report.validate.diagnostics_report import DiagnosticsReport, ProjectSources
+from maintainer.report.validate.diagnostics_text import render_concise, render_full
+
+FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
+
+
+@click.command("validate")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@selection_options
+@click.option("-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option(
+    "--output-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the findings there; stderr gets the summary.",
+)
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--exit-zero", is_flag=True, help="End in 0 whatever was found.")
+@click.option(
+    "--stdin-filename",
+    metavar="NAME",
+    help="Check stdin alone, as if it were this file of the project. For editors.",
+)
+@click.option("--tests", "with_tests", is_flag=True, help="Also run the tests of policies in policies/_tests/.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    form: str,
+    output_file: Path | None,
+    strict: bool,
+    exit_zero: bool,
+    stdin_filename: str | None,
+    with_tests: bool,
+) -> None:
+    """Check policy files, and how they fit together.
+
+    With PATHS only what is found in those files and folders is shown; the whole project is still read, because
+    rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
+    their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
+    """
+    selection = given_selection()
+    if selection.given and (paths or stdin_filename or with_tests):
+        raise click.UsageError(
+            "--select, --exclude and --since choose tables of the whole project: they go with neither PATHS "
+            "(`--select path:policies/sales/`) nor --stdin-filename nor --tests"
+        )
+    if stdin_filename and paths:
+        raise click.UsageError("--stdin-filename and PATHS exclude each other")
+    if with_tests and (stdin_filename or paths):
+        raise click.UsageError("--tests runs all tests of the project: give neither PATHS nor --stdin-filename")
+    context: CliContext = ctx.obj
+    root = context.project_root
+    started = time.perf_counter()
+    if stdin_filename:
+        checked = check_text(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), stdin_filename, root)
+    elif selection.given:
+        checked = check_selected(root, context.env, selection)
+    elif with_tests:
+        checked = check_project_and_tests(root, context.env, context.verbosity)
+    else:
+        checked = check_project(root, context.env, paths)
+    report = DiagnosticsReport(
+        diagnostics=checked.diagnostics,
+        files_read=checked.files,
+        policies=checked.policies,
+        seconds=time.perf_counter() - started,
+        strict=strict,
+        folder=_folder_in_repository(root),
+    )
+    style = PLAIN if output_file else Style(context.color)
+    _write(_rendered(report, form, checked, root, style), output_file)
+    if output_file:
+        click.echo(report.summary(), err=True)
+    if form == "github":
+        _write_step_summary(report)
+    if report.failed and not exit_zero:
+        ctx.exit(ExitCode.FINDINGS)
+
+
+def _rendered(report: DiagnosticsReport, form: str, checked: Checked, root: Path, style: Style) -> Iterable[str]:
+    if form == "json":
+        return [render_json(report)]
+    if form == "junit":
+        return [render_junit(report)]
+    if form == "sarif":
+        return [render_sarif(report)]
+    if form == "github":
+        return render_github(report)
+    if form == "concise":
+        return render_concise(report, style)
+    return render_full(report, ProjectSources(root, checked.texts), style)
+
+
+def _write(lines: Iterable[str], output_file: Path | None) -> None:
+    """Print line by line, or write a file; a terminal that cannot show a character gets a substitute."""
+    if output_file is None:
+        for line in lines:
+            click.echo(_encodable(line))
+        return
+    try:
+        with output_file.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise ProjectError(
+            f"the findings cannot be written: {error.strerror or error}",
+            code="E640",
+            where=str(output_file),
+            help="name a file in a folder that exists and that you may write to",
+        ) from error
+
+
+def _encodable(line: str) -> str:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return line.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def _folder_in_repository(root: Path) -> str:
+    """The project's folder as annotations need it: relative to the workspace, else to where we run."""
+    base = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    try:
+        folder = root.relative_to(base.resolve()).as_posix()
+    except ValueError:
+        return ""
+    return "" if folder == "." else folder
+
+
+def _write_step_summary(report: DiagnosticsReport) -> None:
+    """Append to the job's summary; a runner without one is no reason to fail."""
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not target:
+        return
+    try:
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.write(render_step_summary(report))
+    except OSError as error:
+        click.echo(f"warning: the step summary cannot be written: {error.strerror}", err=True)

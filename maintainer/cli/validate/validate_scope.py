@@ -1,0 +1,136 @@
+"""What one `validate` looks at: a project, some of its files, files outside any project, or stdin.
+
+``maintainer validate --tests``: the project's files, and the tests of its policies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import click
+
+from maintainer.app.planning.policy_places import paths_to_one_table
+from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.project.policy_project import LoadedProject, load_project
+from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
+from maintainer.report.text.text_layout import count
+
+MAX_FILES = 20_000
+"""Files that paths on the command line may lead to."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Findings, sorted, and how many files and policies they were looked for in."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    files: int
+    policies: int
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_text(content: bytes, name: str, root: Path) -> Checked:
+    """Check one file's content under its name in the project, by itself."""
+    file = display_path(Path(os.path.abspath(name)), root)
+    document, findings = read_text(content, file)
+    findings = [*findings, *_checked(document)]
+    texts = {file: content.decode("utf-8-sig", errors="replace")}
+    return Checked(tuple(sorted(findings)), 1, 1, texts)
+
+
+def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Checked:
+    """Check the project, and keep what concerns ``paths`` (all of it without paths).
+
+    A file that no project holds is checked by itself.
+
+    Raises:
+        ProjectError: There is no project and no path was given, or there is no such environment.
+    """
+    if not paths:
+        project = load_project(root, env, keep_resolutions=False)
+        return Checked(findings_of(project), project.files_read, project.policy_count)
+    files = {display_path(path, root): path for path in _files_of(paths)}
+    findings: list[Diagnostic] = []
+    documents: dict[str, Document] = {}
+    texts: dict[str, str] = {}
+    if _is_project(root):
+        project = load_project(root, env, keep_resolutions=False)
+        findings.extend(finding for finding in findings_of(project) if finding.file in files)
+        documents.update((file, one) for file, one in project.documents.items() if file in files)
+    known = {*documents, *(finding.file for finding in findings)}
+    for file, path in files.items():
+        if file not in known:
+            document, found = _read_alone(path, file, root)
+            findings.extend(found)
+            findings.extend(_checked(document))
+            if document is not None:
+                documents[file] = document
+                texts[file] = document.text
+    policies = sum(kind_of(one) in (DocumentKind.POLICY, DocumentKind.RULE) for one in documents.values())
+    return Checked(tuple(sorted(findings)), len(files), policies, texts)
+
+
+def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
+    """What the files say, and which of their paths reach one table on this machine."""
+    return tuple(sorted([*project.diagnostics, *paths_to_one_table(project.tables)]))
+
+
+def _is_project(root: Path) -> bool:
+    return (root / POLICY_FOLDER).is_dir() or (root / PROJECT_FILE).is_file()
+
+
+def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
+    """Yield the files that paths name, and the policies in folders that they name; links are not followed."""
+    left = MAX_FILES
+    for given in paths:
+        path = Path(os.path.abspath(given))
+        if not path.is_dir():
+            yield path
+            continue
+        for folder, folders, names in os.walk(path, followlinks=False):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(names):
+                if name.endswith((".yml", ".yaml")) and not name.startswith(".") and left > 0:
+                    left -= 1
+                    yield Path(folder) / name
+
+
+def _read_alone(path: Path, file: str, root: Path) -> tuple[Document | None, list[Diagnostic]]:
+    """Read a file that may lie outside the project."""
+    content = read_bytes(path, root if path.is_relative_to(root) else path.parent)
+    return (None, [replace(content, file=file)]) if isinstance(content, Diagnostic) else read_text(content, file)
+
+
+def _checked(document: Document | None) -> list[Diagnostic]:
+    if document is None:
+        return []
+    kind = kind_of(document)
+    return [*check_schema(document, kind), *check_meaning(document, kind)]
+
+
+def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Checked:
+    """Check a project, and run its tests if it has no errors; says on stderr how many ran.
+
+    Raises:
+        ProjectError: There is no project, or no such environment.
+    """
+    from maintainer.app.policytests.policy_tests import run_policy_tests  # planning is loaded only when it is asked for
+
+    project = load_project(root, env)
+    if project.has_errors:
+        click.echo("tests were not run, because the policies have errors", err=True)
+        return Checked(findings_of(project), project.files_read, project.policy_count)
+    report = run_policy_tests(project)
+    if verbosity >= 0:
+        where = f"policies/_tests/ ({count(report.files, 'file')})"
+        passed = report.tests - report.failed
+        click.echo(f"{count(report.tests, 'test')} in {where}: {passed} passed, {report.failed} failed", err=True)
+    findings = tuple(sorted([*findings_of(project), *report.diagnostics]))
+    return Checked(findings, project.files_read + report.files, project.policy_count)

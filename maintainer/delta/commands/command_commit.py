@@ -1,0 +1,94 @@
+"""Runs a command of Delta's that commits, and learns from the log what became of it: landed, not landed, unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.log.commit_history import find_stamp
+from maintainer.delta.storage.error_classes import NOT_COMMITTED_HELP, describe, is_cancelled, is_conflict, message_of
+from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
+from maintainer.delta.transaction.commit_fate import USER_METADATA, settle
+from maintainer.errors import CommitConflict, CommitNotLanded, Interrupted, MaintainerError, TableError
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts
+
+LEFT_BEHIND = "files that the command wrote may be left in the table's folder; they are not part of the table"
+
+
+def run_stamped(
+    session: CommandSession,
+    storage: Callable[[], SparkStorage],
+    facts: TableFacts,
+    statement: str,
+    settings: Mapping[str, str | None],
+    stamp: CommitStamp,
+) -> int | None:
+    """Run a statement with the stamp in its commits; returns the first version that carries it.
+
+    Args:
+        session: The worker's.
+        storage: Opens the table's storage afresh.
+        facts: The table right before; the stamp is looked for above its version.
+        statement: The command.
+        settings: What it runs with; put back afterwards.
+        stamp: Ours.
+
+    Returns:
+        The version, or None if the command was content and committed nothing.
+
+    Raises:
+        CommitConflict: C701, another writer won.
+        CommitNotLanded: C702, it failed for good and nothing of it is in the log.
+        TableError: T405, permission denied.
+        EnvironmentUnfit: E631, storage is full.
+        CommitUnknown: C703, the answer was lost and the log could not settle it.
+        Interrupted: C710, cancelled, and nothing of it is in the log.
+    """
+    where = facts.ref.identifier
+
+    def find() -> int | None:
+        return find_stamp(storage(), stamp, after_version=facts.version)
+
+    try:
+        with session.settings({**settings, USER_METADATA: stamp.to_json()}):
+            session.rows(statement)
+    except BaseException as error:
+        landed = settle(find, error, where=where)
+        if landed is not None:
+            return landed
+        if isinstance(error, MaintainerError) or not isinstance(error, Exception):
+            raise
+        raise _not_landed(error, where) from error
+    return find()
+
+
+def _not_landed(error: Exception, where: str) -> MaintainerError:
+    chain = describe(error)
+    if is_conflict(chain):
+        return CommitConflict(
+            "another writer won", where=where, found=message_of(error), help=f"plan again; {LEFT_BEHIND}"
+        )
+    if is_cancelled(chain):
+        return Interrupted(
+            "cancelled before anything was committed", where=where, help=f"run `maintainer apply` again; {LEFT_BEHIND}"
+        )
+    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if known is not None:
+        known.help = f"{known.help}; {LEFT_BEHIND}"
+        return known
+    if is_missing(chain):
+        return TableError(
+            "a file was missing while the command ran; nothing was committed",
+            code="T408",
+            where=where,
+            found=message_of(error),
+            help="if it is a file of the table, the table was damaged before: see docs/codes.md",
+        )
+    return CommitNotLanded(
+        "Delta's command failed; nothing was committed",
+        where=where,
+        found=message_of(error),
+        help=f"{NOT_COMMITTED_HELP}; {LEFT_BEHIND}",
+    )

@@ -1,0 +1,319 @@
+"""Reads a table's facts without Delta's private snapshot: DESCRIBE DETAIL, and the log's files replayed here.
+
+What is replayed is held against what Delta says of the same table (id, number of files, bytes), so that a log that
+is not understood is an error and never a wrong plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_storage import COMMITS_READ_AT_ONCE, SparkStorage
+from maintainer.delta.commands.sql_statements import table_name
+from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.log.commit_history import find_stamp, read_commits
+from maintainer.delta.log.local_log import look_into
+from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
+from maintainer.delta.log.table_updates import read_updates
+from maintainer.delta.log.write_history import paths_of_zorder
+from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
+from maintainer.delta.storage.error_classes import (
+    DAMAGED_LOG_HELP,
+    NO_TABLE_HELP,
+    NOT_DELTA_HELP,
+    as_table_error,
+    describe,
+)
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.errors import NotSupportedYet, Refused, TableError
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    Protocol,
+    TableFacts,
+    TableRef,
+    Update,
+)
+
+READ_ATTEMPTS = 3
+"""Looks at a log that a writer changes between two questions."""
+
+
+class CommandTableReader:
+    """Implements ``TableReader`` with public means only."""
+
+    def __init__(self, session: CommandSession) -> None:
+        self._session = session
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """Read the newest version; see ``TableReader.facts`` for what it raises."""
+        self._session.describe(f"{ref.identifier}: facts")
+        try:
+            disagreement = ""
+            for _ in range(READ_ATTEMPTS):
+                detail = self._detail(ref)
+                storage = SparkStorage(self._session, str(detail["location"]))
+                state, committed_at_ms = read_state(storage)
+                disagreement = _disagreement(state, detail)
+                if not disagreement:
+                    return _facts_of(ref, storage, state, committed_at_ms, detail)
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+        raise TableError(
+            "the table's log is not what Delta says of the table",
+            code="T403",
+            where=ref.identifier,
+            found=disagreement,
+            help="nothing was changed; if nobody is writing to the table, use the transaction engine to look at it",
+        )
+
+    def location_of(self, ref: TableRef) -> str:
+        """Where the table's root is; see ``TableReader.location_of``."""
+        try:
+            return str(self._detail(ref)["location"])
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        """Not asked for: this engine deletes nothing.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """Not asked for: this engine deletes nothing.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Not asked for: this engine opens no file; planning leaves dropped columns alone, with a reason.
+
+        Raises:
+            Refused: A442.
+        """
+        raise no_command(facts.ref.identifier, "a look into files for dropped columns")
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """The lowest version above ``after_version`` that carries the stamp, or None."""
+        try:
+            return find_stamp(self.storage(facts), stamp, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        try:
+            return paths_of_zorder(self.storage(facts), facts, columns)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Not for this engine: OPTIMIZE cannot write the files of a turn, nor tag them.
+
+        Raises:
+            NotSupportedYet: E620.
+        """
+        raise NotSupportedYet(
+            "incremental Z-order is not supported yet by Delta's commands",
+            where=facts.ref.identifier,
+            found=", ".join(columns),
+            help="write `mode: full` in optimize.zorder, or run on a classic session with Delta's transactions",
+        )
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Not for this engine; see ``column_ranges``.
+
+        Raises:
+            NotSupportedYet: E620.
+        """
+        self.column_ranges(facts, columns)
+        return ColumnSample(columns, ())
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        try:
+            storage = self.storage(facts)
+            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        try:
+            return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
+        facts = self.facts(ref)
+        try:
+            log = self.storage(facts)
+            return read_commits(log, facts.location, limit=limit, since_ms=since_ms, counted=counted)
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def storage(self, facts: TableFacts) -> SparkStorage:
+        """The storage of a table that facts were read of."""
+        return storage_of(self._session, facts)
+
+    def _detail(self, ref: TableRef) -> dict[str, Any]:
+        try:
+            (row,) = self._session.rows(f"DESCRIBE DETAIL {table_name(ref)}")
+        except Exception as error:
+            if ref.is_path and any(one.condition == "DELTA_MISSING_DELTA_TABLE" for one in describe(error)):
+                look_into(ref.location)
+                self._check_folder(ref)
+            raise
+        found: dict[str, Any] = row.asDict()
+        if found["format"] != "delta":
+            raise TableError(
+                "this is not a Delta table",
+                code="T402",
+                where=ref.identifier,
+                found=f"format {found['format']}",
+                allowed="a table with provider delta",
+                help=NOT_DELTA_HELP,
+            )
+        return found
+
+    def _check_folder(self, ref: TableRef) -> None:
+        """Raise T401 where there is not even a folder; Delta says the same of both."""
+        try:
+            self._session.files(ref.location).schema  # noqa: B018 - asking for it looks at the path
+        except Exception as error:
+            if any(one.condition == "PATH_NOT_FOUND" for one in describe(error)):
+                raise TableError(
+                    "there is no such table: the folder does not exist",
+                    code="T401",
+                    where=ref.identifier,
+                    help=NO_TABLE_HELP,
+                ) from error
+
+
+def deletes_nothing(where: str) -> Refused:
+    """The refusal of every deletion.
+
+    VACUUM cannot be held to a plan: it decides by the age of files, follows symlinks, takes whatever lies in the
+    table's folder, and says only how many files it deleted. Given a list (``USING INVENTORY``) it still tries the
+    folders of the files, swallows every error, and overwrites what VACUUM LITE goes by.
+    """
+    return Refused(
+        "the command engine deletes nothing: VACUUM cannot be held to a plan",
+        code="A440",
+        where=where,
+        help="apply with --engine transaction beside the storage",
+    )
+
+
+def no_command(where: str, what: str) -> Refused:
+    """The refusal of what no command of Delta does."""
+    return Refused(
+        f"the command engine has no command for {what}",
+        code="A442",
+        where=where,
+        help="plan and apply with --engine transaction beside the storage",
+    )
+
+
+def storage_of(session: CommandSession, facts: TableFacts) -> SparkStorage:
+    """The storage of a table that facts were read of."""
+    return SparkStorage(session, unquote(facts.location))
+
+
+def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogState, int]:
+    """The table's state at a version (the newest), and when that was committed (milliseconds).
+
+    Raises:
+        TableError: T403, the log's files do not make it up.
+    """
+    names = storage.log_files()
+    try:
+        chosen = segment(names, version)
+    except IncompleteLog as error:
+        raise TableError(
+            "the table's log cannot be read",
+            code="T403",
+            where=storage.root_uri,
+            found=str(error),
+            help=DAMAGED_LOG_HELP,
+        ) from error
+    state = LogState(chosen.version)
+    state.take(storage.checkpoint_actions(chosen.checkpoint))
+    last = f"{chosen.version:020d}.json"
+    commits = chosen.commits or ((last,) if last in names else ())
+    for start in range(0, len(commits), COMMITS_READ_AT_ONCE):
+        batch = list(commits[start : start + COMMITS_READ_AT_ONCE])
+        storage.read_commits(batch)
+        for name in batch:
+            # A commit that the checkpoint covers says the same once more.
+            state.take(storage.commit_actions(name))
+    if not state.metadata or not state.protocol:
+        raise TableError(
+            "the table's log has no metadata or no protocol",
+            code="T403",
+            where=storage.root_uri,
+            help=DAMAGED_LOG_HELP,
+        )
+    state.metadata.setdefault("schemaString", '{"type":"struct","fields":[]}')
+    said = state.commit_info.get("inCommitTimestamp")
+    return state, int(said if said is not None else names.get(last, 0))
+
+
+def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
+    """In what the replayed state differs from DESCRIBE DETAIL; empty if in nothing."""
+    ours = {
+        "id": state.metadata["id"],
+        "numFiles": len(state.adds),
+        "sizeInBytes": sum(int(one["size"]) for one in state.adds.values()),
+        "partitionColumns": list(state.metadata["partitionColumns"]),
+    }
+    unlike = [
+        f"{key}: {value} by the log, {detail[key]} by Delta" for key, value in ours.items() if detail[key] != value
+    ]
+    return "; ".join(unlike)
+
+
+def _facts_of(
+    ref: TableRef, storage: SparkStorage, state: LogState, committed_at_ms: int, detail: dict[str, Any]
+) -> TableFacts:
+    metadata, protocol = state.metadata, state.protocol
+    schema = json.loads(metadata["schemaString"])
+    names = PartitionNames.of(metadata)
+    properties: dict[str, str] = metadata.get("configuration") or {}
+    files = (data_file(one, names) for one in state.adds.values())
+    return TableFacts(
+        ref=ref,
+        location=storage.root_uri,
+        table_id=metadata["id"],
+        version=state.version,
+        committed_at_ms=committed_at_ms,
+        schema_json=metadata["schemaString"],
+        columns=tuple(logical_names(schema).values()),
+        partition_columns=names.logical,
+        properties=tuple(sorted(properties.items())),
+        protocol=Protocol(
+            protocol["minReaderVersion"],
+            protocol["minWriterVersion"],
+            tuple(sorted(protocol.get("readerFeatures") or ())),
+            tuple(sorted(protocol.get("writerFeatures") or ())),
+        ),
+        files=tuple(sorted(files, key=lambda one: one.path)),
+        clustering_columns=tuple(detail.get("clusteringColumns") or ()),
+        columns_with_stats=stats_columns(collected_schema(schema, properties, names.logical)),
+    )

@@ -1,0 +1,192 @@
+"""Which command takes the planned files, with which settings, and which files it will take. Pure.
+
+A command cannot be given a list of files. It takes, of the partitions that ``WHERE`` names, the files under
+``minFileSize`` and those with more deleted rows than ``maxDeletedRowsRatio``, packs them next-fit into bins of
+``maxFileSize``, and drops bins of one file. The same is computed here for a few pairs of settings, and the pair is
+taken whose files are the planned ones, or differ least from them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from maintainer.delta.commands.command_facts import no_command
+from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
+from maintainer.errors import Refused
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.steps import (
+    Batch,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    ZOrderStep,
+)
+from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
+from maintainer.planning.operations.clustering import taken_by_optimize
+from maintainer.planning.selection.packing import pack_bins
+from maintainer.units import format_size
+
+_OPTIMIZE = "spark.databricks.delta.optimize."
+_SMALLEST_STEP = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A command, its settings, and what it will take of the files known (``beyond`` and ``left``: against the plan)."""
+
+    statement: str
+    settings: tuple[tuple[str, str | None], ...]
+    takes: tuple[DataFile, ...]
+    beyond: tuple[DataFile, ...]
+    left: tuple[DataFile, ...]
+
+
+def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Selected:
+    """Choose the command and its settings for one batch.
+
+    Args:
+        facts: The table now.
+        step: The step; gives sizes, threads and Z-order columns.
+        batch: The files that the plan wants rewritten together.
+        table: The table as a statement names it.
+    """
+    partitions = {one.partition_values for one in batch.bins}
+    where = in_partitions(partitions, partition_types(facts.schema_json, facts.partition_columns))
+    there = [one for one in facts.files if one.partition_values in partitions]
+    match step:
+        case ZOrderStep():
+            statement = optimize(table, where, step.columns)
+            return _selected(statement, _settings(step, None, None), there, batch)
+        case CompactStep():
+            return _compaction(step, batch, there, table, where)
+        case PurgeStep():
+            purged = [one for one in there if one.deletion_vector is not None]
+            taken = _packed(purged, step.max_file_size_bytes, lone=True)
+            return _selected(reorg_purge(table, where), _settings(step, None, None), taken, batch)
+        case ClusterStep():
+            statement = optimize(table, "true", full=step.full)
+            taken = list(taken_by_optimize(facts.files, step.columns, step.min_cube_size_bytes, full=step.full))
+            return _selected(statement, (*_settings(step, None, None), *_cube_settings(step)), taken, batch)
+        case PartitionRewriteStep():
+            raise no_command(facts.ref.identifier, "a rewrite into files of a number, a size or an order")
+        case _:
+            assert_never(step)
+
+
+def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Batch, where: str) -> None:
+    """Refuse a Z-order of some files of a partition: ``OPTIMIZE ... ZORDER BY`` takes partitions whole.
+
+    A few files that were appended since the plan are taken along; more bytes than were planned are not.
+
+    Raises:
+        Refused: A441.
+    """
+    beyond = sum(one.size_bytes for one in selected.beyond)
+    if isinstance(step, ZOrderStep) and beyond > batch.size_bytes:
+        raise Refused(
+            "a command cannot put some files of a partition in Z-order and leave the others",
+            code="A441",
+            where=where,
+            found=f"{format_size(batch.size_bytes)} planned, {format_size(beyond)} beside them would be rewritten",
+            help="`mode: full`, or --engine transaction",
+        )
+
+
+def _compaction(step: CompactStep, batch: Batch, there: list[DataFile], table: str, where: str) -> Selected:
+    choices = [
+        _selected(
+            optimize(table, where),
+            _settings(step, size, ratio),
+            _packed(_candidates(there, size, ratio), step.max_file_size_bytes, lone=False),
+            batch,
+        )
+        for size, ratio in _thresholds(batch)
+    ]
+    if any(len(one.files) == 1 for one in batch.bins):
+        # OPTIMIZE drops bins of one file; only REORG rewrites a lone file with deleted rows.
+        purged = [one for one in there if one.deletion_vector is not None]
+        taken = _packed(purged, step.max_file_size_bytes, lone=True)
+        choices.append(_selected(reorg_purge(table, where), _settings(step, None, None), taken, batch))
+    return min(choices, key=lambda one: (_difference(one), one.statement))
+
+
+def _difference(one: Selected) -> tuple[bool, int]:
+    """What is taken beside the plan weighs its bytes, what is left its bytes; to take nothing is the worst."""
+    return (not one.takes, sum(file.size_bytes for file in (*one.beyond, *one.left)))
+
+
+def _thresholds(batch: Batch) -> list[tuple[int, float]]:
+    """Pairs of minFileSize and maxDeletedRowsRatio that take all planned files, as narrow as can be."""
+    files = batch.files
+    whole = max(one.size_bytes for one in files) + 1
+    pairs = [(whole, 1.0)]
+    ratios = [one.deleted_rows_ratio for one in files if one.deleted_rows_ratio]
+    if ratios:
+        ratio = max(0.0, min(ratios) - _SMALLEST_STEP)
+        rest = [one.size_bytes for one in files if not one.deleted_rows_ratio]
+        pairs += [(max(rest, default=-1) + 1, ratio), (whole, ratio)]
+    return pairs
+
+
+def _candidates(there: Iterable[DataFile], size: int, ratio: float) -> list[DataFile]:
+    """Files that OPTIMIZE considers, as its source says."""
+
+    def deleted(one: DataFile) -> bool:
+        if one.deletion_vector is None:
+            return False
+        return one.physical_records is None or (one.deleted_rows_ratio or 0.0) > ratio
+
+    return [one for one in there if one.size_bytes < size or deleted(one)]
+
+
+def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> list[DataFile]:
+    groups: dict[PartitionValues, list[DataFile]] = defaultdict(list)
+    for one in files:
+        groups[one.partition_values].append(one)
+    bins = [one for group in groups.values() for one in pack_bins(group, max_bin_bytes=max_bin_bytes)]
+    return [file for one in bins if lone or len(one.files) > 1 for file in one.files]
+
+
+def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:
+    """Delta's bounds of a cube, as the plan has them and not as its defaults are."""
+    prefix = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
+    return (
+        (f"{prefix}threshold", str(step.min_cube_size_bytes)),
+        (f"{prefix}targetCubeSize", str(step.target_cube_size_bytes)),
+    )
+
+
+def _settings(
+    step: CompactStep | ZOrderStep | PurgeStep | ClusterStep, size: int | None, ratio: float | None
+) -> tuple[tuple[str, str | None], ...]:
+    found: list[tuple[str, str | None]] = [
+        (f"{_OPTIMIZE}maxFileSize", str(step.max_file_size_bytes)),
+        (f"{_OPTIMIZE}maxThreads", str(step.max_threads)),
+        # One commit for the batch, as the plan has it.
+        (f"{_OPTIMIZE}batchSize", None),
+        (f"{_OPTIMIZE}repartition.enabled", "true" if isinstance(step, CompactStep) and step.repartition else None),
+        (f"{_OPTIMIZE}minFileSize", None if size is None else str(size)),
+        (f"{_OPTIMIZE}maxDeletedRowsRatio", None if ratio is None else f"{ratio:.12f}"),
+    ]
+    return tuple(found)
+
+
+def _selected(
+    statement: str, settings: tuple[tuple[str, str | None], ...], taken: Iterable[DataFile], batch: Batch
+) -> Selected:
+    takes = tuple(taken)
+    beyond, left = against(takes, batch.files)
+    return Selected(statement, settings, takes, beyond, left)
+
+
+def against(
+    taken: Iterable[DataFile], planned: Iterable[DataFile]
+) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
+    """Files taken that were not planned, and planned files that were not taken."""
+    took, wanted = {one.key: one for one in taken}, {one.key: one for one in planned}
+    beyond = tuple(one for key, one in took.items() if key not in wanted)
+    return beyond, tuple(one for key, one in wanted.items() if key not in took)

@@ -1,0 +1,116 @@
+"""One worker's session for commands: classic or Spark Connect, with settings that are put back.
+
+Command sessions on a classic Spark session: the command engine where the transaction engine could run as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.spark.spark_session import SessionLease, worker_session
+from maintainer.delta.verify.version_proof import VERSION_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(slots=True)
+class CommandSession:
+    """A session of our own. ``interrupt`` cancels what runs in it; ``describe`` names the next jobs.
+
+    ``cores`` is how many tasks run at once, 0 where nobody knows. ``disk_commits`` makes commits to the table at a
+    location on a disk exclusive and says what writes them; None where the JVM that commits is out of reach.
+
+    Everything goes through Spark's public API, so that a classic session and one of Spark Connect are the same here.
+    """
+
+    spark: SparkSession
+    interrupt: Callable[[], object]
+    describe: Callable[[str], None] = lambda text: None
+    cores: int = 0
+    disk_commits: Callable[[str], str | None] = lambda location: None
+
+    def __post_init__(self) -> None:
+        for key, value in VERSION_SETTINGS.items():
+            self.spark.conf.set(key, value)
+
+    def rows(self, statement: str) -> list[Any]:
+        """Run a statement and return its rows."""
+        return list(self.spark.sql(statement).collect())
+
+    def files(self, path: str, *, recursive: bool = False) -> DataFrame:
+        """List a folder: ``path`` (text), ``size`` (bytes), ``at`` (milliseconds). Contents are not read.
+
+        Files whose names begin with ``_`` or ``.`` are not listed, nor what lies in folders of such names; partition
+        folders (``_p=1``) are.
+        """
+        reader = self.spark.read.format("binaryFile").option("__globPaths__", "false")
+        reader = reader.option("recursiveFileLookup", str(recursive).lower())
+        return reader.load(path).selectExpr("path", "length AS size", "unix_millis(modificationTime) AS at")
+
+    def lines(self, paths: list[str]) -> DataFrame:
+        """The lines of text files, each with its file's ``name``."""
+        reader = self.spark.read.option("__globPaths__", "false")
+        return reader.text(paths).selectExpr("_metadata.file_name AS name", "value")
+
+    def parquet(self, paths: list[str]) -> DataFrame:
+        """Parquet files as they are."""
+        return self.spark.read.option("__globPaths__", "false").parquet(*paths)
+
+    @contextmanager
+    def settings(self, values: Mapping[str, str | None]) -> Iterator[None]:
+        """Set (None: unset) settings within the block; what they were before is put back."""
+        before = {key: self.spark.conf.get(key, None) for key in values}
+        try:
+            self._set(values)
+            yield
+        finally:
+            self._set(before)
+
+    def _set(self, values: Mapping[str, str | None]) -> None:
+        for key, value in values.items():
+            if value is None:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, value)
+
+
+def classic_sessions(lease: SessionLease) -> Callable[[str], AbstractContextManager[CommandSession]]:
+    """Return what opens a worker's session on a lease, with a job group of its own."""
+
+    @contextmanager
+    def open_one(name: str) -> Iterator[CommandSession]:
+        spark = worker_session(lease)
+        context = spark.sparkContext
+
+        def describe(text: str) -> None:
+            context.setLocalProperty("spark.scheduler.pool", name)
+            context.setJobGroup(name, text, interruptOnCancel=False)
+
+        describe(f"maintainer worker {name}")
+        try:
+            jvm = DeltaJvm(spark)
+            yield CommandSession(
+                spark,
+                lambda: context.cancelJobGroup(name),
+                describe,
+                lease.cores,
+                lambda location: _disk_commits(jvm, location),
+            )
+        finally:
+            for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property
+
+    return open_one
+
+
+def _disk_commits(jvm: DeltaJvm, location: str) -> str | None:
+    try:
+        return jvm.make_commits_exclusive(jvm.log_at(location))
+    except Exception:
+        # This engine asks for nothing private. Another build of Delta commits as all its writers do.
+        return None

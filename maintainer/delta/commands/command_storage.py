@@ -1,0 +1,202 @@
+"""A table's log and files through Spark's own data sources: nothing that Spark Connect does not offer.
+
+Commit files are read many at once, because each read is a job. They never change once written, so what was read is
+kept for as long as this object lives: one operation on one table.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.storage.error_classes import describe
+from maintainer.delta.storage.log_paths import file_uri, is_absolute, text_uri
+from maintainer.delta.storage.table_storage import LogEntry
+
+COMMITS_READ_AT_ONCE = 500
+_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_KINDS = ("add", "metaData", "protocol", "domainMetadata", "sidecar")
+_ADD_FIELDS = ("path", "partitionValues", "size", "modificationTime", "tags", "deletionVector")
+
+
+class SparkStorage:
+    """The storage of one table; ``root`` as Spark writes it (``file:/a b``: qualified, not percent-encoded)."""
+
+    def __init__(self, session: CommandSession, root: str) -> None:
+        self._session = session
+        self._root = root.rstrip("/")
+        self._root_uri = text_uri(self._root)
+        self._lines: dict[str, list[str]] = {}
+        self._listed: list[LogEntry] = []
+
+    @property
+    def root_uri(self) -> str:
+        """The qualified, percent-encoded URI of the table's root, without a trailing slash."""
+        return self._root_uri
+
+    @property
+    def root_text(self) -> str:
+        """The table's root as Spark's readers take it."""
+        return self._root
+
+    def uri(self, relative: str) -> str:
+        """The qualified URI of a path as the log writes it."""
+        return file_uri(self._root_uri, relative)
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of every file below the root by its URI, as listed now. Spark follows symlinks."""
+        return self._sizes_in(self._root)
+
+    def sizes_beside(self, uris: Iterable[str]) -> dict[str, int]:
+        """Those of the files outside the root that are there, and their bytes: a shallow clone refers to some."""
+        found: dict[str, int] = {}
+        for folder in {uri.rpartition("/")[0] for uri in uris}:
+            try:
+                found.update(self._sizes_in(unquote(folder)))
+            except Exception as error:
+                if not any(one.condition == "PATH_NOT_FOUND" for one in describe(error)):
+                    raise
+        return found
+
+    def _sizes_in(self, folder: str) -> dict[str, int]:
+        rows = self._session.files(folder, recursive=True).collect()
+        return {text_uri(str(row[0])): int(row[1]) for row in rows}
+
+    # -- the log --------------------------------------------------------------------------------------------
+
+    def log_files(self) -> dict[str, int]:
+        """Names of the log's files, and when each was written (milliseconds)."""
+        rows = self._session.files(f"{self._root}/_delta_log").collect()
+        return {str(row[0]).rpartition("/")[2]: int(row[2]) for row in rows}
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        """The published commit files above a version, in order."""
+        found = []
+        for name, at in self.log_files().items():
+            match = _COMMIT_NAME.match(name)
+            if match and int(match[1]) > after_version:
+                found.append(LogEntry(int(match[1]), at, name, name))
+        self._listed = sorted(found, key=lambda one: one.version)
+        return list(self._listed)
+
+    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
+        """The commit's ``commitInfo``; empty if it has none."""
+        for line in self._lines_of(entry):
+            if '"commitInfo"' in line[:40]:
+                found: dict[str, Any] = json.loads(line)["commitInfo"]
+                return found
+        return {}
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        """The commit's actions; adds only if asked for."""
+        for line in self._lines_of(entry):
+            if line.strip() and (with_adds or not line.startswith('{"add"')):
+                yield json.loads(line)
+
+    def _lines_of(self, entry: LogEntry) -> list[str]:
+        name = str(entry.handle)
+        if name not in self._lines:
+            wanted = [str(one.handle) for one in self._listed if one.version >= entry.version] or [name]
+            self.read_commits([one for one in wanted if one not in self._lines][:COMMITS_READ_AT_ONCE])
+        return self._lines[name]
+
+    def read_commits(self, names: list[str]) -> None:
+        """Read commit files in one job, to be kept."""
+        if not names:
+            return
+        lines: dict[str, list[str]] = {name: [] for name in names}
+        for row in self._session.lines([f"{self._root}/_delta_log/{name}" for name in names]).collect():
+            lines[str(row[0])].append(str(row[1]))
+        self._lines.update(lines)
+
+    def commit_actions(self, name: str) -> list[dict[str, Any]]:
+        """All actions of a commit file that was read."""
+        return [json.loads(line) for line in self._lines[name] if line.strip()]
+
+    def checkpoint_actions(self, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """The actions of a checkpoint, of any of its three forms; of the statistics only the record count."""
+        if not names:
+            return
+        folder = f"{self._root}/_delta_log"
+        if names[0].endswith(".json"):
+            rows = self._session.lines([f"{folder}/{name}" for name in names]).collect()
+            actions = [json.loads(row[1]) for row in rows if str(row[1]).strip()]
+        else:
+            actions = list(self._parquet_actions([f"{folder}/{name}" for name in names]))
+        sidecars = [str(one["sidecar"]["path"]) for one in actions if "sidecar" in one]
+        yield from actions
+        if sidecars:
+            yield from self._parquet_actions(
+                [unquote(one) if is_absolute(one) else f"{folder}/_sidecars/{unquote(one)}" for one in sidecars]
+            )
+
+    def _parquet_actions(self, paths: list[str]) -> Iterator[dict[str, Any]]:
+        frame = self._session.parquet(paths)
+        fields: dict[str, Any] = {one["name"]: one["type"] for one in json.loads(frame.schema.json())["fields"]}
+        present = [kind for kind in _KINDS if kind in fields]
+        if not present:
+            return
+        columns = []
+        for kind in present:
+            body = _add_text(fields[kind]) if kind == "add" else f"to_json({kind})"
+            columns.append(f"WHEN {kind} IS NOT NULL THEN concat('{{\"{kind}\":', {body}, '}}')")
+        line = "CASE " + " ".join(columns) + " END AS line"
+        for row in frame.selectExpr(line).where("line IS NOT NULL").collect():
+            yield json.loads(row[0])
+
+    # -- deletion vectors -----------------------------------------------------------------------------------
+
+    def vector_uri_of_id(self, unique_id: str) -> str | None:
+        """The URI of the deletion vector file behind a unique id; None if the vector is inline."""
+        kind, rest = unique_id[:1], unique_id[1:]
+        if kind == "i":
+            return None
+        # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
+        path, _, offset = rest.rpartition("@")
+        return self.vector_uri(kind, path if path and offset.isdigit() and len(path) >= 20 else rest)
+
+    def vector_uri(self, kind: str, path: str) -> str:
+        """The URI of a deletion vector file, decoded as Delta's protocol says."""
+        if kind == "p":
+            return self.uri(path)
+        prefix, encoded = path[:-20], path[-20:]
+        name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+        return self.uri(f"{prefix}/{name}" if prefix else name)
+
+
+def z85_decode(text: str) -> bytes:
+    """Decode ZeroMQ's base 85, five characters to four bytes, which Delta writes UUIDs in.
+
+    Raises:
+        ValueError: A character that it does not have, or a length that is no multiple of five.
+    """
+    if len(text) % 5:
+        raise ValueError(f"{text!r} is not base 85")
+    found = b""
+    for start in range(0, len(text), 5):
+        value = 0
+        for one in text[start : start + 5]:
+            value = value * 85 + _Z85.index(one)
+        found += value.to_bytes(4, "big")
+    return found
+
+
+def _add_text(kind: dict[str, Any]) -> str:
+    """An ``add`` of a checkpoint as JSON, without the statistics' bounds, which are most of it."""
+    have = {one["name"]: one["type"] for one in kind["fields"]}
+    fields = [f"'{name}', add.{name}" for name in _ADD_FIELDS if name in have]
+    counts = ["get_json_object(add.stats, '$.numRecords')"] if "stats" in have else []
+    parsed = have.get("stats_parsed")
+    if isinstance(parsed, dict) and any(one["name"] == "numRecords" for one in parsed["fields"]):
+        counts.append("CAST(add.stats_parsed.numRecords AS STRING)")
+    if counts:
+        fields.append(f"'stats', concat('{{\"numRecords\":', coalesce({', '.join(counts)}), '}}')")
+    return f"to_json(named_struct({', '.join(fields)}))"

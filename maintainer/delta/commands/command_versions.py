@@ -1,0 +1,100 @@
+"""Reads a table at one version for checks after the fact, with public means only; counts by scanning files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from maintainer.delta.commands.command_facts import read_state, storage_of
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.proof.row_comparison import differing_rows
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.model.table.table_facts import DataFile, TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class CommandVersionReader:
+    """Implements ``VersionReader`` on a command session."""
+
+    def __init__(self, session: CommandSession) -> None:
+        self._session = session
+
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
+        """The table at the version, by ``versionAsOf``.
+
+        Raises:
+            TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
+        """
+        try:
+            path = storage_of(self._session, facts).root_text
+            frame = self._session.spark.read.format("delta").option("versionAsOf", version).load(path)
+            frame.schema  # noqa: B018 - Spark Connect looks at the table only when it is asked for something
+            return frame
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that Spark's reader of the version gives, in order.
+
+        Raises:
+            TableError: T403, the version cannot be read.
+        """
+        return tuple(self.dataframe(facts, version).columns)
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+        frame = self.dataframe(facts, version) if scan else None
+        try:
+            if frame is not None:
+                return int(frame.count())
+            counts = [one.live_records for one in self._files(facts, version)]
+            return -1 if None in counts else sum(count or 0 for count in counts)
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+        try:
+            storage = storage_of(self._session, facts)
+            wanted: dict[str, tuple[str, int | None]] = {}
+            for one in self._files(facts, version):
+                wanted[storage.uri(one.path)] = (one.path, one.size_bytes)
+                vector = storage.vector_uri_of_id(one.deletion_vector.unique_id) if one.deletion_vector else None
+                if vector is not None:
+                    # A deletion vector file holds several vectors; the log knows no size of the file.
+                    wanted[vector] = (vector, None)
+            found = storage.sizes()
+            found.update(storage.sizes_beside(uri for uri in wanted if not uri.startswith(storage.root_uri + "/")))
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        return tuple(
+            sorted(name for uri, (name, size) in wanted.items() if uri not in found or size not in (None, found[uri]))
+        )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
+        try:
+            storage = storage_of(self._session, facts)
+            there = storage.sizes()
+            return frozenset(path for path in paths if storage.uri(path) in there)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
+        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
+        try:
+            return differing_rows(a, b)
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
+
+    def _files(self, facts: TableFacts, version: int) -> tuple[DataFile, ...]:
+        """The live files of a version, as the log says."""
+        if version == facts.version:
+            return facts.files
+        state, _ = read_state(storage_of(self._session, facts), version)
+        names = PartitionNames.of(state.metadata)
+        return tuple(data_file(one, names) for one in state.adds.values())

@@ -1,0 +1,311 @@
+"""Issues Delta's commands for the steps of a plan, and proves each commit afterwards.
+
+Everything between the intent and the receipt is Delta's own: it picks the files, writes and commits in one go. So
+what is promised here is less than by the transaction engine: a wrong rewrite is found after it was committed, not
+before. It is found, though: the receipt then carries a proof that does not hold, the table goes into quarantine, and
+the version before is intact.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from maintainer.delta.commands.command_commit import run_stamped
+from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
+from maintainer.delta.commands.command_selection import Selected, against, refuse_part_of_a_partition, select
+from maintainer.delta.commands.command_session import CommandSession
+from maintainer.delta.commands.command_storage import SparkStorage
+from maintainer.delta.commands.sql_statements import set_properties, table_of_path
+from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
+from maintainer.delta.storage.error_classes import as_table_error, message_of
+from maintainer.delta.transaction.property_commit import check_as_planned
+from maintainer.delta.verify.version_proof import TablePlace, prove_version
+from maintainer.engine.protocols import BeforeCommit, DeletionGuard
+from maintainer.errors import (
+    CheckImpossible,
+    CommitConflict,
+    CommitNotLanded,
+    EnvironmentUnfit,
+    MaintainerError,
+    TableError,
+)
+from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.run.optimize_metrics import FileSizeMetrics
+from maintainer.model.run.outcome import (
+    CommitReceipt,
+    FileFigures,
+    PlanDifference,
+    Proof,
+    UndeleteReceipt,
+    VacuumReceipt,
+)
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
+
+UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+"""With either one on, a rewrite loses the rows of files it cannot read."""
+
+
+class CommandTableWriter:
+    """Implements ``TableWriter`` with commands.
+
+    ``between_commit_and_proof`` plants faults in tests and is None otherwise.
+    """
+
+    def __init__(
+        self,
+        session: CommandSession,
+        reader: CommandTableReader,
+        *,
+        between_commit_and_proof: Callable[[int], None] | None = None,
+    ) -> None:
+        self._session = session
+        self._reader = reader
+        self._between = between_commit_and_proof
+
+    def rewrite(
+        self,
+        facts: TableFacts,
+        step: RewriteStep,
+        batch: Batch,
+        stamp: CommitStamp,
+        before_commit: BeforeCommit,
+    ) -> CommitReceipt:
+        """Let a command rewrite the batch, and prove what it did; see ``TableWriter.rewrite``.
+
+        Raises:
+            CheckImpossible: V504, it landed and the proof could not be made.
+            Refused: A441, a Z-order of part of a partition.
+        """
+        started = time.monotonic()
+        self._check_session(facts)
+        now = self._now(facts)
+        gone = [one for one in batch.files if one.key not in now.file_keys]
+        if gone:
+            raise self._files_gone(facts, gone, len(batch.files))
+        self._session.describe(f"{facts.ref.identifier}: {step.kind}")
+        selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
+        refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
+        before_commit(now.version, None)
+        version = run_stamped(
+            self._session, lambda: self._reader.storage(now), now, selected.statement, dict(selected.settings), stamp
+        )
+        if version is None:
+            raise self._nothing_taken(now, batch, selected)
+        if self._between is not None:
+            self._between(version)
+        files = self._committed(now, version)
+        proof = self._prove(now, files)
+        return _receipt(batch, files, proof, now.version, time.monotonic() - started, self._session.cores)
+
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        """Set table properties in one commit; see ``TableWriter.set_properties``.
+
+        Raises:
+            TableError: T418, Delta refuses a property or its value.
+        """
+        started = time.monotonic()
+        self._check_session(facts)
+        now = self._now(facts)
+        check_as_planned(now.property_map, step, facts.ref.identifier)
+        before_commit(now.version, None)
+        statement = set_properties(table_of_path(self._reader.storage(now).root_text), dict(step.after))
+        try:
+            version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
+        except CommitNotLanded as error:
+            if error.found and "[DELTA_" in error.found:
+                raise TableError(
+                    "Delta refuses the table properties",
+                    code="T418",
+                    where=facts.ref.identifier,
+                    found=error.found,
+                    help="correct the value in the policy",
+                ) from error
+            raise
+        if version is None:
+            raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="apply again")
+        return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)
+
+    def vacuum(
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
+    ) -> VacuumReceipt:
+        """Refused: this engine deletes nothing.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Nothing is known by its name here: Delta's commands name their files alone."""
+        return ()
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Refused: this engine moves nothing into a trash, and nothing back.
+
+        Raises:
+            Refused: A440.
+        """
+        raise deletes_nothing(facts.ref.identifier)
+
+    # -- before ---------------------------------------------------------------------------------------------
+
+    def _check_session(self, facts: TableFacts) -> None:
+        conf = self._session.spark.conf
+        try:
+            refuse_unsafe_log_store(
+                facts.location,
+                lambda key: conf.get(key, None),
+                facts.ref.identifier,
+                lambda: self._session.disk_commits(facts.location),
+            )
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+        for key in UNSAFE_READS:
+            if str(conf.get(key, "false")).lower() == "true":
+                raise EnvironmentUnfit(
+                    f"{key} is on: a rewrite would lose the rows of files that cannot be read",
+                    code="E606",
+                    where=facts.ref.identifier,
+                    help=f"set {key}=false",
+                )
+
+    def _now(self, facts: TableFacts) -> TableFacts:
+        """The table now, which must be the one that was planned.
+
+        Raises:
+            CommitConflict: C701, it was dropped, or dropped and created again.
+        """
+        try:
+            now = self._reader.facts(facts.ref)
+        except TableError as error:
+            if error.code in ("T401", "T402"):
+                raise CommitConflict(
+                    "the table was dropped since it was planned",
+                    where=facts.ref.identifier,
+                    help="plan again, or remove its policy",
+                ) from error
+            raise
+        if now.table_id != facts.table_id or now.location != facts.location:
+            raise CommitConflict(
+                "the table was dropped and created again since it was planned",
+                where=facts.ref.identifier,
+                found=f"table id {now.table_id}",
+                allowed=f"table id {facts.table_id}",
+                help="plan again",
+            )
+        return now
+
+    def _files_gone(self, facts: TableFacts, gone: list[DataFile], planned: int) -> CommitConflict:
+        storage = self._reader.storage(facts)
+        winner = find_winner(storage, {one.key for one in gone}, after_version=facts.version)
+        return CommitConflict(
+            f"{len(gone)} of {planned} files are no longer live as planned: another writer won"
+            + (f" ({winner})" if winner else ""),
+            where=facts.ref.identifier,
+            found=f"{gone[0].path} was removed or has other deleted rows now",
+            help="plan again; the rest will be done then",
+        )
+
+    def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:
+        """The command was content and committed nothing."""
+        keys = {one.key for one in batch.files}
+        winner = find_winner(self._reader.storage(facts), keys, after_version=facts.version)
+        if winner is not None:
+            return CommitConflict(f"another writer won ({winner})", where=facts.ref.identifier, help="plan again")
+        return CommitNotLanded(
+            "Delta's command committed nothing: it does not take these files",
+            where=facts.ref.identifier,
+            found=selected.statement,
+            help="OPTIMIZE leaves a file alone in its bin, and files whose rows are all deleted; "
+            "--engine transaction rewrites them",
+        )
+
+    # -- after ----------------------------------------------------------------------------------------------
+
+    def _committed(self, facts: TableFacts, version: int) -> CommittedFiles:
+        """What the commit removed and added, with the statistics of the files as they were just before it."""
+        storage: SparkStorage = self._reader.storage(facts)
+        names = PartitionNames.of(
+            {"schemaString": facts.schema_json, "partitionColumns": list(facts.partition_columns)}
+        )
+        known = {one.key: one for one in facts.files}
+        try:
+            for entry in storage.commits(after_version=facts.version):
+                if entry.version == version:
+                    return committed_files(version, storage.actions(entry, with_adds=True), names, known)
+                for action in storage.actions(entry, with_adds=True):
+                    if "add" in action:
+                        one = data_file(action["add"], names)
+                        known[one.key] = one
+        except Exception as error:
+            raise _unchecked(facts, version, message_of(error)) from error
+        raise _unchecked(facts, version, "its commit is no longer in the log")
+
+    def _prove(self, facts: TableFacts, files: CommittedFiles) -> Proof:
+        place = TablePlace(
+            self._reader.storage(facts).root_text,
+            facts.location,
+            facts.property_map.get("delta.enableRowTracking") == "true",
+        )
+        self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
+        try:
+            found = prove_version(self._session.spark, place, files)
+        except Exception as error:
+            raise _unchecked(facts, files.version, message_of(error)) from error
+        wrong = list(found.findings)
+        if files.data_changed:
+            wrong.append("the commit says that it changed data")
+        proof = found.proof
+        return Proof(
+            proof.read, proof.written, proof.rows_in_log, proof.uncovered_columns, proof.duration_seconds, tuple(wrong)
+        )
+
+
+def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
+    return CheckImpossible(
+        "committed, but the proof could not be made",
+        where=f"{facts.ref.identifier}@{version}",
+        found=why,
+        help="nothing is deleted from this table until it is proven; the next apply checks again",
+    )
+
+
+def _receipt(
+    batch: Batch, files: CommittedFiles, proof: Proof, read_version: int, seconds: float, cores: int
+) -> CommitReceipt:
+    beyond, left = against(files.removed, batch.files)
+    difference = PlanDifference(FileFigures.of(beyond), FileFigures.of(left)) if beyond or left else None
+    removed, added = FileFigures.of(files.removed), FileFigures.of(files.added)
+    sizes_removed, sizes_added = ([one.size_bytes for one in some] for some in (files.removed, files.added))
+    return CommitReceipt(
+        version=files.version,
+        read_version=read_version,
+        num_files_removed=removed.num_files,
+        num_files_added=added.num_files,
+        bytes_removed=removed.size_bytes,
+        bytes_added=added.size_bytes,
+        num_deletion_vectors_removed=removed.num_deletion_vectors,
+        proof=proof,
+        duration_seconds=seconds,
+        sizes_removed=file_sizes(sizes_removed),
+        sizes_added=file_sizes(sizes_added),
+        num_deletion_vector_rows_removed=sum(one.deleted_records for one in files.removed),
+        files_removed=FileSizeMetrics.of(sizes_removed),
+        files_added=FileSizeMetrics.of(sizes_added),
+        total_cluster_parallelism=cores,
+        difference=difference,
+    )

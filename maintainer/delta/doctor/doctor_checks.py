@@ -1,0 +1,227 @@
+"""What ``doctor`` looks at: Python, packages, Java, JARs, a session, a table written and read, storage.
+
+Each check stands alone and none can end in a traceback. The session is tried the way a run would start it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from maintainer.delta.commands.connect_session import remote_of
+from maintainer.delta.doctor import doctor_storage
+from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
+from maintainer.delta.spark.installed_versions import INSTALL_COMMAND, Versions, check_versions, installed
+from maintainer.delta.spark.jars import JARS_VARIABLE, ensure_jars, jar_folder, unfit_jars
+from maintainer.delta.spark.java_home import Java, inspect_java
+from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
+from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
+from maintainer.delta.spark.start_conf import SessionOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
+MAX_REMOTE_TABLES = 10
+_GREAT_EXPECTATIONS = (1, 24)
+_PROBE_ROWS = 10
+_SLOW_START_SECONDS = 30.0
+_NEEDED = frozenset({"java", "spark and delta", "jars"})
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorInput:
+    """What the checks look at.
+
+    Args:
+        root: The project's folder.
+        locations: Tables as policies name them.
+        try_spark: Whether to fetch JARs and start a session; False looks only.
+        options: How a run would start its session.
+        env: The environment; the process's own if None.
+    """
+
+    root: Path
+    locations: tuple[str, ...] = ()
+    try_spark: bool = True
+    options: SessionOptions = field(default_factory=SessionOptions)
+    env: Mapping[str, str] | None = None
+
+
+def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = None) -> list[Check]:
+    """Run every check and return what was found, in the order in which things depend on one another.
+
+    Where a Spark Connect server does the work, Java, JARs and the tables' folders are the server's, and not looked at.
+
+    Args:
+        subject: What to look at.
+        progress: Called with the name of a check that takes seconds, before it starts.
+    """
+    say = progress or (lambda _: None)
+    checks = guarded("python", _python) + guarded("packages", _packages)
+    env = os.environ if subject.env is None else subject.env
+    if remote_of(subject.options, env) is not None:
+        checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
+        checks += guarded("run folder", lambda: doctor_storage.check_run_folder(subject.root))
+        if subject.try_spark:
+            say("spark connect")
+            checks += guarded("spark connect", lambda: check_connect(subject.options, env))
+        return checks
+    java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda found: found.describe())
+    versions = _attempt(
+        "spark and delta",
+        checks,
+        lambda: check_versions(subject.env),
+        lambda found: f"pyspark {found.pyspark}, delta-spark {found.delta}",
+    )
+    checks += guarded("jars", lambda: _jars(subject, java, versions, say))
+    checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
+    checks += guarded("run folder", lambda: doctor_storage.check_run_folder(subject.root))
+    checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, subject.locations))
+    if subject.try_spark:
+        blockers = [check.name for check in checks if check.status is Status.FAIL and check.name in _NEEDED]
+        if blockers:
+            checks.append(Check("session", Status.WARN, f"not tried, because of: {', '.join(blockers)}"))
+        else:
+            say("session")
+            checks += guarded("session", lambda: _session(subject, say))
+    return checks
+
+
+def _attempt(name: str, checks: list[Check], get: Callable[[], _T], say: Callable[[_T], str]) -> _T | None:
+    """Add the check of one thing that is there or is not, and return it."""
+    found: list[_T] = []
+
+    def look() -> Iterator[Check]:
+        found.append(get())
+        yield Check(name, Status.OK, say(found[0]))
+
+    checks += guarded(name, look)
+    return found[0] if found else None
+
+
+def _python() -> Iterator[Check]:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    detail = f"Python {version} at {sys.executable}"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        yield Check("python", Status.FAIL, detail, "make the environment anew: python3.12 -m venv .venv")
+    elif sys.version_info[:2] > NEWEST_PYTHON:
+        yield Check("python", Status.WARN, f"{detail}; not tested above 3.13", "use Python 3.10 to 3.13")
+    else:
+        yield Check("python", Status.OK, detail)
+
+
+def _packages() -> Iterator[Check]:
+    """Great Expectations by its metadata only: importing it takes seconds."""
+    version = installed("great-expectations")
+    fix = INSTALL_COMMAND
+    if version is None:
+        yield Check("great expectations", Status.FAIL, "not installed", fix)
+        return
+    parts = version.split(".")
+    numbers = tuple(int(part) if part.isdigit() else 0 for part in parts[:2])
+    fits = _GREAT_EXPECTATIONS <= numbers < (2, 0)
+    yield Check("great expectations", Status.OK if fits else Status.FAIL, version, None if fits else fix)
+
+
+def _jars(
+    subject: DoctorInput, java: Java | None, versions: Versions | None, say: Callable[[str], None]
+) -> Iterator[Check]:
+    folder = jar_folder(subject.env)
+    missing = unfit_jars(folder)
+    if not missing:
+        yield Check("jars", Status.OK, f"Delta's four JARs are in {folder}")
+    elif subject.try_spark and java is not None and versions is not None:
+        say("jars")
+        ensure_jars(java, versions, subject.env)
+        yield Check("jars", Status.OK, f"Delta's four JARs were fetched into {folder}")
+    else:
+        detail = f"{len(missing)} of Delta's four JARs are not in {folder}"
+        if JARS_VARIABLE in (subject.env if subject.env is not None else os.environ):
+            fix = f"copy {', '.join(missing)} there, or unset {JARS_VARIABLE}"
+            yield Check("jars", Status.FAIL, detail, fix, "E605")
+        else:
+            yield Check("jars", Status.WARN, f"{detail}; they are fetched at the first use", "maintainer doctor")
+
+
+def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check]:
+    with open_session(subject.options, subject.env) as lease:
+        master = lease.spark.sparkContext.master
+        if lease.borrowed:
+            yield Check("session", Status.OK, f"the active session is used: {master}, {lease.cores} cores")
+            yield from _slow(lease.spark)
+        else:
+            detail = f"started in {lease.start_seconds:.1f} s: {master}, {lease.cores} cores"
+            slow = lease.start_seconds > _SLOW_START_SECONDS
+            yield Check("session", Status.WARN if slow else Status.OK, detail)
+        for text in unsafe_settings(lambda key: lease.spark.conf.get(key, None)):
+            yield Check(
+                "session settings", Status.WARN, text, "set it back to Spark's default where that session starts"
+            )
+        say("delta")
+        worker = worker_session(lease)
+        yield from guarded("delta", lambda: _write_and_read(worker, lease))
+        yield from _remote_tables(worker, subject.locations)
+
+
+def _slow(spark: SparkSession) -> Iterator[Check]:
+    """A word about a borrowed session's settings; our own work is not affected by them."""
+    slow = slow_settings({key: spark.conf.get(key, None) for key in SLOW_DEFAULTS})
+    if slow:
+        listed = ", ".join(f"{key}={value}" for key, value in slow.items())
+        fix = "set them near the number of cores where small tables are worked on; maintainer's own work does"
+        yield Check("session settings", Status.WARN, f"slow for small tables in the active session: {listed}", fix)
+
+
+def _write_and_read(spark: SparkSession, lease: SessionLease) -> Iterator[Check]:
+    """Write a Delta table, read it back, remove it. Local masters only: a cluster cannot see our temporary folder."""
+    if not (lease.spark.sparkContext.master or "").startswith("local"):
+        yield Check("delta", Status.WARN, "not tried: a cluster does not see this machine's temporary folder")
+        return
+    started = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="maintainer-doctor-"))
+    try:
+        table = str(folder / "probe")
+        spark.range(_PROBE_ROWS).write.format("delta").save(table)
+        rows = spark.read.format("delta").load(table).count()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    seconds = time.monotonic() - started
+    fits = rows == _PROBE_ROWS and not folder.exists()
+    detail = f"a table was written, read and removed in {seconds:.1f} s" if fits else f"{rows} rows of {_PROBE_ROWS}"
+    yield Check("delta", Status.OK if fits else Status.FAIL, detail)
+
+
+def _remote_tables(spark: SparkSession, locations: Sequence[str]) -> Iterable[Check]:
+    """Ask Spark for tables that are not on a local path: catalog names and other storage."""
+    asked = [
+        location
+        for location in locations
+        if ("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file")
+    ]
+    for location in asked[:MAX_REMOTE_TABLES]:
+        name = f"table {location}"
+        is_path = "/" in location
+        quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
+        yield from guarded(name, partial(_described, spark, name, quoted))
+    if len(asked) > MAX_REMOTE_TABLES:
+        rest = len(asked) - MAX_REMOTE_TABLES
+        yield Check("tables", Status.OK, f"{rest} more were not asked for; plan reports those that cannot be read")
+
+
+def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:
+    [row] = spark.sql(f"DESCRIBE DETAIL {quoted}").select("format", "numFiles").collect()
+    if row["format"] == "delta":
+        yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
+    else:
+        yield Check(name, Status.FAIL, f"is no Delta table but {row['format']}", "correct `table:` in its policy")

@@ -1,0 +1,76 @@
+"""One finding of ``doctor``, and running a check so that it can never end in a traceback.
+
+What ``doctor`` looks at where a Spark Connect server does the work: the packages, the server, and its Delta.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from maintainer.delta.commands.connect_session import open_connect, remote_of
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.errors import MaintainerError
+
+
+class Status(str, enum.Enum):
+    """How a check ended; the value is the word that is printed."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, how it is, and the command that mends it."""
+
+    name: str
+    status: Status
+    detail: str
+    fix: str | None = None
+    code: str | None = None
+
+
+def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+    """Run a check and return what it found; whatever it raises becomes a failed check.
+
+    A doctor that falls over is no help on the very machines it is for.
+    """
+    found: list[Check] = []
+    try:
+        found.extend(look())
+    except MaintainerError as error:
+        found.append(failed(name, error))
+    except Exception as error:
+        text = next((line.strip() for line in str(error).splitlines() if line.strip()), "no text")
+        found.append(Check(name, Status.FAIL, f"{type(error).__name__}: {text[:300]}"))
+    return found
+
+
+def failed(name: str, error: MaintainerError) -> Check:
+    """Return a failed check that says what an error of ours says."""
+    parts = [error.what]
+    if error.where:
+        parts.append(f"at {error.where}")
+    detail = " ".join(parts) + (f"; found: {error.found}" if error.found else "")
+    return Check(name, Status.FAIL, detail, error.help, error.code)
+
+
+def check_connect(options: SessionOptions, env: Mapping[str, str]) -> Iterator[Check]:
+    """Connect, open a worker's session with all our settings, and run one statement of Delta's in it.
+
+    Raises:
+        MaintainerError: What is wrong, with the way to mend it.
+    """
+    started = time.monotonic()
+    with open_connect(options, env) as lease:
+        version = lease.spark.version
+        with lease.sessions()("doctor") as session:
+            session.rows("SELECT 1 AS one")
+        cores = "unknown" if lease.cores is None else str(lease.cores)
+    seconds = time.monotonic() - started
+    detail = f"{remote_of(options, env)}: Spark {version}, cores {cores}, Delta is there; {seconds:.1f} s"
+    yield Check("spark connect", Status.OK, detail)

@@ -1,0 +1,151 @@
+"""What ``doctor`` looks at on disk: room, clock, the run folder, and each table's storage.
+
+Nothing is changed for good: a probe is one small file, removed at once, and only where we write anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from maintainer.delta.doctor.doctor_model import Check, Status
+from maintainer.delta.log.local_log import look_into
+
+MIN_FREE_BYTES = 512 << 20
+ROOMY_FREE_BYTES = 5 << 30
+MAX_CLOCK_SKEW_SECONDS = 60.0
+MAX_NAMED_TABLES = 20
+
+_FIRST_PLAUSIBLE_SECONDS = 1_750_000_000  # June 2025: before this version was written
+_S3_SCHEMES = ("s3", "s3a", "s3n")
+_MULTI_WRITER_HINT = (
+    "set spark.delta.logStore.s3a.impl to io.delta.storage.S3DynamoDBLogStore in maintainer.yml, "
+    "or make sure that nothing else writes there"
+)
+
+
+def check_disk(root: Path) -> Iterator[Check]:
+    """Free space where Spark sorts and where the run folder lies."""
+    for name, folder in (("disk: temp", Path(tempfile.gettempdir())), ("disk: project", nearest_existing(root))):
+        free = shutil.disk_usage(folder).free
+        detail = f"{free / (1 << 30):.1f} GiB free at {folder}"
+        fix = "free some space" + ("; or set TMPDIR to a larger disk" if name == "disk: temp" else "")
+        if free < MIN_FREE_BYTES:
+            yield Check(name, Status.FAIL, detail, fix)
+        elif free < ROOMY_FREE_BYTES:
+            yield Check(name, Status.WARN, f"{detail}; large tables need room to sort", fix)
+        else:
+            yield Check(name, Status.OK, detail)
+
+
+def check_run_folder(root: Path) -> Iterator[Check]:
+    """Whether a run can be recorded, and whether that disk's clock agrees with ours."""
+    folder = nearest_existing(root / ".maintainer" / "runs")
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".maintainer-probe-") as probe:
+            probe.write(b"probe")
+            probe.flush()
+            os.fsync(probe.fileno())
+            written_at = os.stat(probe.name).st_mtime
+    except OSError as error:
+        yield Check(
+            "run folder",
+            Status.FAIL,
+            f"{folder} cannot be written: {error.strerror}",
+            f'chmod u+w "{folder}", or run in a project folder that is yours',
+        )
+    else:
+        yield Check("run folder", Status.OK, f"{root / '.maintainer' / 'runs'} can be written")
+        yield _clock(written_at)
+
+
+def _clock(written_at: float) -> Check:
+    now = time.time()
+    if now < _FIRST_PLAUSIBLE_SECONDS:
+        text = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now))
+        return Check("clock", Status.FAIL, f"this machine says it is {text}", "sudo timedatectl set-ntp true")
+    skew = abs(now - written_at)
+    if skew > MAX_CLOCK_SKEW_SECONDS:
+        detail = f"the project's disk and this machine differ by {skew:.0f} s; retention counts on one time"
+        return Check("clock", Status.WARN, detail, "sudo timedatectl set-ntp true, on both machines")
+    return Check("clock", Status.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
+
+
+def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
+    """Permissions of every table that is on a local path; a word about S3; names are left to Spark.
+
+    Args:
+        root: What relative paths are relative to.
+        locations: Tables as policies name them: catalog names, paths or URIs.
+    """
+    local = [path for location in locations if (path := local_path(root, location)) is not None]
+    problems = [check for path in local if (check := _table_problem(path)) is not None]
+    if local and len(problems) < len(local):
+        yield Check("tables", Status.OK, f"{len(local) - len(problems)} of {len(local)} on local paths can be read")
+    yield from problems[:MAX_NAMED_TABLES]
+    if len(problems) > MAX_NAMED_TABLES:
+        rest = len(problems) - MAX_NAMED_TABLES
+        yield Check("tables", Status.FAIL, f"{rest} more have problems", "put those above right and run doctor again")
+    on_s3 = [location for location in locations if urlsplit(location).scheme in _S3_SCHEMES]
+    if on_s3:
+        detail = f"{len(on_s3)} on S3, where two Spark drivers may overwrite one another's commits"
+        yield Check("tables: S3", Status.WARN, detail, _MULTI_WRITER_HINT)
+
+
+def _table_problem(path: Path) -> Check | None:
+    """Return what is wrong with one table's folder, or None. Writing is asked of the system, not tried."""
+    name, log = "table", path / "_delta_log"
+    try:
+        os.stat(path)
+    except PermissionError:
+        return Check(name, Status.FAIL, f"{path} cannot be reached", f'chmod u+rx "{path.parent}"')
+    except OSError:
+        return Check(name, Status.FAIL, f"{path} does not exist", "correct `table:` in its policy, or remove it")
+    try:
+        look_into(str(path))
+        if not stat.S_ISDIR(os.stat(log).st_mode):
+            raise NotADirectoryError(log)
+    except PermissionError as error:
+        where = error.filename or str(path)
+        return Check(name, Status.FAIL, f"{where} cannot be read: permission denied", f'chmod -R u+rX "{path}"')
+    except OSError:
+        return Check(name, Status.FAIL, f"{path} is no Delta table: it has no _delta_log", "correct `table:`")
+    for folder in (path, log):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            return Check(name, Status.FAIL, f"{folder} cannot be read", f'chmod -R u+rX "{folder}"')
+    for folder in (path, log):
+        if not os.access(folder, os.W_OK):
+            detail = f"{folder} cannot be written: plan works, apply does not"
+            return Check(name, Status.WARN, detail, f'chmod -R u+w "{folder}"')
+    with contextlib.suppress(OSError):
+        if not any(entry.name.endswith((".json", ".parquet")) for entry in os.scandir(log)):
+            return Check(name, Status.FAIL, f"{log} holds no commit", "restore the log, or remove the policy")
+    return None
+
+
+def local_path(root: Path, location: str) -> Path | None:
+    """Return where a table lies on this machine, or None for a catalog name or another kind of storage."""
+    if "/" not in location and os.sep not in location:
+        return None
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if "://" in location:
+        return None
+    return root / location
+
+
+def nearest_existing(path: Path) -> Path:
+    """Return the path itself or its nearest ancestor that exists."""
+    for candidate in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            if candidate.exists():
+                return candidate
+    return Path(path.anchor or ".")

@@ -1,0 +1,303 @@
+"""The ledger as a Delta table: appended once a run, readable by every engine that reads Delta.
+
+Appending is blind, so several runs may append at once. Each append carries the run and its steps as an idempotency
+token (``txnAppId``, ``txnVersion``): rows that were appended before a crash and are offered again are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.add_files import adds_through_kernel
+from maintainer.delta.verify.version_reader import files_at
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError
+from maintainer.journal.ledger.ledger_mark import LedgerMark
+from maintainer.journal.ledger.ledger_rebuild import LedgerContents
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ATTEMPTS = 4
+"""Tries of one append: two runs that make the table at the same moment conflict once."""
+
+MAX_ROWS_READ = 100_000
+
+MAX_KEYS_READ = 2_000_000
+"""Steps that a rebuild compares: 2,000 tables every night for two years."""
+
+_COLUMNS = (
+    ("run_id", "string"),
+    ("table", "string"),
+    ("table_id", "string"),
+    ("location", "string"),
+    ("step_id", "string"),
+    ("kind", "string"),
+    ("status", "string"),
+    ("reason", "string"),
+    ("version_before", "bigint"),
+    ("version_after", "bigint"),
+    ("num_files_removed", "bigint"),
+    ("num_files_added", "bigint"),
+    ("bytes_removed", "bigint"),
+    ("bytes_added", "bigint"),
+    ("predicted_files_removed", "bigint"),
+    ("predicted_files_added", "bigint"),
+    ("predicted_bytes_removed", "bigint"),
+    ("predicted_bytes_added", "bigint"),
+    ("started_at", "timestamp"),
+    ("duration_seconds", "double"),
+    ("proof_level", "string"),
+    ("proof_result", "string"),
+    ("policy_file", "string"),
+    ("policy_digest", "string"),
+    ("git_commit", "string"),
+    ("environment", "string"),
+    ("owner", "string"),
+    ("error_code", "string"),
+    ("error", "string"),
+    ("strategy", "string"),
+    ("revision", "bigint"),
+    ("level", "bigint"),
+    ("cube", "string"),
+    ("elements", "bigint"),
+    ("files_read_before", "double"),
+    ("files_read_after", "double"),
+    ("overlap_depth_before", "double"),
+    ("overlap_depth_after", "double"),
+    ("source", "string"),
+)
+LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
+"""Columns of the ledger, as Spark's DDL. Columns are only ever added."""
+
+
+AT_CREATION = {"delta.dataSkippingNumIndexedCols": "0"}
+"""Properties that the ledger gets when it is made.
+
+Statistics of 39 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
+"""
+
+
+class LedgerTable:
+    """Implements ``LedgerStore`` on a Spark session.
+
+    Args:
+        spark: A session with our settings (``worker_session``), used on the calling thread.
+        location: Path or URI of the table; it is made on the first append.
+    """
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self._location = location
+
+    @property
+    def location(self) -> str:
+        """Path or URI."""
+        return self._location
+
+    def mark(self) -> LedgerMark | None:
+        """The ledger as it is now, every file of it looked for on storage; see ``LedgerSink.mark``."""
+        try:
+            jvm = DeltaJvm(self._spark)
+            log = jvm.log_of_root(jvm.hadoop_path(self._location))
+            snapshot = jvm.update(log)
+            version = int(snapshot.version())
+            if version < 0:
+                return None
+            table_id = str(jvm.metadata(snapshot)["id"])
+            adds = adds_through_kernel(jvm, log, version, table_id) or []
+            storage = TableStorage(jvm, log)
+            uris = {storage.uri(str(add["path"])) for add in adds}
+            missing = sorted(uris - files_at(storage, uris).keys())
+        except Exception as error:  # every kind of engine error, sorted out below
+            raise self._damaged(error) from error
+        if missing:
+            raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
+        return LedgerMark(self._location, table_id, version)
+
+    def _damaged(self, error: Exception) -> MaintainerError:
+        known = as_table_error(error, self._location)
+        if known.code in ("T402", "T403"):
+            return _damage(self._location, known.found or known.what)
+        return self._error(error)
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        """Append rows of a run, once: the token is the run and the steps.
+
+        Raises:
+            MaintainerError: They could not be appended, after a few tries.
+        """
+        if not rows:
+            return
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._write(rows, f"maintainer-ledger-{run_id}-{_digest(rows)}", 1)
+                return
+            except Exception as error:  # every kind of engine error, sorted out below
+                if attempt < ATTEMPTS and (isinstance(error, CommitConflict) or is_conflict(describe(error))):
+                    time.sleep(0.2 * attempt * (0.5 + random.random()))
+                    continue
+                raise self._error(error) from error
+
+    def rows(self, *, table: str | None = None, limit: int = MAX_ROWS_READ) -> tuple[LedgerRow, ...]:
+        """Rows of the ledger, newest step first; none when there is no ledger yet.
+
+        Raises:
+            MaintainerError: The ledger is there and cannot be read.
+        """
+        from pyspark.sql import functions
+
+        try:
+            if not self._exists():
+                return ()
+            frame = self._spark.read.format("delta").load(self._location)
+            if table is not None:
+                frame = frame.where(functions.col("table") == functions.lit(table))
+            newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
+            found = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
+        except Exception as error:  # see append
+            raise self._error(error) from error
+        return tuple(_row_of(one.asDict()) for one in found)
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        """Ids of the steps of a run that have rows; see ``LedgerSink.steps_of``."""
+        from pyspark.sql import functions
+
+        try:
+            if not self._exists():
+                return frozenset()
+            frame = self._spark.read.format("delta").load(self._location)
+            mine = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
+            return frozenset(str(one[0]) for one in mine.limit(MAX_ROWS_READ).collect())
+        except Exception as error:  # see append
+            raise self._error(error) from error
+
+    def contents(self) -> LedgerContents:
+        """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
+        try:
+            if not self._exists():
+                return LedgerContents(-1, frozenset())
+            version = self._version()
+            frame = self._spark.read.format("delta").option("versionAsOf", version).load(self._location)
+            found = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
+        except Exception as error:  # see append
+            raise self._error(error) from error
+        if len(found) > MAX_KEYS_READ:
+            raise EnvironmentUnfit(
+                "the ledger is too large to be compared row by row",
+                code="E652",
+                where=self._location,
+                found=f"more than {MAX_KEYS_READ:,} rows",
+                allowed=f"{MAX_KEYS_READ:,}",
+                help="it is not lost: nothing needs to be rebuilt",
+            )
+        return LedgerContents(version, frozenset((str(one[0]), str(one[1])) for one in found))
+
+    def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
+        """Append rows that a look at a version missed; see ``LedgerStore.append_missing``.
+
+        The version is the idempotency token's number: of two that rebuild it after the same look, one appends.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._write(rows, "maintainer-ledger-rebuild", after_version + 1)
+                return
+            except Exception as error:  # see append
+                if isinstance(error, CommitConflict) or is_conflict(describe(error)):
+                    if attempt == ATTEMPTS or self.contents().version > after_version:
+                        return  # somebody was first; whoever asked looks again
+                    continue
+                raise self._error(error) from error
+
+    def _version(self) -> int:
+        from delta.tables import DeltaTable
+
+        (newest,) = DeltaTable.forPath(self._spark, self._location).history(1).select("version").collect()
+        return int(newest[0])
+
+    def _exists(self) -> bool:
+        from delta.tables import DeltaTable
+
+        return bool(DeltaTable.isDeltaTable(self._spark, self._location))
+
+    def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
+        """Append once, exclusively, and look whether it stands in the log.
+
+        Raises:
+            CommitConflict: C701, another writer's commit was put in its place; Delta's view of the log is dropped, so
+                that the next try does not take the rows for appended.
+        """
+        jvm = DeltaJvm(self._spark)
+        root = jvm.hadoop_path(self._location)
+        log = jvm.log_of_root(root)
+        jvm.make_commits_exclusive(log)
+        storage = TableStorage(jvm, log)
+        before = max((entry.version for entry in storage.commits()), default=-1)
+        frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
+        writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
+        for entry in storage.commits(after_version=before):
+            if any(one.get("txn", {}).get("appId") == token for one in storage.actions(entry, with_adds=True)):
+                return
+        # Left out by Delta because an earlier try had landed, or landed and overwritten: a fresh look tells.
+        jvm.forget_log(storage.root_uri)
+        if not jvm.has_transaction(jvm.update(jvm.log_of_root(root)), token, number):
+            raise CommitConflict(
+                "another writer put its commit in the place of ours",
+                where=self._location,
+                help="find out who writes to the ledger; `maintainer ledger rebuild` adds what is missing",
+            )
+
+    def _error(self, error: Exception) -> MaintainerError:
+        known = as_write_error(error, self._location, "using the ledger")
+        # Files of the ledger are made again, and not brought back from a backup as those of the user's tables.
+        if not isinstance(known, CommitNotLanded) and known.code not in ("T408", "T434"):
+            return known
+        return EnvironmentUnfit(
+            "the ledger cannot be used",
+            code="E652",
+            where=self._location,
+            found=known.found,
+            help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
+            "`maintainer ledger rebuild` makes it again",
+        )
+
+
+def _damage(location: str, found: str) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        "the ledger is damaged",
+        code="E656",
+        where=location,
+        found=found,
+        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        "then `maintainer ledger rebuild`",
+    )
+
+
+def _digest(rows: Sequence[LedgerRow]) -> str:
+    """What tells the rows of one append from those of another of the same run."""
+    steps = "\n".join(sorted(row.step_id for row in rows))
+    return hashlib.sha256(steps.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _values(row: LedgerRow) -> tuple[Any, ...]:
+    """A row in the order of the columns."""
+    values = {name: getattr(row, name) for name, _ in _COLUMNS if name != "started_at"}
+    values["started_at"] = datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+    return tuple(values[name] for name, _ in _COLUMNS)
+
+
+def _row_of(values: dict[str, Any]) -> LedgerRow:
+    started = values.pop("started_at")
+    # A naive timestamp is in the zone of this process, as Spark hands it to Python.
+    started_at_ms = 0 if started is None else round(started.timestamp() * 1000)
+    known: Any = {name: values.get(name) for name, _ in _COLUMNS if name != "started_at"}
+    return LedgerRow(started_at_ms=started_at_ms, **known)

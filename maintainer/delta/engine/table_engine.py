@@ -1,0 +1,211 @@
+"""The engine on Spark: workers with a session each, and what reads, writes and checks tables in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from maintainer.delta.engine.table_reader import DeltaTableReader
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.s3_write_safety import SINGLE_WRITER, refuse_unsafe_log_store
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
+from maintainer.delta.rewrite.rewrite_commit import commit_rewrite
+from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
+from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_run, remove_files_named
+from maintainer.delta.spark.spark_session import SessionLease, worker_session
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.property_commit import set_properties
+from maintainer.delta.vacuum.shallow_clones import References
+from maintainer.delta.vacuum.trash import undelete
+from maintainer.delta.vacuum.vacuum_candidates import now_ms
+from maintainer.delta.vacuum.vacuum_deletion import VacuumTools, vacuum
+from maintainer.delta.verify.version_reader import DeltaVersionReader
+from maintainer.engine.protocols import BeforeCommit, DeletionGuard
+from maintainer.errors import CheckImpossible, MaintainerError
+from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
+
+MAX_LEFT_OVER_NAMED = 3
+
+TESTED_DELTA = "4.4.0"
+"""The Delta version whose private surface a test checks; any other is checked by reflection, once per worker."""
+
+FaultHook = Callable[[TableStorage, list[WrittenFile]], None]
+
+
+class DeltaTableWriter:
+    """Implements ``TableWriter`` on a Spark session.
+
+    ``between_write_and_proof`` plants faults in tests and is None otherwise. ``last_timings`` says where the
+    last rewrite's time went.
+    """
+
+    def __init__(
+        self, jvm: DeltaJvm, group: str, reader: DeltaTableReader, *, between_write_and_proof: FaultHook | None = None
+    ) -> None:
+        self._jvm = jvm
+        self._group = group
+        self._reader = reader
+        self.clock = now_ms
+        self._between = between_write_and_proof
+        self.last_timings = RewriteTimings()
+
+    def rewrite(
+        self,
+        facts: TableFacts,
+        step: RewriteStep,
+        batch: Batch,
+        stamp: CommitStamp,
+        before_commit: BeforeCommit,
+    ) -> CommitReceipt:
+        """Write, prove, commit; see ``TableWriter.rewrite``."""
+        started = time.monotonic()
+        self._refuse_unsafe_store(facts)
+        self._jvm.activate()
+        prefix = prefix_of_attempt(stamp.run_id)
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between, prefix)
+        self.last_timings = job.timings
+        try:
+            job.open()
+            job.write()
+            proof = prove_rewrite(job)
+            return commit_rewrite(job, proof, stamp, before_commit, started=started)
+        except MaintainerError as error:
+            if job.left_over:
+                error.left_over = job.left_over
+                named = ", ".join(job.left_over[:MAX_LEFT_OVER_NAMED])
+                error.help = f"{error.help}\nleft behind, and no part of the table ({len(job.left_over)}): {named}"
+            raise
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Remove what a run that is over wrote and never tried to commit; see ``TableWriter.remove_unfinished``."""
+        self._jvm.activate()
+        storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+        prefix = prefix_of_run(run_id)
+        live = [one.path for one in facts.files if prefix in one.path]
+        if live:
+            raise CheckImpossible(
+                "files of a run that never tried to commit are live: nothing of it is removed",
+                code="V504",
+                where=facts.ref.identifier,
+                found=live[0],
+                help="somebody committed them; look at the table's history",
+            )
+        try:
+            return remove_files_named(storage, folders_of(storage, facts, partitions), prefix)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        """Set table properties in one commit; see ``TableWriter.set_properties``."""
+        self._refuse_unsafe_store(facts)
+        self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
+        return set_properties(self._jvm, facts, step, stamp, before_commit)
+
+    def vacuum(
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
+    ) -> VacuumReceipt:
+        """Delete exactly the step's files; see ``TableWriter.vacuum``."""
+        self._refuse_unsafe_store(facts)
+        self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
+        tools = VacuumTools(self._reader.references, self._reader, self.clock)
+        return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Bring back what a run moved into the trash; see ``TableWriter.undelete``."""
+        self._jvm.activate()
+        storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+        return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
+
+    def _refuse_unsafe_store(self, facts: TableFacts) -> None:
+        jvm, where = self._jvm, facts.ref.identifier
+        jvm.activate()
+        try:
+            refuse_unsafe_log_store(
+                facts.location,
+                lambda key: jvm.spark.conf.get(key, None),
+                where,
+                lambda: jvm.make_commits_exclusive(jvm.log_at(facts.location)),
+            )
+        except Exception as error:
+            raise as_table_error(error, where) from error
+
+
+class DeltaTableEngine:
+    """Implements ``TableEngine``: one worker's session."""
+
+    def __init__(
+        self,
+        jvm: DeltaJvm,
+        group: str,
+        *,
+        between_write_and_proof: FaultHook | None = None,
+        references: References | None = None,
+    ) -> None:
+        self.jvm = jvm
+        self._reader = DeltaTableReader(jvm, references)
+        self._versions = DeltaVersionReader(jvm)
+        self._writer = DeltaTableWriter(jvm, group, self._reader, between_write_and_proof=between_write_and_proof)
+
+    @property
+    def reader(self) -> DeltaTableReader:
+        """Reads for planning and re-checks."""
+        return self._reader
+
+    @property
+    def writer(self) -> DeltaTableWriter:
+        """Writes."""
+        return self._writer
+
+    @property
+    def versions(self) -> DeltaVersionReader:
+        """Reads old versions for verification."""
+        return self._versions
+
+
+class DeltaEngine:
+    """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run."""
+
+    deletes = True
+    places = StoragePlaces()
+
+    def __init__(
+        self, lease: SessionLease, *, between_write_and_proof: FaultHook | None = None, single_writer: bool = False
+    ) -> None:
+        self._lease = lease
+        self._single_writer = single_writer
+        self._between = between_write_and_proof
+        self._references = References()
+
+    @contextmanager
+    def worker(self, name: str) -> Iterator[DeltaTableEngine]:
+        """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
+        jvm = DeltaJvm(worker_session(self._lease))
+        if jvm.delta_version() != TESTED_DELTA:
+            jvm.self_test()
+        if self._single_writer:
+            jvm.spark.conf.set(SINGLE_WRITER, "true")
+        jvm.enter_thread(name, f"maintainer worker {name}")
+        try:
+            yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between, references=self._references)
+        finally:
+            jvm.leave_thread()
+
+    def cancel(self, name: str) -> None:
+        """Cancel the running Spark jobs of the worker's job group."""
+        self._lease.spark.sparkContext.cancelJobGroup(name)

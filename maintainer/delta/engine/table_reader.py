@@ -1,0 +1,215 @@
+"""Reads a table's facts at its newest version. Changes no byte.
+
+Delta Kernel reads them from the log without a Spark job; what it does not read, Spark's own Delta reads or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.commit_history import find_stamp, read_commits
+from maintainer.delta.log.log_replay import LogReplay
+from maintainer.delta.log.table_updates import read_updates
+from maintainer.delta.log.write_history import paths_of_zorder
+from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample
+from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
+from maintainer.delta.snapshot.find_tables import tables_below, tables_in_catalog
+from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.spark_reader import SparkReader
+from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
+from maintainer.delta.storage.file_store import FileStore, files_of, one_spelling
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.shallow_clones import References
+from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.errors import MaintainerError, TableError
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
+
+
+class DeltaTableReader:
+    """Implements ``TableReader`` on a Spark session."""
+
+    def __init__(self, jvm: DeltaJvm, references: References | None = None) -> None:
+        self._jvm = jvm
+        self.references = references or References()
+        self._replayed: tuple[str, LogReplay] | None = None
+        self._last_storage: tuple[str, TableStorage] | None = None
+        self._kernel = KernelReader(jvm)
+        self._spark = SparkReader(jvm)
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """Read the newest version; see ``TableReader.facts`` for what it raises."""
+        self._jvm.activate()
+        try:
+            root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
+            return self._kernel.facts(ref, root) or self._spark.facts(ref, root)
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        """What the log says about how long files must be kept; see ``TableReader.vacuum_history``."""
+        self._jvm.activate()
+        try:
+            storage = self._storage(facts)
+            log, found = history(
+                storage, facts, checkpoints, self._jvm_files, removed_before_ms=removed_before_ms, now_ms=now_ms()
+            )
+            self._replayed = None if log is None else (facts.location, log)
+            return found
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """What may be deleted and still lies on storage; see ``TableReader.vacuum_look``."""
+        self._jvm.activate()
+        try:
+            storage = self._storage(facts)
+            known = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
+            return look(storage, facts, question, self.references, self, known)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def location_of(self, ref: TableRef) -> str:
+        """Where the table's root is; see ``TableReader.location_of``."""
+        self._jvm.activate()
+        try:
+            return self.place_of(ref)[1]
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
+        """See ``references.Locator``: without a snapshot, for it is asked of every table of the project."""
+        if ref.is_path:
+            return self._jvm_files(ref.location)
+        found = self._jvm.catalog_location(ref.identifier)
+        if found is None or found[2] == "VIEW":
+            raise TableError(
+                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
+            )
+        return self._files_at(self._jvm.path(found[0]))
+
+    def _jvm_files(self, text: str) -> tuple[FileStore, str]:
+        """The store of a path as people write it, and its URI."""
+        return self._files_at(self._jvm.hadoop_path(text))
+
+    def _files_at(self, path: JavaObject) -> tuple[FileStore, str]:
+        conf = self._jvm.spark.sparkContext._jsc.hadoopConfiguration()
+        qualified = path.getFileSystem(conf).makeQualified(path)
+        return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        self._jvm.activate()
+        try:
+            return paths_of_zorder(self._storage(facts), facts, columns)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Smallest and largest values of the columns in each live file of the newest version."""
+        self._jvm.activate()
+        try:
+            log = self._jvm.log_at(facts.location)
+            return read_ranges(self._jvm, log, self._jvm.update(log), columns)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Values of the columns in about so many rows, drawn from files spread over the table."""
+        self._jvm.activate()
+        try:
+            log = self._jvm.log_at(facts.location)
+            return read_sample(self._jvm, log, self._jvm.update(log), facts, columns, max_rows)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Keys of those files that hold columns which the schema no longer has; see ``dropped_columns``."""
+        self._jvm.activate()
+        try:
+            snapshot = self._jvm.update(self._jvm.log_at(facts.location))
+            return find_dropped_columns(self._jvm, facts, snapshot, files)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """The lowest version above ``after_version`` that carries the stamp, or None."""
+        self._jvm.activate()
+        try:
+            storage = self._storage(facts)
+            return find_stamp(storage, stamp, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        self._jvm.activate()
+        try:
+            storage = self._storage(facts)
+            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        self._jvm.activate()
+        try:
+            return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
+        self._jvm.activate()
+        try:
+            root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
+            folder = self._jvm.folder_at(root)
+            return read_commits(
+                TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
+            )
+        except Exception as error:
+            raise as_table_error(error, ref.identifier) from error
+
+    def in_catalog(self) -> Iterator[tuple[str, str]]:
+        """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
+        return tables_in_catalog(self._jvm)
+
+    def below(self, root: str) -> Iterator[str]:
+        """Delta tables in folders; see ``TableFinder.below``."""
+        try:
+            yield from tables_below(*self._jvm_files(root))
+        except MaintainerError:
+            raise
+        except Exception as error:
+            raise as_table_error(error, root) from error
+
+    def _storage(self, facts: TableFacts) -> TableStorage:
+        """The table's storage; the last one is kept, because planning asks several times for the same table's."""
+        if self._last_storage is None or self._last_storage[0] != facts.location:
+            found = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            self._last_storage = (facts.location, found)
+        return self._last_storage[1]
+
+    def _root_of_name(self, ref: TableRef) -> JavaObject:
+        found = self._jvm.catalog_location(ref.identifier)
+        if found is None:
+            raise TableError(
+                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
+            )
+        location, provider, kind = found
+        if kind == "VIEW" or provider.lower() != "delta":
+            raise TableError(
+                "this is not a Delta table",
+                code="T402",
+                where=ref.identifier,
+                found="a view" if kind == "VIEW" else f"provider {provider or 'unknown'}",
+                allowed="a table with provider delta",
+                help=NOT_DELTA_HELP,
+            )
+        return self._jvm.path(location)

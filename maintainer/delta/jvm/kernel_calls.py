@@ -1,0 +1,96 @@
+"""Delta Kernel: a table's state straight from its log files, without a Spark job.
+
+A call over the gateway costs 0.1 ms, so nothing here loops over files in Python: a Java function made from a method
+handle turns a whole batch of rows into JSON inside the JVM, and one string a batch crosses over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
+from maintainer.delta.jvm.storage_calls import TableFolder
+
+CHARACTERS_AT_ONCE = 4_000_000
+"""Some 7,000 files with statistics of ten columns cross in one piece."""
+
+REQUIRED: tuple[Required, ...] = (
+    ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),
+    ("stats.StatisticsCollection$", "getIndexedColumns", 4),
+    ("actions.Metadata", "dataSchema", 0),
+    ("NoMapping$", "name", 0),
+)
+"""What this module calls of Delta's private surface; Kernel's own classes come with the same release."""
+
+
+class KernelCalls(Gateway):
+    """Delta Kernel's snapshots, on the session's Hadoop configuration."""
+
+    def kernel_snapshot(self, folder: TableFolder, version: int | None = None) -> JavaObject:
+        """The newest snapshot of the table in a folder, or the one at a version. Raises what Kernel raises."""
+        engine, _ = self._kernel_engine(folder)
+        builder = self._jvm.io.delta.kernel.TableManager.loadSnapshot(folder.root.toString())
+        return (builder if version is None else builder.atVersion(version)).build(engine)
+
+    def kernel_timestamp(self, folder: TableFolder, snapshot: JavaObject) -> int:
+        """When the snapshot's version was committed: its in-commit timestamp, or else its file's time."""
+        return int(snapshot.getTimestamp(self._kernel_engine(folder)[0]))
+
+    def kernel_state(self, snapshot: JavaObject) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The snapshot's ``metaData`` and ``protocol`` actions."""
+        to_json = self._jvm.io.delta.kernel.defaults.internal.json.JsonUtils.rowToJson
+        metadata: dict[str, Any] = json.loads(to_json(snapshot.getMetadata().toRow()))
+        protocol: dict[str, Any] = json.loads(to_json(snapshot.getProtocol().toRow()))
+        return metadata, protocol
+
+    def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
+        """The live files as ``add`` actions, in batches of some megabytes of text."""
+        engine, to_json = self._kernel_engine(folder)
+        as_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        lines = self._jvm.scala.collection.mutable.StringBuilder()
+        batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
+        try:
+            more = bool(batches.hasNext())
+            while more:
+                rows = batches.next().getRows()
+                as_scala(rows.map(to_json)).addString(lines, "", "\n", "\n")
+                rows.close()
+                more = bool(batches.hasNext())
+                if not more or int(lines.length()) > CHARACTERS_AT_ONCE:
+                    text = self.across(lines)
+                    lines.clear()
+                    for line in text.split("\n"):
+                        if line:
+                            yield json.loads(line)["add"]
+        finally:
+            batches.close()
+
+    def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
+        action = self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))
+        statistics = self._module("stats.StatisticsCollection$")
+        spec = statistics.configuredDeltaStatsColumnSpec(action)
+        schema = statistics.getIndexedColumns(self.seq(), spec, action.dataSchema(), self._module("NoMapping$"))
+        found: dict[str, Any] = json.loads(schema.json())
+        return found
+
+    def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:
+        """Kernel's engine on the session's configuration, and the Java function from a row to its JSON."""
+        if self._kernel is None:
+            engine = self._jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(folder.conf)
+            self._kernel = (engine, self._row_to_json())
+        return self._kernel
+
+    def _row_to_json(self) -> JavaObject:
+        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+        def named(name: str) -> JavaObject:
+            return self._jvm.java.lang.Class.forName(name, True, loader)
+
+        invoke = self._jvm.java.lang.invoke
+        shape = invoke.MethodType.methodType(named("java.lang.String"), named("io.delta.kernel.data.Row"))
+        owner = named("io.delta.kernel.defaults.internal.json.JsonUtils")
+        method = invoke.MethodHandles.publicLookup().findStatic(owner, "rowToJson", shape)
+        return invoke.MethodHandleProxies.asInterfaceInstance(named("java.util.function.Function"), method)

@@ -1,0 +1,146 @@
+"""Actions of a table's log as values of the model: what an ``add`` and a ``remove`` say. Pure, no Spark.
+
+The same for every engine, however it got at the log: through Delta's own snapshot, or by reading the log's files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
+from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues
+
+_RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
+"""How Delta writes statistics. Anything else is parsed in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionNames:
+    """A table's partition columns by their logical names, and the names under which the log keeps their values.
+
+    ``types`` are their types by Spark's names; left out, all are text.
+    """
+
+    logical: tuple[str, ...]
+    physical: tuple[str, ...]
+    types: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(metadata: Mapping[str, Any]) -> PartitionNames:
+        """Read them from a ``metaData`` action."""
+        schema = json.loads(metadata["schemaString"])
+        logical = tuple(metadata["partitionColumns"])
+        types = {str(field["name"]).lower(): field["type"] for field in schema["fields"]}
+        physical = tuple(to_physical(schema, column) for column in logical)
+        return PartitionNames(logical, physical, tuple(str(types.get(column.lower())) for column in logical))
+
+    def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
+        """The partition values of an action, each in the one spelling that there is of it."""
+        found = stored or {}
+        columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
+        return tuple((name, one_spelling(found.get(key), type_name)) for name, key, type_name in columns)
+
+
+def to_physical(schema: dict[str, Any], column: str) -> str:
+    """The name under which the log stores a column's partition values: physical under column mapping."""
+    for field in schema["fields"]:
+        if field["name"].lower() == column.lower():
+            return str(field["metadata"].get(PHYSICAL_NAME, field["name"]))
+    return column
+
+
+def num_records(stats: str | None) -> int | None:
+    """The record count of an action's statistics, None without one; parses no more of them than it must."""
+    if not stats:
+        return None
+    first = _RECORDS_FIRST.match(stats)
+    if first:
+        return int(first.group(1))
+    found = json.loads(stats).get("numRecords")
+    return None if found is None else int(found)
+
+
+def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
+    """Rows that ``add`` actions say their files hold, deleted ones taken off; None if one does not say."""
+    total = 0
+    for add in adds:
+        records = num_records(add.get("stats"))
+        if records is None:
+            return None
+        total += records - int((add.get("deletionVector") or {}).get("cardinality") or 0)
+    return total
+
+
+def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
+    """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
+
+    Args:
+        action: The action's body.
+        names: The table's partition columns.
+        shared: Equal partition values and tags of files made with one dict are one object: files are many,
+            partitions few.
+    """
+    shared = {} if shared is None else shared
+    found = action.get("deletionVector")
+    vector = None
+    if found:
+        vector = DeletionVector(removed_key(dict(action))[1], int(found["cardinality"]), int(found["sizeInBytes"]))
+    stored = action.get("partitionValues") or {}
+    texts = tuple(stored.get(name) for name in names.physical)
+    if (values := shared.get(texts)) is None:
+        values = shared[texts] = names.values_of(stored)
+    tags = tuple(sorted((action.get("tags") or {}).items()))
+    return DataFile(
+        path=action["path"],
+        size_bytes=int(action.get("size") or 0),
+        modification_time_ms=int(action.get("modificationTime") or 0),
+        partition_values=values,
+        physical_records=num_records(action.get("stats")),
+        deletion_vector=vector,
+        tags=shared.setdefault(tags, tags),
+        clustering_provider=action.get("clusteringProvider"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFiles:
+    """What one commit removed and added, by its own actions."""
+
+    version: int
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+    data_changed: bool = False
+
+
+def committed_files(
+    version: int,
+    actions: Iterable[Mapping[str, Any]],
+    names: PartitionNames,
+    known: Mapping[tuple[str, str], DataFile] | None = None,
+) -> CommittedFiles:
+    """Sort a commit's file actions.
+
+    Args:
+        version: The commit's version.
+        actions: Its actions, each with its one key (``add``, ``remove``, ``commitInfo``...).
+        names: The table's partition columns.
+        known: Files of the version before by their key. A ``remove`` says little; where it is given, its file
+            is taken from there, with the statistics of its ``add``.
+    """
+    known = known or {}
+    removed: list[DataFile] = []
+    added: list[DataFile] = []
+    changed = False
+    for action in actions:
+        for kind, sorted_into in (("remove", removed), ("add", added)):
+            if kind in action:
+                one = data_file(action[kind], names)
+                sorted_into.append(known.get(one.key, one) if kind == "remove" else one)
+                changed = changed or bool(action[kind].get("dataChange", True))
+    return CommittedFiles(version, tuple(removed), tuple(added), changed)

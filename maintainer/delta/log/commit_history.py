@@ -1,0 +1,199 @@
+"""A table's commits, newest first, from the log alone: who did what, and which of it was ours. No Spark job.
+
+Figures are the commit's own (``operationMetrics``), under the names that Delta and delta-rs give them. Whoever
+needs figures that cannot be wrong asks for ``counted``: then they come from the actions.
+
+A table's log as both engines read it: which commits there are, and what they say.
+
+``TableStorage`` asks Hadoop's file system through the JVM gateway; ``SparkStorage`` asks Spark's data sources, which
+Spark Connect offers, too. What looks for a commit is written once, against this protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+
+
+class LogStorage(Protocol):
+    """The log of one table, read only."""
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        """The published commit files above a version, in order."""
+        ...
+
+    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
+        """The commit's ``commitInfo``; empty if it has none."""
+        ...
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        """The commit's actions; adds, which are most of the text, only if asked for."""
+        ...
+
+
+MAX_COMMITS = 10_000
+"""So many commits are looked at, the newest; a log keeps 30 days unless told otherwise."""
+
+_FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
+_FILES_REMOVED = (
+    "numRemovedFiles",
+    "numFilesRemoved",
+    "num_removed_files",
+    "numTargetFilesRemoved",
+    "num_target_files_removed",
+    "numDeletedFiles",
+    "numFilesToDelete",
+)
+_BYTES_ADDED = ("numAddedBytes", "numTargetBytesAdded", "numOutputBytes")
+_BYTES_REMOVED = ("numRemovedBytes", "numTargetBytesRemoved", "sizeOfDataToDelete")
+_ROWS_HIDDEN = (
+    "numDeletionVectorsAdded",
+    "numDeletionVectorsUpdated",
+    "numTargetDeletionVectorsAdded",
+    "numTargetDeletionVectorsUpdated",
+)
+_TAKING = ("DELETE", "UPDATE", "MERGE")
+_REPLACING = ("TRUNCATE", "RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
+_SECONDS = (("executionTimeMs", 1000), ("execution_time_ms", 1000))
+_DETAILS = ("mode", "predicate", "zOrderBy", "auto", "clusterBy", "properties", "retentionCheckEnabled", "status")
+MAX_DETAIL = 80
+
+_EXPRESSION_ID = re.compile(r"#\d+L?\b")
+"""Spark numbers the columns of a predicate (``o_orderdate#28357``), which says nothing to anybody."""
+
+
+def read_commits(
+    log: LogStorage, location: str, *, limit: int = MAX_COMMITS, since_ms: int | None = None, counted: bool = False
+) -> CommitsRead:
+    """Return a table's newest commits.
+
+    Args:
+        log: The table's log.
+        location: The table's root, for the answer.
+        limit: At most so many.
+        since_ms: Nothing older; the log's order is trusted, as times of commits may go back a little.
+        counted: Whether the figures of our own commits are counted from their actions, which costs reading them whole.
+    """
+    entries = log.commits()
+    found: list[TableCommit] = []
+    for entry in reversed(entries[-MAX_COMMITS:]):
+        if len(found) >= limit:
+            break
+        commit = _commit(entry, log.commit_info(entry))
+        if since_ms is not None and commit.at_ms < since_ms:
+            break
+        found.append(_counted(commit, log.actions(entry, with_adds=True)) if counted and commit.stamp else commit)
+    return CommitsRead(location, tuple(found), entries[0].version if entries else None)
+
+
+def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
+    metrics = _map(info.get("operationMetrics"))
+    operation = str(info.get("operation") or "")
+    is_ddl = operation.upper().startswith(("SET ", "UNSET ", "ALTER", "ADD ", "CHANGE "))
+    return TableCommit(
+        version=entry.version,
+        at_ms=_whole(info.get("inCommitTimestamp") or info.get("timestamp")) or entry.modification_time_ms,
+        operation=operation,
+        by=_by(info),
+        stamp=CommitStamp.from_json(_text(info.get("userMetadata"))),
+        num_files_removed=0 if is_ddl else _first(metrics, _FILES_REMOVED),
+        num_files_added=0 if is_ddl else _first(metrics, _FILES_ADDED),
+        bytes_removed=_first(metrics, _BYTES_REMOVED) or _total_size(metrics.get("filesRemoved")),
+        bytes_added=_first(metrics, _BYTES_ADDED) or _total_size(metrics.get("filesAdded")),
+        duration_seconds=next((_whole(metrics[key]) / unit for key, unit in _SECONDS if key in metrics), None),
+        detail=_detail(_map(info.get("operationParameters"))),
+        takes_files=not is_ddl and _takes_files(operation.upper(), _map(info.get("operationParameters")), metrics),
+    )
+
+
+def _takes_files(operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, Any]) -> bool:
+    """Whether live files were removed, or rows of them hidden; where the commit does not say, what its kind may do."""
+    if operation.startswith("VACUUM"):
+        return False
+    figures = [name for name in (*_FILES_REMOVED, *_ROWS_HIDDEN) if name in metrics]
+    if any(_whole(metrics[name]) for name in figures):
+        return True
+    if operation in _TAKING:
+        return not figures
+    overwrites = {str(parameters.get(name)).lower() for name in ("mode", "outputMode")} & {"overwrite", "complete"}
+    return bool(overwrites) or operation.startswith(_REPLACING)
+
+
+def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> TableCommit:
+    """The commit with its figures from its actions; one without files (a vacuum's) keeps what it says."""
+    added = removed = size_added = size_removed = 0
+    for action in actions:
+        if "add" in action:
+            added, size_added = added + 1, size_added + _whole(action["add"].get("size"))
+        elif "remove" in action:
+            removed, size_removed = removed + 1, size_removed + _whole(action["remove"].get("size"))
+    if not added and not removed:
+        return commit
+    return replace(
+        commit,
+        num_files_added=added,
+        num_files_removed=removed,
+        bytes_added=size_added,
+        bytes_removed=size_removed,
+    )
+
+
+def _by(info: Mapping[str, Any]) -> str | None:
+    """The user where the commit names one, and the engine that wrote it."""
+    engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
+    user = _text(info.get("userName")) or _text(info.get("userId"))
+    return f"{user} ({engine})" if user and engine else user or engine
+
+
+def _detail(parameters: Mapping[str, Any]) -> str:
+    """Parameters worth a word, those that say nothing left out."""
+    parts = []
+    for name in _DETAILS:
+        value = _text(parameters.get(name))
+        if value and value not in ("[]", "{}", "false", "Append", "COMPLETED"):
+            parts.append(f"{name} {value}")
+    text = _EXPRESSION_ID.sub("", ", ".join(parts))
+    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "\u2026"
+
+
+def _first(metrics: Mapping[str, Any], names: Iterable[str]) -> int:
+    return next((_whole(metrics[name]) for name in names if name in metrics), 0)
+
+
+def _total_size(value: object) -> int:
+    """``totalSize`` of delta-rs' ``filesAdded``, which is JSON in a text."""
+    try:
+        return _whole(_map(json.loads(value) if isinstance(value, str) else value).get("totalSize"))
+    except ValueError:
+        return 0
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return str(value) if isinstance(value, (str, int)) and str(value) else None
+
+
+def _whole(value: object) -> int:
+    """A figure, which the log has as text or as a number; 0 for anything else."""
+    try:
+        return max(0, int(float(value))) if isinstance(value, (str, int, float)) else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
+def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
+    """The lowest version above ``after_version`` whose ``userMetadata`` is the stamp; reads first lines only."""
+    wanted = stamp.to_json()
+    for entry in storage.commits(after_version=after_version):
+        if storage.commit_info(entry).get("userMetadata") == wanted:
+            return entry.version
+    return None

@@ -1,0 +1,61 @@
+"""Who won: the commit of another writer that stands in the way of ours, named for people."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from maintainer.delta.log.commit_history import LogStorage
+from maintainer.delta.storage.table_storage import LogEntry
+
+MAX_COMMITS_SEARCHED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """A commit that landed before ours."""
+
+    version: int
+    operation: str
+    committed_at_ms: int
+
+    def __str__(self) -> str:
+        moment = datetime.fromtimestamp(self.committed_at_ms / 1000, tz=timezone.utc)
+        return f"version {self.version}, {self.operation}, {moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
+    """Path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
+    vector = remove.get("deletionVector")
+    if not vector:
+        return (remove["path"], "")
+    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+    return (remove["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}")
+
+
+def find_winner(storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int) -> Winner | None:
+    """The first commit above a version that removed one of the files, or else changed metadata or protocol.
+
+    Best effort, for a message: bounded, and None if the log cannot be read.
+    """
+    wanted = set(keys)
+    other: Winner | None = None
+    try:
+        for entry in storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]:
+            actions = list(storage.actions(entry))
+            if any(removed_key(one["remove"]) in wanted for one in actions if "remove" in one):
+                return winner_of(entry, actions)
+            if other is None and any("metaData" in one or "protocol" in one for one in actions):
+                other = winner_of(entry, actions)
+    except Exception:
+        return other
+    return other
+
+
+def winner_of(entry: LogEntry, actions: list[dict[str, Any]]) -> Winner:
+    """Name a commit by what its ``commitInfo`` says."""
+    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
+    return Winner(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

@@ -1,0 +1,88 @@
+"""The log of a table on this machine's own disk, read without Spark and without a JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.table_storage import LogEntry
+
+_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
+_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+LOG_FOLDER = "_delta_log"
+
+
+def local_folder(location: str) -> Path | None:
+    """Return the folder behind a path or ``file:`` URI; None for a place on other storage."""
+    if location.startswith("file:"):
+        return Path(local_path(location.replace("file://", "file:", 1)))
+    return None if _URI.match(location) else Path(location)
+
+
+def look_into(location: str) -> None:
+    """Look whether a table's folder on this machine, and its log, may be looked into; other storage is passed over.
+
+    Java's file system says of a folder that it may not look into that nothing is there.
+
+    Raises:
+        PermissionError: It may not.
+    """
+    folder = local_folder(location)
+    if folder is None:
+        return
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for one in (folder, folder / LOG_FOLDER):
+            with os.scandir(one) as entries:
+                for entry in entries:
+                    entry.stat(follow_symlinks=False)
+                    break
+
+
+class LocalLog:
+    """Implements ``LogStorage`` on a folder. It reads, and follows no link out of the log."""
+
+    def __init__(self, root: Path) -> None:
+        self._log = root / LOG_FOLDER
+
+    @staticmethod
+    def at(location: str) -> LocalLog | None:
+        """The log of a table at a path or URI; None where there is none on this machine.
+
+        Raises:
+            PermissionError: It may not be looked into.
+        """
+        look_into(location)
+        folder = local_folder(location)
+        return LocalLog(folder) if folder is not None and (folder / LOG_FOLDER).is_dir() else None
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        """The published commit files above a version, in order."""
+        found = []
+        with os.scandir(self._log) as entries:
+            for one in entries:
+                match = _COMMIT_NAME.match(one.name)
+                if match and int(match[1]) > after_version and one.is_file(follow_symlinks=False):
+                    found.append(LogEntry(int(match[1]), int(one.stat().st_mtime * 1000), one.path))
+        return sorted(found, key=lambda entry: entry.version)
+
+    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
+        """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
+        with open(entry.uri, encoding="utf-8") as file:
+            for line in file:
+                if '"commitInfo"' in line[:40]:
+                    found: dict[str, Any] = json.loads(line)["commitInfo"]
+                    return found
+        return {}
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        """The commit's actions; adds only if asked for."""
+        with open(entry.uri, encoding="utf-8") as file:
+            for line in file:
+                if line.strip() and (with_adds or not line.startswith('{"add":')):
+                    yield json.loads(line)

@@ -1,0 +1,185 @@
+"""A table's whole log, read once: what was removed and when, what is still needed, and how long writes took.
+
+Expired tombstones are no longer in Delta's snapshot, so the actions are read from the commit files themselves. A file
+counts as removed when the *commit* happened, not when the remover says it began (``deletionTimestamp``): until the
+commit, readers of the version before it need the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from maintainer.delta.storage.log_paths import is_absolute
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.model.table.table_facts import TableFacts
+
+REVIVING = ("RESTORE", "CLONE", "CONVERT")
+"""Operations that add files that are older than their commit."""
+
+LONGEST_WRITE_BELIEVED_MS = 30 * 86_400_000
+"""A file that is older than this when it is committed was not written by that commit but brought in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The last removal of one file: path as in the log (or relative to the root), size, time, kind, commit."""
+
+    path: str
+    size_bytes: int
+    removed_at_ms: int
+    kind: str
+    version: int
+    replaced: bool
+
+
+@dataclass(slots=True)
+class LogReplay:
+    """What the commits still in the log say, up to ``head``. Keys are qualified URIs.
+
+    ``removals`` holds every file or deletion vector that was removed, and the change files of each commit, wherever
+    they lie; ``known`` every file that any commit names. ``times`` are (version, when committed).
+    """
+
+    removals: dict[str, Removal] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    late: set[str] = field(default_factory=set)
+    newest_file_ms: int = 0
+    longest_write_ms: int = 0
+    longest_write_version: int | None = None
+
+    @property
+    def first_version(self) -> int | None:
+        """The oldest commit that the log still holds."""
+        return self.times[0][0] if self.times else None
+
+    @property
+    def head(self) -> int:
+        """The newest commit; -1 without any."""
+        return self.times[-1][0] if self.times else -1
+
+    def committed_at_ms(self, version: int) -> int | None:
+        """When a version was committed, None where the log has it no more (or not yet)."""
+        return next((moment for one, moment in self.times if one == version), None)
+
+    def needed_since(self, horizon_ms: int) -> set[str]:
+        """Files that a version that was current at the horizon or after it refers to, live ones left out."""
+        return self.late | {uri for uri, one in self.removals.items() if one.removed_at_ms >= horizon_ms}
+
+
+def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
+    """Read every commit that the log still has.
+
+    What commits newer than ``facts`` add or remove is in ``late``: needed, whatever its time.
+    """
+    found = LogReplay()
+    committed_at_ms = 0
+    for entry in storage.commits():
+        actions = list(storage.brief_actions(entry))
+        # A writer whose clock is behind must not make its removals look old: neither older than the commit file
+        # is on storage, nor older than the commit before.
+        said_ms = commit_time_ms(entry, actions)
+        committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
+        found.times.append((entry.version, committed_at_ms))
+        found.newest_file_ms = entry.modification_time_ms
+        adds = [(one["add"], storage.uri(one["add"]["path"])) for one in actions if "add" in one]
+        new = [body for body, uri in adds if uri not in found.known]
+        took_ms = write_time_ms(_info(actions), new, said_ms)
+        if found.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
+            found.longest_write_ms, found.longest_write_version = took_ms, entry.version
+        late = entry.version > facts.version
+        for body, uri in adds:
+            _know(found, storage, body, uri, late=late)
+        for action in actions:
+            if "remove" in action:
+                _take_remove(found, storage, action["remove"], entry.version, committed_at_ms, late=late)
+            elif "cdc" in action:
+                _take_change_data(found, storage, action["cdc"], entry.version, committed_at_ms)
+    return found
+
+
+def _know(found: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
+    """Remember a data file and its deletion vector's file; returns the latter."""
+    vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
+    for one in (uri, vector) if vector is not None else (uri,):
+        found.known.add(one)
+        if late:
+            found.late.add(one)
+    if late:
+        found.late.update(storage.readings(body["path"]))
+    return vector
+
+
+def _take_change_data(
+    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
+) -> None:
+    uri = storage.uri(body["path"])
+    found.known.add(uri)
+    size = int(body.get("size") or 0)
+    # The feed of a version is deleted, when its time has come, and never added back.
+    path = _path_below(storage, body["path"], uri)
+    found.removals[uri] = Removal(path, size, committed_at_ms, "change_data", version, True)
+
+
+def _take_remove(
+    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
+) -> None:
+    path, uri = body["path"], storage.uri(body["path"])
+    vector = _know(found, storage, body, uri, late=late)
+    removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
+    replaced = body.get("dataChange") is False
+    size = int(body.get("size") or 0)
+    found.removals[uri] = Removal(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
+    if vector is not None:
+        size = int(body["deletionVector"].get("sizeInBytes") or 0)
+        below = _path_below(storage, vector, vector)
+        found.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
+
+
+def _path_below(storage: TableStorage, path: str, uri: str) -> str:
+    """A path as the log writes it, relative to the root where an absolute one lies below it."""
+    below_root = is_absolute(path) and storage.is_below_root(uri)
+    return uri[len(storage.root_uri) + 1 :] if below_root else path
+
+
+def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:
+    """The data file and the deletion vector file that an add or remove names, in all that its path may mean."""
+    (body,) = action.values()
+    vector = storage.deletion_vector_uri(action)
+    return {*storage.readings(body["path"]), *([vector] if vector else [])}
+
+
+def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
+    """URIs of all live data files and deletion vector files of the facts' version."""
+    ids = {one.deletion_vector.unique_id for one in facts.files if one.deletion_vector is not None}
+    vectors = {uri for uri in map(storage.vector_uri_of_id, ids) if uri is not None}
+    return {uri for one in facts.files for uri in storage.readings(one.path)} | vectors
+
+
+def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
+    """When a commit happened: as it says itself, else the time of its file."""
+    info = _info(actions)
+    said = info.get("inCommitTimestamp") or info.get("timestamp")
+    return int(said) if said else entry.modification_time_ms
+
+
+def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:
+    """How long a commit's writing took, as far as it can be told: since its first new file, or as it says itself.
+
+    A commit that brings old files back (RESTORE, CLONE, a new deletion vector on an old file) says nothing by them.
+    """
+    metrics = info.get("operationMetrics") or {}
+    try:
+        took = int(metrics.get("executionTimeMs") or 0)
+    except (TypeError, ValueError):
+        took = 0
+    if any(word in str(info.get("operation") or "").upper() for word in REVIVING):
+        return took
+    written = [int(one["modificationTime"]) for one in new_adds if "deletionVector" not in one]
+    return max(took, committed_at_ms - min(written)) if written else took
+
+
+def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
+    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    return info

@@ -1,0 +1,142 @@
+"""Which partitions a commit's predicate lets it read, from the text that Spark or delta-rs put into the log. Pure.
+
+What is not understood narrows nothing: the answer is never less than what was read.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import TypeAlias
+
+from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
+from maintainer.model.table.table_facts import PartitionValues
+
+_ATOM = re.compile(
+    r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
+        (?:(?:DATE|TIMESTAMP|TIMESTAMP_NTZ)\s*)?(?P<quote>'?)(?P<literal>[^'"\#()<>=]*)(?P=quote)(?:(?<=')::\w+)?$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_AMONG = re.compile(r"^`?(?P<column>[^`#()=<>]+?)`?(?P<id>#\d+L?) (?:IN \((?P<list>[^#()]*)\)|INSET (?P<set>[^#()]*))$")
+_Key: TypeAlias = Decimal | date | str
+_COMPARE: Mapping[str, Callable[[_Key, _Key], bool]] = {
+    "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
+_NUMBERS = ("byte", "short", "integer", "long", "decimal")
+
+
+def bounded_partitions(
+    predicates: Sequence[str], types: Mapping[str, str], partitions: Collection[PartitionValues]
+) -> frozenset[PartitionValues] | None:
+    """Return those of the partitions in which rows may fulfil all predicates; None where nothing bounds them.
+
+    Args:
+        predicates: Texts that must all hold, such as ``((day#12 = 2026-11-22) AND (id#1L = 5))``.
+        types: The type of each partition column.
+        partitions: The table's partitions.
+    """
+    tests = [test for text in predicates for part in _split(text) if (test := _test(*part, types)) is not None]
+    if not tests:
+        return None
+    return frozenset(values for values in partitions if all(test(dict(values)) for test in tests))
+
+
+_Test = Callable[[Mapping[str, "str | None"]], bool]
+
+
+def _split(text: str) -> list[tuple[str, bool]]:
+    """The parts of a conjunction without their parentheses, and whether there were any; else the text as its only part.
+
+    Spark writes texts without quotes, and they may hold anything.
+    """
+    text, enclosed = text.strip(), False
+    while text.startswith("(") and _closes(text) == len(text) - 1:
+        text, enclosed = text[1:-1].strip(), True
+    parts, depth, start, quoted = [], 0, 0, False
+    for at, sign in enumerate(text):
+        if sign == "'":
+            quoted = not quoted
+        elif not quoted:
+            depth += (sign == "(") - (sign == ")")
+            if depth < 0:
+                return []  # a parenthesis of a text
+            if depth == 0 and text[at : at + 5].upper() == " AND ":
+                parts.append(text[start:at])
+                start = at + 5
+    if not parts:
+        return [(text, enclosed)]
+    return [one for part in (*parts, text[start:]) for one in _split(part)]
+
+
+def _closes(text: str) -> int:
+    """Where the parenthesis that opens the text is closed; -1 for nowhere."""
+    depth, quoted = 0, False
+    for at, sign in enumerate(text):
+        if sign == "'":
+            quoted = not quoted
+        elif not quoted:
+            depth += (sign == "(") - (sign == ")")
+            if depth == 0:
+                return at
+    return -1
+
+
+def _test(part: str, enclosed: bool, types: Mapping[str, str]) -> _Test | None:
+    """A comparison of a partition column with literals; None for anything else."""
+    among = _AMONG.match(part)
+    if among is not None:
+        column, type_name = _column(among["column"], types)
+        texts = (among["list"] if among["list"] is not None else among["set"]).split(",")
+        keys = [] if column is None or type_name == "string" else [_key(text.strip(), type_name) for text in texts]
+        if not keys or None in keys:
+            return None
+        return lambda values: column is not None and _key(values.get(column), type_name) in keys
+    atom = _ATOM.match(part)
+    if atom is None:
+        return None
+    if atom["id"] and not enclosed:
+        return None  # Spark encloses each comparison, so this is a piece of a text with AND in it
+    if not (atom["id"] or atom["quote"] or atom["literal"][:1].isdigit()):
+        return None  # without Spark's number behind the column, a word on the right may be another one
+    column, type_name = _column(atom["column"], types)
+    key = None if column is None else _key(atom["literal"], type_name)
+    if column is None or key is None:
+        return None
+    return _comparison(column, type_name, _COMPARE[atom["op"]], key)
+
+
+def _comparison(column: str, type_name: str, compare: Callable[[_Key, _Key], bool], key: _Key) -> _Test:
+    def test(values: Mapping[str, str | None]) -> bool:
+        value = values.get(column)
+        own = _key(value, type_name)
+        # Null fulfils no comparison; a value that cannot be read might fulfil any.
+        return value is not None and (own is None or compare(own, key))
+
+    return test
+
+
+def _column(name: str, types: Mapping[str, str]) -> tuple[str | None, str]:
+    found = next((one for one in types if one.casefold() == name.strip().casefold()), None)
+    return found, types.get(found, "") if found is not None else ""
+
+
+def _key(value: str | None, type_name: str) -> _Key | None:
+    """The value so that two of one type compare as Spark compares them; None where that is not known."""
+    if value is None:
+        return None
+    try:
+        if type_name.startswith(_NUMBERS):
+            number = Decimal(value)
+            return number if number.is_finite() else None
+        if type_name == "date":
+            return date.fromisoformat(value)
+    except (InvalidOperation, ValueError):
+        return None
+    if type_name.startswith("timestamp"):
+        spelled = one_spelling(value, type_name)
+        return spelled if spelled is not None and _TIME.fullmatch(spelled) else None
+    return value if type_name == "string" else None

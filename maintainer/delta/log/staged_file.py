@@ -1,0 +1,93 @@
+"""A data file that was written and is not yet committed.
+
+What the log will say of a batch's new files beside their rows: tags, and who clustered them. One for each bin.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.model.plan.steps import (
+    DROPPED_COLUMNS_TAG,
+    LIQUID,
+    ZCUBE_ID_TAG,
+    Batch,
+    Bin,
+    ClusterStep,
+    PurgeStep,
+    RewriteStep,
+)
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.selection.dropped_column_plan import dropped_columns_digest
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One file written and not yet committed: its ``add`` action as Delta made it, and the tags it will carry.
+
+    ``bin_number`` is the place in its batch of the bin whose rows it holds.
+    """
+
+    add: dict[str, Any]
+    tags: tuple[tuple[str, str], ...] = ()
+    bin_number: int = 0
+    clustering_provider: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Path as in the log: relative to the root, percent-encoded."""
+        return str(self.add["path"])
+
+    @property
+    def size_bytes(self) -> int:
+        """Size on storage."""
+        return int(self.add["size"])
+
+    @property
+    def records(self) -> int | None:
+        """Rows by its statistics, None without statistics."""
+        stats = json.loads(self.add.get("stats") or "{}")
+        return None if stats.get("numRecords") is None else int(stats["numRecords"])
+
+    def to_proof_line(self) -> str:
+        """The action for reading the file before it is committed.
+
+        Delta gives row ids at commit and refuses to read a file without; the ids that count are in the file, and a
+        row that lacks one would get an id from this base and not pass the proof.
+        """
+        return json.dumps({"add": {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}}, ensure_ascii=False)
+
+    def to_line(self) -> str:
+        """The action for the log: a rewrite changes no data."""
+        tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
+        add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
+        if self.clustering_provider is not None:
+            add["clusteringProvider"] = self.clustering_provider
+        return json.dumps({"add": add}, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Tags that every file of a bin carries, and its ``clusteringProvider``; None for a file that is not clustered."""
+
+    tags: tuple[tuple[str, str], ...] = ()
+    clustering_provider: str | None = None
+
+
+def marks_of(facts: TableFacts, step: RewriteStep, batch: Batch) -> tuple[Marks, ...]:
+    """Decide the marks of each bin of a batch, in order; the id of a new cube is made here."""
+    dropped = dropped_columns_digest(facts)
+    common = (*step.file_tags, *(((DROPPED_COLUMNS_TAG, dropped),) if dropped else ()))
+    return tuple(_marks(step, one, common) for one in batch.bins)
+
+
+def _marks(step: RewriteStep, one: Bin, common: tuple[tuple[str, str], ...]) -> Marks:
+    if isinstance(step, ClusterStep):
+        # Each bin is a cube of its own.
+        return Marks((*common, (ZCUBE_ID_TAG, str(uuid.uuid4()))), LIQUID)
+    if isinstance(step, PurgeStep) and len(one.files) == 1:
+        return Marks((*common, *step.kept_tags(one)), one.files[0].clustering_provider)
+    return Marks(common)

@@ -1,0 +1,90 @@
+"""What others updated lately, and in which partitions: commits that can lose to a rewrite, or make one lose.
+
+Any commit with a ``remove`` is one, whatever it calls itself; pure appends, of streams as well, are none. On Delta an
+update fails when a rewrite that lands before it removed a file that it *read*. What it read is bounded by the predicate
+that the commit names, so far as that compares partition columns with literals, and by nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maintainer.delta.log.actions import PartitionNames
+from maintainer.delta.log.commit_history import LogStorage
+from maintainer.delta.log.predicate_bounds import bounded_partitions
+from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
+from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
+from maintainer.planning.selection.schema_columns import partition_types
+
+MAX_COMMITS_LOOKED_AT = 1000
+"""The newest; on object storage each is a request. A table with more appends than that in the time looked at may have
+an update that is not seen: the commit itself still finds every conflict."""
+
+MAX_UPDATES = 50
+"""So many are read whole, the newest."""
+
+
+def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+    """Return the updates of others that were committed since a moment or above a version, newest first.
+
+    Args:
+        log: The table's log.
+        facts: The table: its partition columns, and the partitions that hold live files.
+        since_ms: Milliseconds since 1970 UTC. A clock that runs ahead makes no commit younger than its file.
+        after_version: Everything above it is looked at, however old it says it is.
+    """
+    names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
+    live = frozenset(file.partition_values for file in facts.files)
+    found: list[Update] = []
+    for entry in reversed(log.commits()[-MAX_COMMITS_LOOKED_AT:]):
+        info = log.commit_info(entry)
+        at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
+        if (at_ms < since_ms and entry.version <= after_version) or len(found) >= MAX_UPDATES:
+            break
+        if info.get("isBlindAppend") is True or CommitStamp.from_json(info.get("userMetadata")) is not None:
+            continue
+        removes = [action["remove"] for action in log.actions(entry) if "remove" in action]
+        if removes:
+            operation = str(info.get("operation") or "a commit that does not name itself")
+            found.append(Update(entry.version, at_ms, operation, _read(info, removes, names, live, facts)))
+    return tuple(found)
+
+
+def _read(
+    info: Mapping[str, Any],
+    removes: Sequence[Mapping[str, Any]],
+    names: PartitionNames,
+    live: frozenset[PartitionValues],
+    facts: TableFacts,
+) -> frozenset[PartitionValues] | None:
+    """The partitions that the commit read or changed; None where nothing in the log bounds them."""
+    if not facts.partition_columns or any(one.get("partitionValues") is None for one in removes):
+        return None
+    touched = frozenset(names.values_of(one["partitionValues"]) for one in removes)
+    operation = str(info.get("operation") or "").upper()
+    parameters = info.get("operationParameters")
+    parameters = parameters if isinstance(parameters, dict) else {}
+    if operation in MAINTENANCE or str(parameters.get("isDynamicPartitionOverwrite")).lower() == "true":
+        return touched  # these read the very files that they replace
+    if operation == "MERGE" and parameters.get("notMatchedBySourcePredicates") not in (None, "[]", []):
+        return None  # rows of the target without a match are read wherever they are
+    read = bounded_partitions(_conjuncts(parameters.get("predicate")), partition_types(facts), live)
+    return None if read is None else read | touched
+
+
+def _conjuncts(predicate: object) -> list[str]:
+    """The commit's predicate: a JSON list of texts that must all hold, or one text."""
+    if not isinstance(predicate, str):
+        return []
+    try:
+        listed = json.loads(predicate)
+    except ValueError:
+        return [predicate]
+    return [str(one) for one in listed] if isinstance(listed, list) else [predicate]
+
+
+def _moment(info: Mapping[str, Any]) -> int:
+    value = info.get("inCommitTimestamp") or info.get("timestamp")
+    return value if isinstance(value, int) else 0

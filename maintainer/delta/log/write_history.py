@@ -1,0 +1,129 @@
+"""What a table's newest commits wrote, for the hook that runs right after a write. Changes no byte, starts no job.
+
+Files that a Z-order wrote, as the table's own history says, whoever made it. Changes no byte, starts no job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.actions import PartitionNames
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
+
+MAX_COMMITS_READ = 200
+"""So far back is looked for the last auto compaction; a hook must not cost a writer more than this."""
+
+
+def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
+    """The table's properties at its newest version, without its files; None where there is no such Delta table.
+
+    Raises:
+        TableError: The log cannot be read.
+    """
+    jvm.activate()
+    try:
+        if ref.is_path:
+            log = jvm.log_of_root(jvm.hadoop_path(ref.location))
+        else:
+            found = jvm.catalog_location(ref.identifier)
+            if found is None or not found[0]:
+                return None
+            log = jvm.log_at(found[0])
+        snapshot = jvm.update(log)
+        if int(snapshot.version()) < 0:
+            return None
+        configuration: dict[str, str] = jvm.metadata(snapshot)["configuration"]
+        return configuration
+    except Exception as error:
+        raise as_table_error(error, ref.identifier) from error
+
+
+def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionValues] | None:
+    """Partitions that commits added data to after the last auto compaction, up to the version of ``facts``.
+
+    Only adds that change data count: a rewrite moves rows and writes nothing new.
+
+    Returns:
+        The partitions; None where no auto compaction was found and the commits that could be read do not reach back
+        to the table's first one.
+
+    Raises:
+        TableError: The log cannot be read.
+    """
+    jvm.activate()
+    metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
+    partitions = PartitionNames.of(metadata)
+    written: set[PartitionValues] = set()
+    try:
+        storage = TableStorage(jvm, jvm.log_at(facts.location))
+        oldest = max(facts.version - MAX_COMMITS_READ, -1)
+        entries = [one for one in storage.commits(after_version=oldest) if one.version <= facts.version]
+        for entry in reversed(entries):
+            for action in storage.actions(entry, with_adds=True):
+                if _is_auto_compaction(action.get("commitInfo") or {}):
+                    return frozenset(written)
+                add = action.get("add")
+                if add is not None and add.get("dataChange"):
+                    written.add(partitions.values_of(add.get("partitionValues")))
+    except Exception as error:
+        raise as_table_error(error, facts.ref.identifier) from error
+    return frozenset(written) if entries and entries[0].version == 0 else None
+
+
+def _is_auto_compaction(info: dict[str, Any]) -> bool:
+    """Delta's and ours are marked alike; the parameter's value is text."""
+    parameters = info.get("operationParameters") or {}
+    return info.get("operation") == "OPTIMIZE" and str(parameters.get("auto")).lower() == "true"
+
+
+MAX_ZORDER_COMMITS_READ = 100
+"""So far back is looked for a Z-order: a table that is put in order nightly has one among them."""
+
+
+class Commits(Protocol):
+    """What is needed of a table's storage."""
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        """The published commit files above a version, in order."""
+        ...
+
+    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
+        """The commit's ``commitInfo``."""
+        ...
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        """The commit's actions."""
+        ...
+
+
+def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str]) -> frozenset[str]:
+    """Return the paths that commits of OPTIMIZE with ``zOrderBy`` of just these columns added.
+
+    Args:
+        storage: The table's log.
+        facts: The table; commits above its version are not looked at.
+        columns: In their order of weight; upper and lower case are alike, as in Spark.
+    """
+    wanted = [column.lower() for column in columns]
+    oldest = max(facts.version - MAX_ZORDER_COMMITS_READ, -1)
+    found: set[str] = set()
+    for entry in storage.commits(after_version=oldest):
+        if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == wanted:
+            found.update(one["add"]["path"] for one in storage.actions(entry, with_adds=True) if "add" in one)
+    return frozenset(found)
+
+
+def zordered_by(info: Mapping[str, Any]) -> list[str]:
+    """Return the columns that a commit ordered by, in lower case; none for any other commit."""
+    if info.get("operation") != "OPTIMIZE":
+        return []
+    try:
+        columns = json.loads((info.get("operationParameters") or {}).get("zOrderBy") or "[]")
+    except (TypeError, ValueError):
+        return []
+    return [str(column).lower() for column in columns] if isinstance(columns, list) else []

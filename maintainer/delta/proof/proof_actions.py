@@ -1,0 +1,140 @@
+"""The actions of a rewrite before they are committed, against the plan and storage (level L1 of a proof). Pure.
+
+Counts and hashes prove the rows of the files that were read; these checks prove that the commit names these files and
+nothing else: a right file in the wrong partition, a file that is already live, or one removal too many are each a
+way to lose or double rows that no hash of the new files shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.staged_file import Marks, WrittenFile
+from maintainer.model.plan.steps import Batch
+
+ADD_KEYS = frozenset(
+    {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
+)
+"""All that the ``add`` of a rewritten file says. Row ids are given at the commit, deletion vectors are gone."""
+
+
+OWN_TAGS = "maintainer."
+"""What the names of our own tags begin with; Delta's writer has tags of its own, such as for Iceberg compatibility."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the plan and the table say about a batch's new files.
+
+    Attributes:
+        batch: The batch.
+        marks: Tags that the new files of each bin carry, and no others of ours, and who clustered them.
+        physical_names: Partition columns as the log names them, by their logical names.
+        text_partitions: Logical names of the partition columns that hold text; values of other types have several
+            spellings in the log, and the fingerprint compares them as values.
+        is_live: Whether a path is live already.
+        is_below_root: Whether a path of the log lies in the table's folder.
+        curve_tags: The tags of a file on a Z-order curve, worked out anew from its statistics; none elsewhere.
+    """
+
+    batch: Batch
+    marks: Sequence[Marks]
+    physical_names: Mapping[str, str]
+    text_partitions: frozenset[str]
+    is_live: Callable[[str], bool]
+    is_below_root: Callable[[str], bool]
+    curve_tags: Callable[[str | None], Mapping[str, str]] = lambda stats: {}
+
+
+def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
+    """What is wrong with the new files' actions, as sentences; empty if nothing is."""
+    found: list[str] = []
+    seen: set[str] = set()
+    sources = {one.path for one in expected.batch.files}
+    for one in written:
+        action = json.loads(one.to_line())
+        if set(action) != {"add"}:
+            found.append(f"an action {'/'.join(sorted(action))} where an added file was expected")
+            continue
+        add = action["add"]
+        name = str(add.get("path"))
+        if name in seen:
+            found.append(f"{name} is added twice")
+        seen.add(name)
+        if name in sources or expected.is_live(name):
+            found.append(f"{name} is a file of the table already")
+        found += [f"{name}: {text}" for text in _check_add(add, one.bin_number, expected)]
+    return found
+
+
+def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> Iterator[str]:
+    path = str(add.get("path") or "")
+    if not path or path.startswith("/") or ":" in path.split("/")[0] or not expected.is_below_root(path):
+        yield "it is not a path below the table's folder"
+    strange = sorted(key for key, value in add.items() if key not in ADD_KEYS and value is not None)
+    if strange:
+        yield f"it carries {', '.join(strange)}"
+    if add.get("dataChange") is not False:
+        yield "dataChange is not false"
+    size = add.get("size")
+    if not isinstance(size, int) or size <= 0:
+        yield f"its size is {size}"
+    if not 0 <= bin_number < len(expected.batch.bins):
+        yield "it belongs to no bin of the batch"
+        return
+    yield from _check_marks(add, expected.marks[bin_number], expected.curve_tags(add.get("stats")))
+    wanted = dict(expected.batch.bins[bin_number].partition_values)
+    values = add.get("partitionValues") or {}
+    if set(values) != {expected.physical_names[name] for name in wanted}:
+        yield f"its partition columns are {sorted(values)}"
+        return
+    for name, value in wanted.items():
+        here = values[expected.physical_names[name]]
+        # The log may say null or an empty text for a null.
+        if (here or None) != (value or None) and (
+            name in expected.text_partitions or here in (None, "") or value in (None, "")
+        ):
+            yield f"partition {name} is {here!r}, its rows are of {value!r}"
+
+
+def _check_marks(add: Mapping[str, Any], marks: Marks, on_curve: Mapping[str, str]) -> Iterator[str]:
+    wanted = dict(sorted({**dict(marks.tags), **on_curve}.items()))
+    tags = sorted((add.get("tags") or {}).items())
+    found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in wanted}
+    if found != wanted:
+        yield f"its tags are {found}, the step's are {wanted}"
+    if add.get("clusteringProvider") != marks.clustering_provider:
+        yield f"it is clustered by {add.get('clusteringProvider')}, the step's files by {marks.clustering_provider}"
+
+
+def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -> list[str]:
+    """New files that are on storage with another size than their actions say."""
+    found = []
+    for one in written:
+        size = size_of(one.path)
+        if size != one.size_bytes:
+            found.append(f"{one.path} has {size} bytes on storage, its action says {one.size_bytes}")
+    return found
+
+
+def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[str]:
+    """What is wrong with the removals of a commit: exactly the batch's files go, with their deletion vectors."""
+    planned = {one.key: one for one in batch.files}
+    found: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    for one in removes:
+        key = removed_key(one)
+        if key not in planned:
+            found.append(f"{key[0]} is removed and was not planned")
+        elif key in seen:
+            found.append(f"{key[0]} is removed twice")
+        elif one.get("size") not in (None, planned[key].size_bytes):
+            found.append(f"{key[0]} is removed with {one['size']} bytes, planned with {planned[key].size_bytes}")
+        if one.get("dataChange") is not False:
+            found.append(f"{key[0]}: dataChange is not false")
+        seen.add(key)
+    return found + [f"{key[0]} was planned and is not removed" for key in planned if key not in seen]

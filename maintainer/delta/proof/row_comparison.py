@@ -1,0 +1,248 @@
+"""Reads two sets of data files again from storage and measures them: fingerprints of both, figures of the second.
+
+One Spark job for tables of up to ``MAX_COLUMNS`` columns with statistics, one more for each further group of columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.schema_names import fresh_prefix, quote
+from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
+from maintainer.delta.proof.statistics_figures import (
+    MAX_COLUMNS,
+    FileFigures,
+    StatisticsColumn,
+    bound_expressions,
+    bounds_schema,
+    figure_aggregates,
+    figures_of_file,
+    joined,
+    no_figures,
+    read_figures,
+    statistics_columns,
+)
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.table.table_facts import DataFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+FEW_COLUMNS = 16
+"""Up to so many, bounds of a single file are literals, which saves a broadcast. Spark parses the statistics anew for
+each of the literals: 50 columns take twice as long as with the broadcast."""
+
+SOURCES = -1
+"""Number that rows of the files read carry in the place of the number of a written file."""
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """Files of a table as it was at a snapshot; ``lines`` are their AddFile actions as JSON lines or handles."""
+
+    snapshot: JavaObject
+    adds: tuple[JavaObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Both sides as they were measured; ``files`` are the figures of the written files, in their order."""
+
+    read: Fingerprint
+    written: Fingerprint
+    columns: tuple[StatisticsColumn, ...]
+    files: tuple[FileFigures, ...]
+    uncovered_columns: tuple[str, ...]
+
+
+def measure(
+    jvm: DeltaJvm, log: JavaObject, sources: FileSet | None, written: FileSet, adds: Sequence[Mapping[str, Any]]
+) -> Measured:
+    """Read both sets of files from storage.
+
+    Args:
+        jvm: The calls; its session must not skip missing or corrupt files.
+        log: The table's log.
+        sources: The files that were read, as live at their snapshot; None to read only what was written.
+        written: The files that were written, in the order of ``adds``.
+        adds: The same files' ``add`` actions: where they are and what their statistics say.
+    """
+    return _Measurement(jvm, log, sources, written, adds).run()
+
+
+def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence[DataFile]) -> list[int]:
+    """Rows that a reader finds in each file, deletion vectors applied; one Spark job."""
+    storage = TableStorage(jvm, log)
+    frame = jvm.read_files(log, files.snapshot, jvm.seq(files.adds), "Verify")
+    counted = frame.selectExpr("_metadata.file_path AS path").groupBy("path").count().collect()
+    rows = {row["path"]: int(row["count"]) for row in counted}
+    return [rows.get(storage.uri(one.path), 0) for one in named]
+
+
+def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet) -> int:
+    """Rows in one set of files and not in the other, by all their values and not by hashes; one Spark job."""
+    read, added = (jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") for one in (sources, written))
+    return differing_rows(read, added)
+
+
+class _Measurement:
+    def __init__(
+        self,
+        jvm: DeltaJvm,
+        log: JavaObject,
+        sources: FileSet | None,
+        written: FileSet,
+        adds: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._jvm = jvm
+        self._adds = adds
+        storage = TableStorage(jvm, log)
+        self._uris = [storage.uri(str(one["path"])) for one in adds]
+        self._source, self._target = (
+            jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") if one is not None and one.adds else None
+            for one in (sources, written)
+        )
+        metadata = jvm.metadata(written.snapshot)
+        either = self._source if self._source is not None else self._target
+        schema = json.loads(either.schema.json()) if either is not None else {"fields": []}
+        extra: tuple[str, ...] = ()
+        if metadata["configuration"].get("delta.enableRowTracking") == "true":
+            extra = ("_metadata.row_id", "_metadata.row_commit_version")
+        self._hashed: HashedColumns = hashed_columns(schema, extra)
+        self._columns = statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"]))
+        self._own = fresh_prefix([field["name"] for field in schema["fields"]])
+
+    def run(self) -> Measured:
+        groups = [self._columns[start : start + MAX_COLUMNS] for start in range(0, len(self._columns), MAX_COLUMNS)]
+        first, *others = groups or [()]
+        hashes = tuple(f"{self._own}h{number}" for number in range(len(self._hashed.hashes)))
+        rows = self._job(first, hashes)
+        width = 1 + 3 * len(hashes)
+        empty = (0,) * width
+        read = combine(rows[SOURCES][0], rows[SOURCES][1:width]) if SOURCES in rows else combine(0, empty[1:])
+        written = combine(0, empty[1:])
+        for number, one in rows.items():
+            if number != SOURCES:
+                written += combine(one[0], one[1:width])
+        parts = [[(first, _figures(first, row, width))] for row in self._by_file(rows)]
+        for group in others if self._adds else ():
+            for place, row in enumerate(self._by_file(self._job(group, ()))):
+                parts[place].append((group, _figures(group, row, 1)))
+        files = tuple(joined(one) for one in parts)
+        return Measured(read, written, self._columns, files, self._hashed.uncovered)
+
+    def _by_file(self, rows: Mapping[int, Row]) -> list[Row | None]:
+        return [rows.get(number) for number in range(len(self._adds))]
+
+    def _job(self, group: tuple[StatisticsColumn, ...], hashes: tuple[str, ...]) -> dict[int, Row]:
+        """One Spark job: fingerprints (unless ``hashes`` is empty) and figures of a group of columns."""
+        from pyspark.sql import functions as F
+
+        hashed = [f"{text} AS {name}" for text, name in zip(self._hashed.hashes, hashes, strict=bool(hashes))]
+        sums = ["count(1) AS rows", *sum_expressions(hashes)]
+        sides = []
+        if hashes and self._source is not None:
+            source = self._source.selectExpr(*hashed).agg(*map(F.expr, sums))
+            sides.append(source.selectExpr(f"{SOURCES} AS file", "*", *no_figures(group)))
+        if self._target is not None:
+            own = self._own
+            rows = self._target.selectExpr("*", *hashed, f"xxhash64(_metadata.file_path) AS {own}path")
+            rows = self._with_bounds(rows, f"{own}path", group)
+            measured = rows.groupBy(f"{own}file").agg(*map(F.expr, [*sums, *figure_aggregates(group, f"{own}b")]))
+            measured = self._with_bounds(measured, f"{own}file", group)
+            names = [text.rpartition(" AS ")[2] for text in sums]
+            sides.append(measured.selectExpr(f"{own}file AS file", *names, *figures_of_file(group, f"{own}b")))
+        both = sides[0] if len(sides) == 1 else sides[0].unionAll(sides[1])
+        # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
+        with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
+            found = [tuple(row) for row in both.collect()]
+        unknown = [row for row in found if row[0] is None]
+        if unknown:
+            raise ValueError(f"{unknown[0][1]} rows are in a file that is not among those written")
+        return {row[0]: row[1:] for row in found}
+
+    def _with_bounds(self, frame: DataFrame, key: str, group: tuple[StatisticsColumn, ...]) -> DataFrame:
+        """Put the number of the file and the struct of its bounds beside each row.
+
+        Joined by ``key``, which is either the file's number or the hash of its path: a join by the path itself would
+        take as long as reading the row. A single file's bounds are literals, unless there are many.
+        """
+        from pyspark.sql import functions as F
+
+        own = self._own
+        if len(self._adds) == 1 and len(group) <= FEW_COLUMNS:
+            frame = frame.withColumn(f"{own}stats", F.lit(self._adds[0].get("stats")).cast("string"))
+            number = [] if key == f"{own}file" else [f"0 AS {own}file"]
+            return self._parsed(frame, f"{own}stats", group, "*", *number)
+        wanted = [key, *(name for name in (f"{own}file", f"{own}b") if name != key)]
+        return frame.join(F.broadcast(self._bounds_of_files(group).select(*wanted)), key, "left")
+
+    def _parsed(self, frame: DataFrame, stats: str, group: tuple[StatisticsColumn, ...], *kept: str) -> DataFrame:
+        """What is kept of a frame, and the struct of bounds from the text of statistics in a column of it."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
+
+        taken = bound_expressions(group, f"{self._own}parsed")
+        if not taken:
+            return frame.selectExpr(*kept, f"NULL AS {self._own}b")
+        parsed = F.from_json(stats, StructType.fromJson(bounds_schema(group)))
+        return frame.withColumn(f"{self._own}parsed", parsed).selectExpr(
+            *kept, f"struct({', '.join(taken)}) AS {self._own}b"
+        )
+
+    def _bounds_of_files(self, group: tuple[StatisticsColumn, ...]) -> DataFrame:
+        """One row for each written file: the hash of its path as Spark spells it, its number, its bounds.
+
+        Rows of literals: Spark parses the statistics while it plans, and needs no job for them.
+        """
+        numbered = enumerate(zip(self._uris, self._adds, strict=True))
+        listed = [f"({number}, {_literal(uri)}, {_literal(add.get('stats'))})" for number, (uri, add) in numbered]
+        files = self._jvm.spark.sql(f"SELECT * FROM VALUES {', '.join(listed)} AS f(number, path, stats)")
+        files = files.selectExpr("number", *(f"CAST(unbase64({one}) AS STRING) AS {one}" for one in ("path", "stats")))
+        key, number = f"xxhash64(path) AS {self._own}path", f"number AS {self._own}file"
+        return self._parsed(files, "stats", group, key, number)
+
+
+def _literal(text: str | None) -> str:
+    """SQL for a text in Base64, which no setting of the parser reads in another way."""
+    return "CAST(NULL AS STRING)" if text is None else f"'{base64.b64encode(text.encode()).decode()}'"
+
+
+def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -> FileFigures:
+    if row is None:
+        return FileFigures(0, (0,) * len(group), 0, 0)
+    return read_figures(group, row[0], row[start:])
+
+
+def differing_rows(a: DataFrame, b: DataFrame) -> int:
+    """Rows that one frame has more of than the other, as multisets: grouped by their values, not by hashes."""
+    keys = [text for field in json.loads(a.schema.json())["fields"] for text in comparable(field)]
+    counted = a.selectExpr(*keys, "1L AS __n").unionAll(b.selectExpr(*keys, "-1L AS __n"))
+    names = [name for name in counted.columns if name != "__n"]
+    sums = counted.groupBy(*map(quote, names)).agg({"__n": "sum"}).toDF(*names, "__n")
+    row = sums.selectExpr("coalesce(sum(abs(__n)), 0L) AS differing").collect()[0]
+    return int(row["differing"])
+
+
+def comparable(field: dict[str, Any]) -> list[str]:
+    """SQL expressions to group by so that two values fall together only if they are the same.
+
+    Grouping takes -0.0 for 0.0 and refuses maps and variants, so zeros get their text beside them and columns
+    with a map or variant anywhere are compared by their JSON.
+    """
+    name, kind = quote(field["name"]), field["type"]
+    alias = quote("c:" + field["name"])
+    if kind in ("float", "double"):
+        return [f"{name} AS {alias}", f"if({name} = 0, cast({name} AS STRING), '') AS {quote('z:' + field['name'])}"]
+    if kind in ("variant",) or any(f'"type": "{nested}"' in json.dumps(kind) for nested in ("map", "variant")):
+        return [f"to_json(struct({name}), map('ignoreNullFields', 'false')) AS {alias}"]
+    return [f"{name} AS {alias}"]

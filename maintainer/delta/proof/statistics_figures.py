@@ -1,0 +1,243 @@
+"""What rows say about the statistics of their file (level L3 of a proof). Pure: builds expressions, reads figures.
+
+A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. For every file
+one row of figures is computed beside its fingerprint: its rows, the nulls of each column, which bounds a row lies
+outside of, and which bounds a row reaches. Values of fixed width are aggregated to their extremes first, and those are
+held against the bounds: that is one step a row and not three. Each string is compared by itself, because a least
+string would make Spark sort all rows.
+
+What Delta 4.4.0 writes (``StatisticsCollection``): bounds for numbers, dates, timestamps and plain strings, also
+inside structs; a null count for every column; names under which the columns are stored. Timestamps are cut to whole
+milliseconds downwards, both bounds. Strings of more than 32 characters are cut; the upper bound then gets a last
+character that is greater than what was cut off. A column of nulls only has no bounds. A file with a deletion vector
+has wide bounds and no exact null counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.log.schema_names import quote
+
+MAX_COLUMNS = 40
+"""Columns whose statistics one Spark job checks: more than Delta collects by default (32)."""
+
+SHORTEST_CUT = 32
+"""Characters at which Delta cuts strings; shorter bounds are exact."""
+
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
+_TIMES = frozenset({"timestamp", "timestamp_ntz"})
+_NULL_BITS = 32
+_STRING_BITS = ("beyond", "lowest", "highest")
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsColumn:
+    """One column that may have statistics: a leaf of the schema, where arrays and maps count as leaves."""
+
+    logical: tuple[str, ...]
+    physical: tuple[str, ...]
+    kind: str
+    is_char: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return ".".join(self.logical)
+
+    @property
+    def by_extremes(self) -> bool:
+        """Whether the least and the greatest value of a file are compared with its bounds, and not each value."""
+        return self.has_bounds and self.kind != "string"
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether Delta keeps bounds for the type."""
+        return self.kind in _NUMBERS | _TIMES | {"date", "string"} or self.kind.startswith("decimal")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """What the rows of one written file are: measured, not from the log."""
+
+    rows: int
+    nulls: tuple[int, ...]
+    outside: int
+    reached: int
+
+
+def statistics_columns(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> tuple[StatisticsColumn, ...]:
+    """Every leaf of a table's schema that is stored in its files, in order."""
+    hidden = {one.lower() for one in partition_columns}
+    kept = [field for field in schema["fields"] if field["name"].lower() not in hidden]
+    return tuple(_leaves(kept, (), ()))
+
+
+def _leaves(
+    fields: list[dict[str, Any]], logical: tuple[str, ...], physical: tuple[str, ...]
+) -> Iterator[StatisticsColumn]:
+    for field in fields:
+        kind, metadata = field["type"], field.get("metadata") or {}
+        here = (*logical, field["name"])
+        stored = (*physical, metadata.get("delta.columnMapping.physicalName", field["name"]))
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            yield from _leaves(kind["fields"], here, stored)
+        else:
+            plain = kind if isinstance(kind, str) else kind["type"]
+            collated = "__COLLATIONS" in metadata
+            is_char = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char")
+            yield StatisticsColumn(here, stored, f"{plain} collated" if collated else plain, is_char)
+
+
+def bounds_schema(columns: tuple[StatisticsColumn, ...]) -> dict[str, Any]:
+    """The Spark schema (as JSON) that reads both bounds of the columns from the text of the statistics."""
+    tree: dict[str, Any] = {}
+    for one in columns:
+        if one.has_bounds:
+            node = tree
+            for name in one.physical[:-1]:
+                node = node.setdefault(name, {})
+            node[one.physical[-1]] = one.kind
+    return _struct({"minValues": tree, "maxValues": tree})
+
+
+def _struct(tree: dict[str, Any]) -> dict[str, Any]:
+    fields = [
+        {
+            "name": name,
+            "type": _struct(kind) if isinstance(kind, dict) else kind,
+            "nullable": True,
+            "metadata": {},
+        }
+        for name, kind in tree.items()
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> list[str]:
+    """SQL that takes the bounds of each column out of the parsed statistics, computed once a file.
+
+    Fields ``lo<i>`` and ``hi<i>``; for strings also ``shortened<i>``, whether the lower bound may be cut, and
+    ``cut<i>``, the upper bound without the character that Delta puts in the place of what it cut off, null where it
+    cut nothing off.
+    """
+    found = []
+    for number, one in enumerate(columns):
+        if one.has_bounds:
+            low, high = (f"{parsed}.{side}.{_dotted(one.physical)}" for side in ("minValues", "maxValues"))
+            if one.is_char:
+                low, high = f"rtrim({low})", f"rtrim({high})"
+            found += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
+            if one.kind == "string":
+                found.append(f"char_length({low}) >= {SHORTEST_CUT} AS shortened{number}")
+                last, length = f"right({high}, 1)", f"char_length({high})"
+                # Delta counts UTF-16 units here: 16 characters of two units each are as long as 32 of one.
+                cut = f"{last} IN ('\\u007f', '\\U0010ffff', '\\ufffd') AND {length} > {SHORTEST_CUT // 2}"
+                found.append(f"if({cut}, substring({high}, 1, {length} - 1), NULL) AS cut{number}")
+    return found
+
+
+def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
+    """SQL aggregates over the rows of a file, for `figures_of_file`.
+
+    Args:
+        columns: The columns.
+        bounds: The struct beside each row with the fields of `bound_expressions` of its file.
+    """
+    found = []
+    for start in range(0, len(columns), 2):
+        parts = [
+            f"if(isnull({_dotted(one.logical)}), {1 << (_NULL_BITS * place)}L, 0L)"
+            for place, one in enumerate(columns[start : start + 2])
+        ]
+        found.append(f"coalesce(sum({' + '.join(parts)}), 0L) AS n{start // 2}")
+    for number, one in enumerate(columns):
+        value = _dotted(one.logical)
+        if one.by_extremes:
+            found += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
+        elif one.has_bounds:
+            for name, holds in zip(_STRING_BITS, _of_string(one, number, bounds), strict=True):
+                found.append(f"coalesce(bool_or({holds}), false) AS {name}{number}")
+    return found
+
+
+def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
+    """SQL over one row a file with `figure_aggregates`, in the order that `read_figures` takes."""
+    outside, reached = ["0L"], [["0L"] for _ in range(_words(columns))]
+    for number, one in enumerate(columns):
+        if one.has_bounds:
+            compared = (
+                _of_extremes(one, number, bounds) if one.by_extremes else (f"{bit}{number}" for bit in _STRING_BITS)
+            )
+            beyond, at_low, at_high = compared
+            outside.append(f"if({beyond}, {1 << number}L, 0L)")
+            word, place = divmod(number, 31)
+            reached[word].append(f"if({at_low}, {1 << (2 * place)}L, 0L)")
+            reached[word].append(f"if({at_high}, {1 << (2 * place + 1)}L, 0L)")
+    nulls = [f"n{number}" for number in range((len(columns) + 1) // 2)]
+    words = [" | ".join(bits) + f" AS r{word}" for word, bits in enumerate(reached)]
+    return [*nulls, " | ".join(outside) + " AS o", *words]
+
+
+def no_figures(columns: tuple[StatisticsColumn, ...]) -> list[str]:
+    """What stands in for `figures_of_file` on the side that has no statistics to check."""
+    names = [f"n{number}" for number in range((len(columns) + 1) // 2)]
+    names += ["o", *(f"r{word}" for word in range(_words(columns)))]
+    return [f"0L AS {name}" for name in names]
+
+
+def read_figures(columns: tuple[StatisticsColumn, ...], rows: int, sums: tuple[int, ...]) -> FileFigures:
+    """Put one file's figures together from the aggregates."""
+    packed = (len(columns) + 1) // 2
+    mask = (1 << _NULL_BITS) - 1
+    nulls = tuple((sums[number // 2] >> (_NULL_BITS * (number % 2))) & mask for number in range(len(columns)))
+    reached = sum(word << (62 * place) for place, word in enumerate(sums[packed + 1 :]))
+    return FileFigures(rows, nulls, sums[packed], reached)
+
+
+def joined(parts: list[tuple[tuple[StatisticsColumn, ...], FileFigures]]) -> FileFigures:
+    """Figures of several groups of columns of one file as one."""
+    nulls: tuple[int, ...] = ()
+    outside = reached = 0
+    for columns, one in parts:
+        outside |= one.outside << len(nulls)
+        reached |= one.reached << (2 * len(nulls))
+        nulls += one.nulls[: len(columns)]
+    return FileFigures(parts[0][1].rows if parts else 0, nulls, outside, reached)
+
+
+def _words(columns: tuple[StatisticsColumn, ...]) -> int:
+    return (len(columns) + 30) // 31
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(quote(name) for name in path)
+
+
+def _of_extremes(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+    """SQL for: a value is outside the bounds, at the lower one, at the upper one; by the file's extremes."""
+    low, high = f"{bounds}.lo{number}", f"{bounds}.hi{number}"
+    least, most = f"least{number}", f"most{number}"
+    if one.kind in _TIMES:
+        low_end, high_end = (f"{bound} + INTERVAL '0.001' SECOND" for bound in (low, high))
+        return (
+            f"{least} < {low} OR {most} >= {high_end}",
+            f"{least} >= {low} AND {least} < {low_end}",
+            f"{most} >= {high} AND {most} < {high_end}",
+        )
+    return f"{least} < {low} OR {most} > {high}", f"{least} = {low}", f"{most} = {high}"
+
+
+def _of_string(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+    """The same of one string; the equalities come first, for most strings fail them by their length."""
+    value = _dotted(one.logical)
+    low, high, cut = (f"{bounds}.{name}{number}" for name in ("lo", "hi", "cut"))
+    if one.is_char:
+        value = f"rtrim({value})"
+    return (
+        f"{value} < {low} OR {value} > {high}",
+        f"{value} = {low} OR {bounds}.shortened{number} AND startswith({value}, {low})",
+        f"{value} = {high} OR startswith({value}, {cut})",
+    )

@@ -1,0 +1,117 @@
+"""Statistics in the log judged by the figures of the rows they speak of (level L3 of a proof). Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+
+_FOUR_DIGITS = re.compile(r"[0-9]{4}-")
+
+
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """What is asked of statistics beyond that they must not hide rows.
+
+    Attributes:
+        complete: Statistics must be there, for every column of ``expected`` that Delta keeps them for.
+        exact: Bounds must be reached by a row, up to Delta's cutting; else they may be wider than the rows.
+        expected: Paths, as stored, of the columns that the table's settings collect statistics for.
+    """
+
+    complete: bool
+    exact: bool
+    expected: frozenset[tuple[str, ...]] = frozenset()
+
+
+def judge(
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+) -> list[str]:
+    """What is wrong with the statistics of one file, as sentences; empty if they fit its rows."""
+    text, vector = add.get("stats"), add.get("deletionVector")
+    if not text:
+        return ["it has no statistics"] if strictness.complete else []
+    try:
+        stats = json.loads(text)
+    except ValueError:
+        return ["its statistics are not JSON"]
+    found: list[str] = []
+    records = stats.get("numRecords")
+    hidden = int(vector["cardinality"]) if vector else 0
+    if records is None:
+        found += ["numRecords is missing"] if strictness.complete else []
+    elif not isinstance(records, int) or records - hidden != figures.rows:
+        found.append(f"numRecords says {records}" + (f" less {hidden} deleted" if hidden else "")
+                     + f", it holds {figures.rows} rows")  # fmt: skip
+    wide = stats.get("tightBounds") is False
+    if wide and not vector and strictness.exact:
+        found.append("tightBounds is false, and no rows are deleted")
+    exact = strictness.exact and not wide and not vector
+    for number, one in enumerate(columns):
+        found += _judge_column(stats, one, number, figures, exact=exact, loose=wide or bool(vector))
+        if strictness.complete and one.physical in strictness.expected:
+            found += _judge_presence(stats, one, figures.rows - figures.nulls[number])
+    return found
+
+
+def _judge_column(
+    stats: Mapping[str, Any], one: StatisticsColumn, number: int, figures: FileFigures, *, exact: bool, loose: bool
+) -> list[str]:
+    found = []
+    nulls = value_at(stats.get("nullCount"), one.physical)
+    if nulls is not None and not loose and nulls != figures.nulls[number]:
+        found.append(f"nullCount of {one.name} says {nulls}, it holds {figures.nulls[number]} nulls")
+    low, high = (value_at(stats.get(side), one.physical) for side in ("minValues", "maxValues"))
+    if not one.has_bounds:
+        return found
+    if figures.outside >> number & 1:
+        found.append(f"rows lie outside the bounds of {one.name} (minValues says {low!r}, maxValues {high!r})")
+    elif exact:
+        for place, (side, bound) in enumerate((("minValues", low), ("maxValues", high))):
+            if _comparable(bound, one.kind) and not figures.reached >> (2 * number + place) & 1:
+                found.append(f"{side} of {one.name} says {bound!r}, which no row reaches")
+    return found
+
+
+def _comparable(bound: object, kind: str) -> bool:
+    """Whether a bound is there and was read as Delta reads it; years of other than four digits have no one spelling."""
+    if bound is None:
+        return False
+    return kind not in ("date", "timestamp", "timestamp_ntz") or _FOUR_DIGITS.match(str(bound)) is not None
+
+
+def _judge_presence(stats: Mapping[str, Any], one: StatisticsColumn, values: int) -> list[str]:
+    wanted = ["nullCount"]
+    if one.has_bounds and values:
+        # Delta leaves the upper bound of a string out where there is no character to cut it with.
+        wanted += ["minValues"] if one.kind == "string" else ["minValues", "maxValues"]
+    return [f"{side} of {one.name} is missing" for side in wanted if value_at(stats.get(side), one.physical) is None]
+
+
+def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:
+    """Names in the statistics that no stored column of the table has."""
+    known = {one.physical for one in columns}
+    sides = ("minValues", "maxValues", "nullCount")
+    return sorted({".".join(path) for side in sides for path in named_in(stats.get(side)) if path not in known})
+
+
+def value_at(tree: object, path: tuple[str, ...]) -> object | None:
+    """The value of nested maps at a path, None where there is none."""
+    for name in path:
+        if not isinstance(tree, Mapping):
+            return None
+        tree = tree.get(name)
+    return tree
+
+
+def named_in(tree: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all leaves of nested maps."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield from named_in(value, (*path, name))
+    elif path:
+        yield path

@@ -1,0 +1,344 @@
+"""Writes one batch's bins as new files, before anything is visible; ``proof`` then compares, ``commit`` commits.
+
+The way of Delta's OptimizeExecutor: exactly the planned AddFiles are read (deletion vectors and column mapping
+applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
+
+Before files are read: that each is a file. A pipe or a device in its place would be read for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.staged_file import Marks, WrittenFile, marks_of
+from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of, tags_from_statistics
+from maintainer.delta.rewrite.observed_rows import observe, reads_once
+from maintainer.delta.rewrite.row_layout import lay_out
+from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
+from maintainer.delta.storage.error_classes import as_write_error
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.storage.storage_errors import MISSING_HELP
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.add_files import FileKey, live_files
+from maintainer.delta.transaction.requirements import check_as_planned
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
+from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Turn
+from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.table.table_facts import TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+MAX_NAMED = 5
+
+
+def refuse_what_is_no_file(storage: TableStorage, paths: Iterable[str], where: str) -> None:
+    """Look, on a local disk, that everything that is about to be read is a regular file. Object stores hold no other.
+
+    Args:
+        storage: The table's storage.
+        paths: Data files as the log names them. What is missing is left to whoever reads.
+        where: The table, for the message.
+
+    Raises:
+        TableError: T422, something else lies in a file's place.
+    """
+    if not isinstance(storage.files, LocalFiles):
+        return
+    found = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
+    if found:
+        noun = "live file of the table is" if len(found) == 1 else "live files of the table are"
+        raise TableError(
+            f"{len(found)} {noun} no regular file but a pipe, a folder or a device",
+            code="T422",
+            where=where,
+            found="\n".join(found[:MAX_NAMED]),
+            help="bring the file back from a backup, or RESTORE the table to a version without it",
+        )
+
+
+def _is_something_else(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+_LOG = logging.getLogger(__name__)
+
+UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+"""With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
+
+
+@dataclass(slots=True)
+class RewriteTimings:
+    """Seconds of each part, for benchmarks. ``proof`` includes ``proof_actions``, the part without Spark."""
+
+    snapshot: float = 0.0
+    write: float = 0.0
+    proof: float = 0.0
+    proof_actions: float = 0.0
+    commit: float = 0.0
+
+
+@dataclass(slots=True)
+class RewriteJob:
+    """One batch on its way from a snapshot to a proof. Used once, from one thread.
+
+    ``between_write_and_proof`` is called with the written files before the proof reads them: the place where
+    tests plant faults. It is None in production.
+    """
+
+    jvm: DeltaJvm
+    facts: TableFacts
+    step: RewriteStep
+    batch: Batch
+    group: str
+    between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
+    file_prefix: str = ""
+    """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
+    is_written: bool = False
+    left_over: tuple[str, ...] = ()
+    """URIs of files of this attempt that could not be removed."""
+    timings: RewriteTimings = field(default_factory=RewriteTimings)
+    written: list[WrittenFile] = field(default_factory=list)
+    log: JavaObject = None
+    snapshot: JavaObject = None
+    txn: JavaObject = None
+    sources: list[JavaObject] = field(default_factory=list)
+    marks: tuple[Marks, ...] = ()
+    observed: dict[int, Fingerprint] = field(default_factory=dict)
+    """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
+
+    @property
+    def rows_observed(self) -> Fingerprint | None:
+        """All rows of the batch as they were read; None unless every bin was observed, also those without rows."""
+        if not self.batch.bins or len(self.observed) != len(self.batch.bins):
+            return None
+        return reduce(add, self.observed.values())
+
+    @property
+    def where(self) -> str:
+        """The table, for messages."""
+        return self.facts.ref.identifier
+
+    @property
+    def storage(self) -> TableStorage:
+        """The table's storage."""
+        return TableStorage(self.jvm, self.log)
+
+    def open(self) -> None:
+        """Read the newest snapshot, match every file of the batch to a live AddFile and start the transaction.
+
+        Raises:
+            EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
+            CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
+                no longer live.
+            TableError: T422, what lies in the place of a file of the batch is no file.
+        """
+        started = time.monotonic()
+        for key in UNSAFE_READS:
+            if str(self.jvm.spark.conf.get(key, "false")).lower() == "true":
+                raise EnvironmentUnfit(
+                    f"{key} is on: a rewrite would lose the rows of files that cannot be read",
+                    code="E606",
+                    where=self.where,
+                    help=f"set {key}=false",
+                )
+        try:
+            self._open()
+        except Exception as error:
+            raise as_write_error(error, self.where, "reading the table") from error
+        self.timings.snapshot = time.monotonic() - started
+
+    def _open(self) -> None:
+        self.log = self.jvm.log_at(self.facts.location)
+        self.snapshot = self.jvm.update(self.log)
+        check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
+        live = live_files(self.jvm, self.log, self.snapshot, [one.key for one in self.batch.files])
+        self._check_all_live(live)
+        refuse_what_is_no_file(self.storage, (one.path for one in self.batch.files), self.where)
+        self.sources = [live[one.key] for one in self.batch.files]
+        self.txn = self.jvm.start_transaction(self.log, self.snapshot)
+        self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
+
+    def _check_all_live(self, live: Collection[FileKey]) -> None:
+        gone = [one for one in self.batch.files if one.key not in live]
+        if gone:
+            winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)
+            raise CommitConflict(
+                f"{len(gone)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
+                + (f" ({winner})" if winner else ""),
+                where=self.where,
+                found=f"{gone[0].path} was removed or has other deleted rows now",
+                help="plan again; the rest will be done then",
+            )
+
+    def write(self) -> None:
+        """Write all bins. On any failure what other bins wrote is removed and the failure is raised.
+
+        Raises:
+            CommitNotLanded: C702, a bin could not be written.
+            EnvironmentUnfit: E631, storage is full.
+            TableError: T405, permission denied.
+        """
+        started = time.monotonic()
+        self.marks = marks_of(self.facts, self.step, self.batch)
+        by_key = {one.key: add for one, add in zip(self.batch.files, self.sources, strict=True)}
+        bins = [(number, one) for number, one in enumerate(self.batch.bins) if one.live_records != 0]
+        failures: list[BaseException] = []
+
+        def run(numbered: tuple[int, Bin]) -> list[WrittenFile]:
+            number, one = numbered
+            if failures:
+                return []
+            try:
+                self.jvm.enter_thread(self.group, f"{self.where}: bin {number + 1} of {len(self.batch.bins)}")
+                return self._write_bin(number, one, [by_key[file.key] for file in one.files])
+            except BaseException as error:
+                failures.append(error)
+                return []
+
+        self.jvm.begin_file_names_with(self.file_prefix)
+        try:
+            if len(bins) == 1:
+                self.written = run(bins[0])
+            elif bins:
+                workers = max(1, min(self.step.max_threads, len(bins)))
+                with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
+                    self.written = [file for files in pool.map(run, bins) for file in files]
+        finally:
+            with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
+                self.jvm.begin_file_names_with(None)
+        self.timings.write = time.monotonic() - started
+        if failures:
+            self.discard()
+            raise self.failure(failures[0], "writing the new files") from failures[0]
+        self.is_written = True
+
+    def failure(self, error: BaseException, doing: str) -> MaintainerError:
+        """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
+        found = as_write_error(error, self.where, doing)
+        if found.code != "T408":
+            return found
+        gone = [one.path for one in self.batch.files if self.storage.status(self.storage.uri(one.path)) is None]
+        if not gone:
+            return found
+        noun = "live file of the table is" if len(gone) == 1 else "live files of the table are"
+        return TableError(
+            f"{len(gone)} {noun} missing, before anything was done",
+            code="T422",
+            where=f"{self.where}@{int(self.snapshot.version())}",
+            found="\n".join(gone[:5]),
+            help=MISSING_HELP,
+        )
+
+    def _write_bin(self, number: int, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
+        adds = self.jvm.seq(sources)
+        frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
+        frame = self.jvm.with_row_tracking(frame, self.snapshot)
+        if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
+            return self._write_along_curve(frame, self.step, self.step.turn, number, one, adds)
+        if not (self._observable and reads_once(self.step)):
+            return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
+        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, one), number, adds)
+
+    @property
+    def _observable(self) -> bool:
+        """Whether rows can be added up on their way: with row tracking, their ids and versions go with them."""
+        return self.facts.property_map.get("delta.enableRowTracking") != "true"
+
+    def _written_observed(
+        self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: JavaObject
+    ) -> list[WrittenFile]:
+        rows = observe(self.jvm, frame)
+        found = self._written_by(laid_out(rows.frame), number, sources)
+        fingerprint = rows.fingerprint(self.jvm)
+        if fingerprint is not None:
+            self.observed[number] = fingerprint
+        return found
+
+    def _write_along_curve(
+        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, one: Bin, sources: JavaObject
+    ) -> list[WrittenFile]:
+        # Bins that are no longer live were dropped, so a bin is found by its files.
+        planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
+        num_files = turn.num_files[planned.index([file.key for file in one.files])]
+        revision = revision_of(turn, self.jvm.metadata(self.snapshot), self.where)
+        cuts = find_cuts(frame, revision, turn, one, num_files)
+
+        def laid_out(rows: DataFrame) -> DataFrame:
+            return along_curve(rows, revision, cuts)
+
+        if self._observable:
+            found = self._written_observed(frame, laid_out, number, sources)
+        else:
+            found = self._written_by(laid_out(frame), number, sources)
+        return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
+
+    def curve_tags(self, stats: str | None) -> dict[str, str]:
+        """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
+
+        Raises:
+            CommitConflict: C701, the revision was removed or changed.
+            CommitNotLanded: C702, the file was written without statistics.
+        """
+        if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
+            return {}
+        return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
+
+    def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
+        kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
+        found = []
+        marks = self.marks[number]
+        for line in self.jvm.write_files(self.txn, frame):
+            action = json.loads(line)
+            if set(action) != {"add"}:
+                raise CommitNotLanded(
+                    "Delta's writer returned something else than added files",
+                    where=self.where,
+                    found=line[:200],
+                    help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
+                )
+            add = action["add"]
+            if kept is not None and kept.keys() == add["partitionValues"].keys():
+                add = {**add, "partitionValues": kept}
+            found.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
+        return found
+
+    def discard(self) -> None:
+        """Remove what this attempt wrote, also by tasks that failed. Only for files that never will be committed."""
+        storage = self.storage
+        for one in self.written:
+            uri = storage.uri(one.path)
+            if storage.is_below_root(uri):
+                try:
+                    storage.delete(uri)
+                except Exception:
+                    # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
+                    continue
+        if self.file_prefix:
+            try:
+                folders = folders_of(storage, self.facts, (one.partition_values for one in self.batch.files))
+                self.left_over = remove_files_named(
+                    storage, folders, self.file_prefix, tasks_may_write=not self.is_written
+                )
+            except Exception as error:
+                self.left_over = (f"files whose names begin with {self.file_prefix}",)
+                _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)

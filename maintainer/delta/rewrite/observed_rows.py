@@ -1,0 +1,75 @@
+"""The fingerprint of rows taken while they pass by on their way into new files: no second read of the sources.
+
+Spark's ``observe`` adds up the same sums that ``row_comparison`` makes. It stands right behind the read, so that
+whatever happens to the rows afterwards (layout, writer, storage) is on the other side of the comparison.
+
+Sums that come this way may be too high, never right by chance: a shuffle task that ran twice counts twice. So they are
+only ever used to say that two sides are equal; where they are not, or where they are missing, both sides are read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.schema_names import fresh_prefix
+from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    ZOrderStep,
+)
+from maintainer.model.run.outcome import Fingerprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WAITS = 20
+"""How often the sums are asked for after a write; each time Spark waits up to 100 ms for its listeners."""
+
+
+def reads_once(step: RewriteStep) -> bool:
+    """Whether a step reads its rows exactly once; range partitioning reads them all before, for a sample."""
+    match step:
+        case CompactStep() | PurgeStep():
+            return True
+        case PartitionRewriteStep(request=request):
+            return not request.sort_columns
+        case ZOrderStep() | ClusterStep():
+            return False
+        case _:
+            assert_never(step)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRows:
+    """A frame whose rows are added up while they are written."""
+
+    frame: DataFrame
+    observation: JavaObject
+    num_sums: int
+
+    def fingerprint(self, jvm: DeltaJvm) -> Fingerprint | None:
+        """The rows that went by, once they have been written; None if Spark does not say within two seconds."""
+        values = jvm.observed(self.observation, WAITS)
+        if values is None or len(values) != 1 + self.num_sums:
+            return None
+        return combine(values[0], values[1:])
+
+
+def observe(jvm: DeltaJvm, frame: DataFrame) -> ObservedRows:
+    """Add up the rows of a frame as they pass; the frame that comes back has the same columns."""
+    schema = json.loads(frame.schema.json())
+    prefix = fresh_prefix([field["name"] for field in schema["fields"]])
+    hashed = hashed_columns(schema)
+    names = tuple(f"{prefix}h{number}" for number in range(len(hashed.hashes)))
+    added = [f"{text} AS {name}" for text, name in zip(hashed.hashes, names, strict=True)]
+    sums = ["count(1) AS rows", *sum_expressions(names)]
+    watched, observation = jvm.observe(frame.selectExpr("*", *added), sums)
+    return ObservedRows(watched.drop(*names), observation, len(sums) - 1)

@@ -1,0 +1,295 @@
+"""Commits a proven batch, and says which of three things happened: it landed, it did not, or it is unknown.
+
+Delta's own commit already steps over commits that do not concern us (appends, other files). What it refuses
+for good is tried again here, from a fresh snapshot and with the same written files, as OPTIMIZE does, but a
+bounded number of times and only while nothing that the proof rests on has changed.
+
+The operation metrics that OPTIMIZE writes into a table's history, computed the way it does. Pure.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from maintainer.delta.jvm import JavaObject
+from maintainer.delta.log.commit_history import find_stamp
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite.rewrite_proof import prove_removes
+from maintainer.delta.storage.error_classes import describe, is_conflict
+from maintainer.delta.transaction.add_files import live_files
+from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
+from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
+from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
+from maintainer.engine.protocols import BeforeCommit
+from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
+from maintainer.model.run.optimize_metrics import FileSizeMetrics
+from maintainer.model.run.outcome import CommitReceipt, Proof
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.file_sizes import file_sizes
+
+
+def optimize_metrics(batch: Batch, added_sizes_bytes: Sequence[int]) -> dict[str, int]:
+    """All metrics that Delta's OPTIMIZE registers; Delta itself drops those that its history does not keep.
+
+    The file sizes are of added files; the quantiles are Delta's: the element at ``floor(n * q)`` of the sorted
+    sizes. Without added files (a batch whose rows were all soft-deleted) they are 0.
+    """
+    sizes = sorted(added_sizes_bytes)
+    vectors = [one.deletion_vector for one in batch.files if one.deletion_vector is not None]
+
+    def quantile(percent: int) -> int:
+        return sizes[min(len(sizes) - 1, len(sizes) * percent // 100)] if sizes else 0
+
+    return {
+        "minFileSize": quantile(0),
+        "p25FileSize": quantile(25),
+        "p50FileSize": quantile(50),
+        "p75FileSize": quantile(75),
+        "maxFileSize": quantile(100),
+        "numAddedFiles": len(sizes),
+        "numRemovedFiles": len(batch.files),
+        "numAddedBytes": sum(sizes),
+        "numRemovedBytes": batch.size_bytes,
+        "numDeletionVectorsRemoved": len(vectors),
+        "numDeletionVectorRowsRemoved": sum(one.cardinality for one in vectors),
+        "numDeletionVectorBytesRemoved": sum(one.size_bytes for one in vectors),
+    }
+
+
+MAX_ATTEMPTS = 5
+FIRST_PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    """The attempt landed as this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The attempt certainly did not land, because another writer stands in the way."""
+
+    error: BaseException
+
+
+def commit_rewrite(
+    job: RewriteJob, proof: Proof, stamp: CommitStamp, before_commit: BeforeCommit, *, started: float
+) -> CommitReceipt:
+    """Commit the job's written files in the place of its sources.
+
+    Raises:
+        CommitConflict: C701, another writer won; what was written is removed. Or another writer's commit was put in the
+            place of ours afterwards; what was written stays then, for somebody may have built on it.
+        CommitNotLanded: C702, the commit failed for good; what was written is removed.
+        CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
+        VerificationFailed: V502, the commit would remove something else than was planned; V503, the table was replaced
+            by another in the very moment of the commit.
+    """
+    commit_started = time.monotonic()
+    read_version = int(job.snapshot.version())
+    try:
+        actions = _actions(job)
+        before_commit(read_version, proof)
+        _check_head(job)
+    except BaseException:
+        job.discard()
+        raise
+    attempts = 0
+    with stamped(job.jvm, stamp):
+        while True:
+            attempts += 1
+            outcome = _try_once(job, actions, stamp, read_version)
+            if isinstance(outcome, _Landed):
+                break
+            _prepare_next(job, outcome.error, attempts)
+    job.timings.commit = time.monotonic() - commit_started
+    _check_where_it_landed(job, outcome.version, stamp)
+    landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
+    if landed is not None:
+        proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch))
+    return _receipt(job, proof, landed, read_version, outcome.version, attempts, time.monotonic() - started)
+
+
+def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
+    """Look whether the table is still the one that was planned, with our commit in its log.
+
+    Between our last look and the log's new file lie milliseconds. Delta goes by version numbers, so a table that is
+    dropped and created again just then gets our commit, or had it and lost it with the old log.
+
+    Raises:
+        CommitConflict: C701, what we committed went with the table.
+        CommitUnknown: C703, it cannot be read whether the commit is in the planned table or in the one that took its
+            place.
+        VerificationFailed: V503, the new table has our commit.
+    """
+    try:
+        check_same_table(job.jvm, job.facts, job.jvm.update(job.log))
+    except CommitConflict as conflict:
+        if find_stamp(job.storage, stamp, after_version=-1) is None:
+            raise
+        was_planned = was_planned_table(job.jvm, job.facts, version)
+        if was_planned:
+            return  # somebody replaced the table after our commit
+        if was_planned is None:
+            raise CommitUnknown(
+                f"the table was replaced, or dropped and created again, and its log cannot be read: which of the two "
+                f"tables has our commit as version {version} is not known",
+                where=f"{job.where}@{version}",
+                help=f"nothing was removed; see DESCRIBE HISTORY: if version {version} of the new table is ours, "
+                f"RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+            ) from conflict
+        raise VerificationFailed(
+            f"the table was dropped and created again while we committed: its version {version} is our rewrite of the "
+            "old one",
+            code="V503",
+            where=f"{job.where}@{version}",
+            help=f"bring the new table back to version {version - 1}: RESTORE TABLE ... TO VERSION AS OF {version - 1}",
+        ) from conflict
+    except Exception:
+        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        return
+
+
+def _receipt(
+    job: RewriteJob,
+    proof: Proof,
+    landed: Actions | None,
+    read_version: int,
+    version: int,
+    attempts: int,
+    seconds: float,
+) -> CommitReceipt:
+    """What the landed commit's own actions say; what we meant to commit, if the log could not be read."""
+    adds: list[dict[str, Any]] = [one.add for one in job.written]
+    removes: list[dict[str, Any]] = [
+        {
+            "size": one.size_bytes,
+            "deletionVector": one.deletion_vector and {"cardinality": one.deletion_vector.cardinality},
+        }
+        for one in job.batch.files
+    ]
+    if landed is not None:
+        adds = [one["add"] for one in landed if "add" in one]
+        removes = [one["remove"] for one in landed if "remove" in one]
+    sizes_removed = [int(one.get("size") or 0) for one in removes]
+    sizes_added = [int(one.get("size") or 0) for one in adds]
+    vectors = [one["deletionVector"] for one in removes if one.get("deletionVector")]
+    return CommitReceipt(
+        version=version,
+        read_version=read_version,
+        num_files_removed=len(removes),
+        num_files_added=len(adds),
+        bytes_removed=sum(sizes_removed),
+        bytes_added=sum(sizes_added),
+        num_deletion_vectors_removed=len(vectors),
+        proof=proof,
+        attempts=attempts,
+        duration_seconds=seconds,
+        sizes_removed=file_sizes(sizes_removed),
+        sizes_added=file_sizes(sizes_added),
+        num_deletion_vector_rows_removed=sum(int(one.get("cardinality") or 0) for one in vectors),
+        files_removed=FileSizeMetrics.of(sizes_removed),
+        files_added=FileSizeMetrics.of(sizes_added),
+        total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
+    )
+
+
+def _actions(job: RewriteJob) -> JavaObject:
+    now_ms = int(time.time() * 1000)
+    adds = [job.jvm.action(one.to_line()) for one in job.written]
+    removes = [job.jvm.remove_of(one, now_ms) for one in job.sources]
+    prove_removes(job, removes)
+    return job.jvm.seq([*adds, *removes])
+
+
+def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
+    try:
+        job.jvm.enter_thread(job.group, f"{job.where}: commit")
+        job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [one.size_bytes for one in job.written]))
+        tags = job.jvm.row_tracking_tags(job.snapshot)
+        version = job.jvm.commit(job.txn, actions, _operation(job), tags)
+        return _Landed(version)
+    except BaseException as error:
+        landed = settle(
+            lambda: find_stamp(job.storage, stamp, after_version=read_version),
+            error,
+            where=job.where,
+        )
+        if landed is not None:
+            return _Landed(landed)
+        if not isinstance(error, Exception):
+            job.discard()
+            raise
+        if is_conflict(describe(error)):
+            return _Refused(error)
+        job.discard()
+        raise not_landed(error, job.where) from error
+
+
+def _operation(job: RewriteJob) -> JavaObject:
+    """What the table's history says of the step: as OPTIMIZE would write it."""
+    match job.step:
+        case CompactStep(auto=auto):
+            return job.jvm.optimize_operation((), auto=auto)
+        case ZOrderStep(columns=columns):
+            return job.jvm.optimize_operation(columns)
+        case ClusterStep(columns=columns, full=full):
+            return job.jvm.optimize_operation((), cluster_by=columns, full=full)
+        case PurgeStep():
+            return job.jvm.purge_operation()
+        case PartitionRewriteStep():
+            return job.jvm.optimize_operation(())
+        case _:
+            assert_never(job.step)
+
+
+def _check_head(job: RewriteJob) -> JavaObject:
+    """The newest snapshot, if what the proof rests on is unchanged in it.
+
+    Raises:
+        CommitConflict: C701.
+    """
+    snapshot = job.jvm.update(job.log)
+    check_as_planned(job.jvm, job.storage, job.facts, snapshot)
+    return snapshot
+
+
+def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
+    """Move the job to a fresh snapshot for another attempt, or remove what was written and yield."""
+    try:
+        if attempts >= MAX_ATTEMPTS:
+            raise _conflict(job, f"another writer won {attempts} times", error)
+        time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
+        snapshot = _check_head(job)
+        live = live_files(job.jvm, job.log, snapshot, [one.key for one in job.batch.files])
+        if len(live) != len(job.batch.files):
+            raise _conflict(job, "files of the batch were removed or changed", error)
+        txn = job.jvm.start_transaction(job.log, snapshot)
+        job.jvm.track_read(txn, job.jvm.seq(job.sources))
+        job.snapshot, job.txn = snapshot, txn
+    except MaintainerError:
+        job.discard()
+        raise
+    except Exception as second:
+        job.discard()
+        raise not_landed(second, job.where) from second
+
+
+def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
+    keys = {one.key for one in job.batch.files}
+    winner = find_winner(job.storage, keys, after_version=int(job.snapshot.version()))
+    return CommitConflict(
+        f"another writer won: {why}" + (f" ({winner})" if winner else ""),
+        where=job.where,
+        found=safe_message(error) if error is not None else None,
+        help="nothing was committed and what was written was removed; the next plan takes the new state",
+    )

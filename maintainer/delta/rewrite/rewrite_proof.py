@@ -1,0 +1,211 @@
+"""Proves a batch's new files before anything is visible: the actions, the rows, the statistics.
+
+L1, the actions: only the planned files are added and removed (``proof_actions``). L2, the rows: the new files are read
+again from storage, and their count and fingerprint compared with those of the rows that were read, taken as they went
+to the writer (``observed_rows``) or by reading the sources once more (``row_comparison``). L3, the statistics that go
+into the log are held against the rows of each new file (``statistics``). L2 and L3 share one Spark job.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from maintainer.delta.jvm import JavaObject
+from maintainer.delta.log.actions import to_physical
+from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
+from maintainer.delta.proof.row_comparison import FileSet, Measured, measure, rows_by_file
+from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, statistics_columns
+from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
+from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.errors import MaintainerError, TableError, VerificationFailed
+from maintainer.model.run.outcome import Proof
+
+COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
+STRING_PREFIX = "spark.databricks.io.skipping.stringPrefixLength"
+"""Where the session cuts strings shorter than Delta does by itself, bounds of strings are reached by prefixes only."""
+
+SHOWN = 5
+"""Findings that a message names; the rest is counted."""
+
+_DISTRUST_HELP = "look for failing disks, memory or a foreign Delta build before the table is maintained again"
+
+
+def prove_rewrite(job: RewriteJob) -> Proof:
+    """Prove the actions, rows and statistics of what was written; removes the new files if anything is wrong.
+
+    Raises:
+        VerificationFailed: V502 the actions, V501 the rows, V506 the statistics.
+        TableError: T421, the table's own log is wrong about the files that were read; T408, a file is missing.
+        CommitNotLanded: C702, the proof could not be made.
+    """
+    started = time.monotonic()
+    try:
+        if job.between_write_and_proof is not None:
+            job.between_write_and_proof(job.storage, job.written)
+        job.jvm.enter_thread(job.group, f"{job.where}: proof of {len(job.written)} files")
+        _prove_adds(job)
+        job.timings.proof_actions = time.monotonic() - started
+        measured = _measure(job)
+        in_log = [one.live_records for one in job.batch.files]
+        proof = Proof(
+            read=measured.read,
+            written=measured.written,
+            rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
+            uncovered_columns=measured.uncovered_columns,
+            duration_seconds=time.monotonic() - started,
+        )
+        _compare(job, proof)
+        _prove_statistics(job, measured)
+    except Exception as error:
+        job.discard()
+        if isinstance(error, MaintainerError):
+            raise
+        raise job.failure(error, "proving the new files") from error
+    job.timings.proof = time.monotonic() - started
+    return proof
+
+
+def prove_removes(job: RewriteJob, removes: list[JavaObject]) -> None:
+    """Look, right before the commit, that exactly the planned files are removed.
+
+    Raises:
+        VerificationFailed: V502.
+    """
+    _refuse_actions(job, check_removes(job.jvm.fields_of(removes), job.batch))
+
+
+def _prove_adds(job: RewriteJob) -> None:
+    storage = job.storage
+    metadata = job.jvm.metadata(job.snapshot)
+    schema = json.loads(metadata["schemaString"])
+    kinds = {field["name"]: field["type"] for field in schema["fields"]}
+    live = {one.path for one in job.facts.files}
+    expected = Expected(
+        batch=job.batch,
+        marks=job.marks,
+        physical_names={name: to_physical(schema, name) for name in metadata["partitionColumns"]},
+        text_partitions=frozenset(name for name in metadata["partitionColumns"] if kinds.get(name) == "string"),
+        is_live=lambda path: path in live,
+        is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
+        curve_tags=job.curve_tags,
+    )
+    found = check_adds(job.written, expected)
+
+    def size_of(path: str) -> int:
+        status = storage.status(storage.uri(path))
+        if status is None:
+            raise TableError(
+                "a new file is gone from storage before it was committed; nothing was committed",
+                code="T408",
+                where=job.where,
+                found=path,
+                help="something else cleans the table's folder; stop it, then run `maintainer apply` again",
+            )
+        return status.size_bytes
+
+    _refuse_actions(job, found or check_sizes(job.written, size_of))
+
+
+def _refuse_actions(job: RewriteJob, found: list[str]) -> None:
+    if found:
+        raise VerificationFailed(
+            "what would be committed is not what was planned; nothing was committed and the new files were removed",
+            code="V502",
+            where=f"{job.where}@{int(job.snapshot.version())}",
+            found=shortened(found),
+            help=_DISTRUST_HELP,
+        )
+
+
+def _measure(job: RewriteJob) -> Measured:
+    """The rows as they were read for the writer, where they were observed; else, or if they differ, read again."""
+    written = FileSet(job.snapshot, tuple(job.jvm.action(one.to_proof_line()) for one in job.written))
+    adds = [one.add for one in job.written]
+    observed = job.rows_observed
+    if observed is not None and written.adds:
+        found = measure(job.jvm, job.log, None, written, adds)
+        if found.written == observed:
+            return replace(found, read=observed)
+    return measure(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), written, adds)
+
+
+def _compare(job: RewriteJob, proof: Proof) -> None:
+    """Rows read against rows written, and both against the log.
+
+    Raises:
+        VerificationFailed: V501, the rows differ: our copy is wrong.
+        TableError: T421, the rows are the same and the log counts others: the log was wrong before.
+    """
+    if proof.read != proof.written:
+        raise VerificationFailed(
+            "what was written does not equal what was read; nothing was committed and the new files were removed",
+            where=f"{job.where}@{int(job.snapshot.version())}",
+            found=f"written: {_figures(proof.written.rows, proof.written.sums)}",
+            allowed=f"read: {_figures(proof.read.rows, proof.read.sums)}, the log says {proof.rows_in_log} rows",
+            help=_DISTRUST_HELP,
+        )
+    if proof.rows_in_log in (None, proof.read.rows):
+        return
+    counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), job.batch.files)
+    wrong = [
+        f"{one.path}: the log says {one.live_records} rows, it holds {rows}"
+        for one, rows in zip(job.batch.files, counted, strict=True)
+        if one.live_records != rows
+    ]
+    raise TableError(
+        "the table's log counts other rows than its files hold; nothing was committed",
+        code="T421",
+        where=f"{job.where}@{int(job.snapshot.version())}",
+        found=shortened(wrong),
+        allowed=f"{proof.rows_in_log} rows in {len(job.batch.files)} files",
+        help="a file was damaged or its writer counted wrong: docs/codes.md (T421) says how to find out and go on",
+    )
+
+
+def _prove_statistics(job: RewriteJob, measured: Measured) -> None:
+    """Statistics of every new file against its rows.
+
+    Raises:
+        VerificationFailed: V506.
+    """
+    conf = job.jvm.spark.conf
+    expected = statistics_columns(job.jvm.stats_schema(job.snapshot), ())
+    strictness = Strictness(
+        complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
+        exact=int(conf.get(STRING_PREFIX, str(SHORTEST_CUT)) or SHORTEST_CUT) >= SHORTEST_CUT,
+        expected=frozenset(one.physical for one in expected),
+    )
+    found = []
+    for one, figures in zip(job.written, measured.files, strict=True):
+        wrong = judge(one.add, measured.columns, figures, strictness)
+        wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(one.add, measured)]
+        found += [f"{one.path}: {text}" for text in wrong]
+    if found:
+        raise VerificationFailed(
+            "the statistics of new files do not fit their rows; nothing was committed and the new files were removed",
+            code="V506",
+            where=f"{job.where}@{int(job.snapshot.version())}",
+            found=shortened(found),
+            help=_DISTRUST_HELP,
+        )
+
+
+def _unknown(add: Mapping[str, Any], measured: Measured) -> list[str]:
+    try:
+        return unknown_names(json.loads(add.get("stats") or "{}"), measured.columns)
+    except ValueError:
+        return []  # said already: not JSON
+
+
+def shortened(found: list[str]) -> str:
+    """The first findings, one a line, and how many more there are."""
+    more = len(found) - SHOWN
+    return "\n".join([*found[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _figures(rows: int, sums: tuple[int, ...]) -> str:
+    return f"{rows} rows, fingerprint {'/'.join(f'{one:x}' for one in sums)}"

@@ -1,0 +1,104 @@
+"""Files that an attempt wrote and did not commit, also those of tasks that failed: known by the names they got.
+
+Delta removes nothing that a failed task leaves behind, and names files at random. So each attempt gives its files a
+name of its own, which no other writer has: what bears it can be removed, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+MAX_FOLDERS = 5_000
+LOOKS, QUIET_LOOKS, PAUSE_SECONDS = 20, 2, 0.25
+"""Cancelled tasks end a moment later: looks go on until nothing new came twice, and are at most so many."""
+
+_RUN_ID = re.compile(r"[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*")
+
+
+def prefix_of_run(run_id: str) -> str:
+    """What the names of all data files begin with that a run writes.
+
+    Raises:
+        ValueError: Not the id of a run.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"{run_id!r} is not the id of a run")
+    return f"part-{run_id}-"
+
+
+def prefix_of_attempt(run_id: str) -> str:
+    """What the names of one attempt's data files begin with; another one each time."""
+    return f"{prefix_of_run(run_id)}{uuid.uuid4().hex[:8]}-"
+
+
+def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[PartitionValues]) -> list[str]:
+    """URIs of the folders that a rewrite of these partitions may write to, whoever named their folders."""
+    root = storage.root_uri
+    folders = {root: None}
+    if _has_random_folders(facts):
+        folders.update((uri, None) for uri, one in storage.children(root).items() if one.is_dir and "=" not in one.name)
+    for values in dict.fromkeys(partitions):
+        level = [root]
+        for column, value in values:
+            wanted = f"{column}={value or NULL_PARTITION}"
+            level = [
+                uri
+                for parent in level
+                for uri, one in storage.children(parent).items()
+                if one.is_dir and not one.is_symlink and unquote(one.name) == wanted
+            ]
+        folders.update((uri, None) for uri in level)
+    return [uri for uri in folders if not uri.endswith("/_delta_log")][:MAX_FOLDERS]
+
+
+def _has_random_folders(facts: TableFacts) -> bool:
+    properties = facts.property_map
+    mapped = properties.get("delta.columnMapping.mode", "none").lower() != "none"
+    return mapped or properties.get("delta.randomizeFilePrefixes", "false").lower() == "true"
+
+
+def remove_files_named(
+    storage: TableStorage, folders: Iterable[str], prefix: str, *, tasks_may_write: bool = True
+) -> tuple[str, ...]:
+    """Remove all files of the folders whose names begin with the prefix, and their checksums; return what is left.
+
+    Args:
+        storage: The table's storage.
+        folders: Their URIs.
+        prefix: For names that no commit refers to, nor ever will.
+        tasks_may_write: Whether a task may still be ending, so that one look is not enough.
+    """
+    folders = list(folders)
+    left: dict[str, None] = {}
+    quiet = 0
+    for look in range(LOOKS):
+        found, left = _files_named(storage, folders, prefix), {}
+        for uri in found:
+            try:
+                storage.delete(uri)
+            except Exception:
+                # Named to whoever asked; the failure that led here must not be hidden by this one.
+                left[uri] = None
+        quiet = quiet + 1 if len(found) == len(left) else 0
+        if quiet == QUIET_LOOKS or look == LOOKS - 1 or not tasks_may_write:
+            break
+        time.sleep(PAUSE_SECONDS)
+    return tuple(left)
+
+
+def _files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> list[str]:
+    names = (prefix, f".{prefix}")
+    return [
+        uri
+        for folder in folders
+        for uri, one in storage.children(folder).items()
+        if not one.is_dir and one.name.startswith(names) and storage.is_below_root(uri)
+    ]

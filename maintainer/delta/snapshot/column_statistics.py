@@ -1,0 +1,107 @@
+"""What the log and the data say of a few columns: their ranges in each file, and a sample of their values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.transaction.add_files import live_files
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
+
+MAX_SAMPLED_FILES = 48
+"""Files that a sample is drawn from, spread over the table by the order of their paths."""
+
+SAMPLE_SEED = 7
+
+_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
+
+
+def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
+    """The path of a column (dotted, in back-ticks where needed) as statistics name it.
+
+    Raises:
+        ValueError: The schema has no such column.
+    """
+    found: list[str] = []
+    fields = schema["fields"]
+    for quoted, plain in _NAME_PART.findall(column):
+        part = quoted.replace("``", "`") or plain
+        field = next((one for one in fields if one["name"].lower() == part.lower()), None)
+        if field is None:
+            raise ValueError(f"no column {column}")
+        found.append(field["metadata"].get(PHYSICAL_NAME, field["name"]))
+        fields = field["type"]["fields"] if isinstance(field["type"], dict) and "fields" in field["type"] else []
+    return tuple(found)
+
+
+def range_in(stats: dict[str, Any], path: Sequence[str]) -> FileRange:
+    """The range of a column in a file's statistics, as texts."""
+    least, most, nulls = (_leaf(stats.get(part), path) for part in ("minValues", "maxValues", "nullCount"))
+    has_nulls = nulls is None or str(nulls) != "0"
+    return (None if least is None else str(least), None if most is None else str(most), has_nulls)
+
+
+def _leaf(value: object, path: Sequence[str]) -> object:
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def parse_statistics(text: str | None) -> dict[str, Any]:
+    """Statistics as the log has them, numbers as the texts that they are; empty for what cannot be read."""
+    try:
+        found = json.loads(text or "{}", parse_float=str, parse_int=str)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_ranges(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, columns: tuple[str, ...]) -> ColumnRanges:
+    """Read the columns' ranges in all live files, through Kernel; by one Spark job where Kernel does not read the log.
+
+    Raises:
+        ValueError: A column does not exist.
+    """
+    schema = json.loads(jvm.metadata(snapshot)["schemaString"])
+    paths = [physical_path(schema, column) for column in columns]
+    by_file: dict[tuple[str, str], tuple[FileRange, ...]] = {}
+    for key, text in _statistics(jvm, log, snapshot):
+        stats = parse_statistics(text)
+        if stats:
+            by_file[key] = tuple(range_in(stats, path) for path in paths)
+    return ColumnRanges(columns, by_file)
+
+
+def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterable[tuple[tuple[str, str], str | None]]:
+    try:
+        folder = jvm.folder_of_log(log)
+        seen = jvm.kernel_snapshot(folder, int(snapshot.version()))
+        return [(removed_key(add), add.get("stats")) for add in jvm.kernel_adds(folder, seen)]
+    except Exception:
+        # Whatever Kernel stumbles over, Spark reads it or says what is wrong.
+        rows = jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats").collect()
+        return [(removed_key(json.loads(row["add"])), row["stats"]) for row in rows]
+
+
+def read_sample(
+    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, facts: TableFacts, columns: tuple[str, ...], max_rows: int
+) -> ColumnSample:
+    """Draw rows from files spread over the table; only these columns are read. The same rows every time."""
+    from pyspark.sql import functions as F
+
+    files = sorted(facts.files, key=lambda file: file.path)
+    chosen = files[:: max(1, len(files) // MAX_SAMPLED_FILES)][:MAX_SAMPLED_FILES]
+    live = live_files(jvm, log, snapshot, [file.key for file in chosen])
+    rows = sum(file.live_records or 0 for file in chosen if file.key in live)
+    frame = jvm.read_files(log, snapshot, jvm.seq(live.values()), "Optimize")
+    texts = frame.select([F.col(column).cast("string").alias(f"c{place}") for place, column in enumerate(columns)])
+    if rows > max_rows:
+        texts = texts.sample(fraction=max_rows / rows, seed=SAMPLE_SEED)
+    found = [tuple(row) for row in texts.limit(2 * max_rows).collect()]
+    by_column = zip(*found, strict=True) if found else [() for _ in columns]
+    return ColumnSample(columns, tuple(tuple(values) for values in by_column))

@@ -1,0 +1,110 @@
+"""Looks into files for columns that were dropped: at their statistics in the log first, at their footers if need be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.model.table.table_facts import DataFile, TableFacts
+
+DEFAULT_INDEXED_COLUMNS = 32
+"""Delta's default of ``delta.dataSkippingNumIndexedCols``: statistics name so many leaf columns at most."""
+
+
+def find_dropped_columns(
+    jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject, files: Sequence[DataFile]
+) -> frozenset[tuple[str, str]]:
+    """Return the keys of those files that hold columns which the schema no longer has.
+
+    One Spark job reads statistics from the log; a second one, only where they do not settle it, reads footers with
+    the code of Delta's own REORG.
+    """
+    asked = {one.path: one.key for one in files}
+    if not asked:
+        return frozenset()
+    present = physical_leaves(json.loads(facts.schema_json), facts.partition_columns)
+    decisive = all_columns_have_stats(facts)
+    found: set[tuple[str, str]] = set()
+    unsettled: set[str] = set()
+    rows = jvm.all_files(snapshot).selectExpr("path", "get_json_object(stats, '$.nullCount') AS counts").collect()
+    for path, counts in ((row["path"], row["counts"]) for row in rows if row["path"] in asked):
+        verdict = holds_dropped_columns(counts, present, decisive=decisive)
+        if verdict is None:
+            unsettled.add(path)
+        elif verdict:
+            found.add(asked[path])
+    if unsettled:
+        actions = jvm.seq(jvm.action(_as_action(one)) for one in files if one.path in unsettled)
+        found |= {asked[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
+    return frozenset(found)
+
+
+def holds_dropped_columns(counts: str | None, present: frozenset[str], *, decisive: bool) -> bool | None:
+    """Judge a file by the null counts of its statistics; None where they do not settle it.
+
+    Args:
+        counts: The JSON of ``nullCount``, by physical names.
+        present: Physical paths of the leaf columns of the schema.
+        decisive: Whether statistics name every column a file has, so that one they do not name is not there.
+    """
+    names = frozenset(_leaves_of_counts(json.loads(counts), ())) if counts else frozenset()
+    if not names <= present:
+        return True
+    return False if decisive and names == present else None
+
+
+def all_columns_have_stats(facts: TableFacts) -> bool:
+    """Whether the table's settings collect statistics for every column that it has or ever had."""
+    properties = facts.property_map
+    if "delta.dataSkippingStatsColumns" in properties:
+        return False
+    limit = int(properties.get("delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS))
+    return limit < 0 or int(properties.get("delta.columnMapping.maxColumnId", "0")) <= limit
+
+
+def physical_leaves(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> frozenset[str]:
+    """Dotted physical paths of the leaf columns that lie in files; partition columns do not."""
+    inside = [field for field in schema["fields"] if field["name"] not in partition_columns]
+    return frozenset(_leaves_of_schema({"fields": inside}, ()))
+
+
+def _leaves_of_schema(schema: dict[str, Any], above: tuple[str, ...]) -> list[str]:
+    leaves: list[str] = []
+    for field in schema["fields"]:
+        path = (*above, str(field["metadata"].get(PHYSICAL_NAME, field["name"])))
+        kind = field["type"]
+        if isinstance(kind, dict) and kind.get("type") == "struct":
+            leaves += _leaves_of_schema(kind, path)
+        else:
+            leaves.append(".".join(path))
+    return leaves
+
+
+def _leaves_of_counts(counts: dict[str, Any], above: tuple[str, ...]) -> list[str]:
+    leaves: list[str] = []
+    for name, value in counts.items():
+        path = (*above, name)
+        if isinstance(value, dict):
+            leaves += _leaves_of_counts(value, path)
+        else:
+            leaves.append(".".join(path))
+    return leaves
+
+
+def _as_action(file: DataFile) -> str:
+    """An ``add`` that names the file; without its deletion vector, for which REORG would return it as well."""
+    return json.dumps(
+        {
+            "add": {
+                "path": file.path,
+                "partitionValues": {},
+                "size": file.size_bytes,
+                "modificationTime": file.modification_time_ms,
+                "dataChange": False,
+            }
+        },
+        ensure_ascii=False,
+    )

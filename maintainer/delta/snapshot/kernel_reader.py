@@ -1,0 +1,137 @@
+"""Reads a table's newest version from the log's own files, without a Spark job: through Delta Kernel.
+
+A Spark query for each table is what planning a fleet would spend its night on. Kernel is the Delta project's own
+implementation of the protocol, of the same release, with Spark's credentials. A log that is commits only is replayed
+here (``json_log``). A test compares all answers with those of Spark's reader for every kind of table that we know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
+from maintainer.delta.snapshot.json_log import read_newest
+from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.table_facts import TableFacts, TableRef
+
+READER_FEATURES = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+    }
+)
+"""Reader features that both readers know. What only one of them knows is for Spark's to accept or refuse."""
+
+STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+
+_LOG = logging.getLogger(__name__)
+
+
+class KernelReader:
+    """Facts through Kernel, remembered by version. One worker's, used on its thread."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+        self._cache = FactsCache()
+
+    def facts(self, ref: TableRef, root: JavaObject) -> TableFacts | None:
+        """The facts of the newest version of the table at a Hadoop path; None if Spark's reader must be asked.
+
+        That is so for a protocol with features that Kernel and Spark may see differently, and for anything that
+        Kernel cannot read: Spark's reader then reads it, or names what is wrong.
+        """
+        try:
+            folder = self._jvm.folder_at(root)
+            storage = TableStorage(self._jvm, folder)
+            known = self._cache.get(folder.location)
+            if known is not None and _is_newest(storage, known):
+                return known.facts if known.facts.ref == ref else replace(known.facts, ref=ref)
+            return self._read_commits(ref, folder, storage) or self._read(ref, folder, storage)
+        except Exception as error:
+            _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
+            return None
+
+    def _read_commits(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
+        """The facts from the commit files alone, where they tell everything and nothing is out of the ordinary."""
+        self._cache.forget(folder.location)
+        try:
+            found = read_newest(storage)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _LOG.info("the commits of %s cannot be replayed, so Kernel is asked: %s", ref.identifier, error)
+            return None
+        if found is None or not _is_known(found.state.protocol):
+            return None
+        state = TableState(
+            location=folder.location,
+            version=found.state.version,
+            committed_at_ms=found.committed_at_ms,
+            metadata=found.state.metadata,
+            protocol=found.state.protocol,
+            clustering=None,
+            indexed_schema=self._jvm.indexed_schema(found.state.metadata),
+        )
+        facts = state.facts(ref, found.state.adds.values())
+        self._cache.keep(folder.location, KnownVersion(facts, found.commit))
+        return facts
+
+    def _read(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
+        self._cache.forget(folder.location)
+        snapshot = self._jvm.kernel_snapshot(folder)
+        version = int(snapshot.getVersion())
+        # Looked at before the files are read: a table that is created anew meanwhile does not match later.
+        commit = storage.status(storage.commit_uri(version))
+        metadata, protocol = self._jvm.kernel_state(snapshot)
+        if not _is_known(protocol):
+            return None
+        # Checkpoints without them have statistics in columns, which only Spark's reader puts together again.
+        if str(metadata["configuration"].get(STATS_AS_JSON, "true")).lower() != "true":
+            return None
+        state = TableState(
+            location=folder.location,
+            version=version,
+            committed_at_ms=self._jvm.kernel_timestamp(folder, snapshot),
+            metadata=metadata,
+            protocol=protocol,
+            clustering=None,
+            indexed_schema=self._jvm.indexed_schema(metadata),
+        )
+        facts = state.facts(ref, self._jvm.kernel_adds(folder, snapshot))
+        if commit is not None:
+            self._cache.keep(folder.location, KnownVersion(facts, commit))
+        return facts
+
+
+def _is_known(protocol: Mapping[str, Any]) -> bool:
+    """Whether a table can be read here: no feature that readers may see differently, and no clustering.
+
+    Kernel leaves out who clustered a file.
+    """
+    if "clustering" in (protocol.get("writerFeatures") or ()):
+        return False
+    return READER_FEATURES.issuperset(protocol.get("readerFeatures") or ())
+
+
+def _is_newest(storage: TableStorage, known: KnownVersion) -> bool:
+    """Whether a version is still the newest one: its commit file is the same, and there is none after it.
+
+    Versions have no gaps, so two looks tell, however long the log is. A table that was dropped and created again
+    has another commit file at this version, or none.
+    """
+    version = known.facts.version
+    if storage.status(storage.commit_uri(version + 1)) is not None:
+        return False
+    return storage.status(storage.commit_uri(version)) == known.commit

@@ -1,0 +1,158 @@
+"""A table's state from its log's actions, as Delta's protocol says: the newest of each kind and file wins. Pure.
+
+From the actions of a table's log to its facts: the same for whoever read them. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.log.schema_names import logical_names, physical_path_to_logical, stats_columns
+from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
+
+_COMMIT = re.compile(r"^(\d{20})\.json$")
+_CLASSIC = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
+_PARTS = re.compile(r"^(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet$")
+_V2 = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files of a log that make up a version: one checkpoint (none before the first) and the commits above it."""
+
+    version: int
+    checkpoint_version: int
+    checkpoint: tuple[str, ...]
+    commits: tuple[str, ...]
+
+
+class IncompleteLog(ValueError):
+    """The log's files do not make up the version."""
+
+
+def segment(names: Iterable[str], version: int | None = None) -> Segment:
+    """Choose the files that make up a version, or the newest one.
+
+    Raises:
+        IncompleteLog: Files are missing; the message names the first version that is.
+    """
+    commits: dict[int, str] = {}
+    whole: dict[int, tuple[str, ...]] = {}
+    parts: dict[tuple[int, int], dict[int, str]] = {}
+    for name in names:
+        if match := _COMMIT.match(name):
+            commits[int(match[1])] = name
+        elif match := _CLASSIC.match(name) or _V2.match(name):
+            whole.setdefault(int(match[1]), (name,))
+        elif match := _PARTS.match(name):
+            parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = name
+    for (number, total), found in parts.items():
+        if set(found) == set(range(1, total + 1)):
+            whole.setdefault(number, tuple(found[one] for one in sorted(found)))
+    newest = max([*commits, *whole], default=-1)
+    wanted = newest if version is None else version
+    if newest < 0 or wanted > newest:
+        raise IncompleteLog(f"there is no version {max(wanted, 0)}")
+    start = max((one for one in whole if one <= wanted), default=-1)
+    needed = range(start + 1, wanted + 1)
+    missing = next((one for one in needed if one not in commits), None)
+    if missing is not None:
+        raise IncompleteLog(f"version {missing} is missing, and no checkpoint covers it")
+    return Segment(wanted, start, whole.get(start, ()), tuple(commits[one] for one in needed))
+
+
+@dataclass(slots=True)
+class LogState:
+    """What a table is at a version: fill it with ``take``, oldest action first."""
+
+    version: int
+    metadata: dict[str, Any] = field(default_factory=dict)
+    protocol: dict[str, Any] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
+    commit_info: dict[str, Any] = field(default_factory=dict)
+    adds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        """Apply the actions of a checkpoint or of one commit."""
+        self.commit_info = {}
+        added: dict[tuple[str, str], dict[str, Any]] = {}
+        for action in actions:
+            for kind, body in action.items():
+                match kind:
+                    case "add":
+                        added[removed_key(body)] = body
+                    case "remove":
+                        self.adds.pop(removed_key(body), None)
+                    case "metaData":
+                        self.metadata = body
+                    case "protocol":
+                        self.protocol = body
+                    case "domainMetadata" if body.get("removed"):
+                        self.domains.pop(body["domain"], None)
+                    case "domainMetadata":
+                        self.domains[body["domain"]] = str(body.get("configuration") or "")
+                    case "commitInfo":
+                        self.commit_info = body
+                    case _:
+                        pass
+        # A commit's removes come before its adds, whatever their order in the file: a file may be added again.
+        self.adds.update(added)
+
+
+CLUSTERING_DOMAIN = "delta.clustering"
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """One version of a table as its log has it: actions as parsed JSON.
+
+    ``clustering`` is the configuration of the clustering domain, None without one; ``indexed_schema`` the logical
+    schema of the columns that statistics are collected for.
+    """
+
+    location: str
+    version: int
+    committed_at_ms: int
+    metadata: dict[str, Any]
+    protocol: dict[str, Any]
+    clustering: str | None
+    indexed_schema: dict[str, Any]
+
+    def facts(self, ref: TableRef, adds: Iterable[dict[str, Any]]) -> TableFacts:
+        """The facts of the version with these live files, sorted by path; ``adds`` is read once and not kept."""
+        schema = json.loads(self.metadata["schemaString"])
+        to_logical = logical_names(schema)
+        names = PartitionNames.of(self.metadata)
+        paths = json.loads(self.clustering)["clusteringColumns"] if self.clustering else []
+        return TableFacts(
+            ref=ref,
+            location=self.location,
+            table_id=self.metadata["id"],
+            version=self.version,
+            committed_at_ms=self.committed_at_ms,
+            schema_json=self.metadata["schemaString"],
+            columns=tuple(to_logical.values()),
+            partition_columns=names.logical,
+            properties=tuple(sorted(self.metadata["configuration"].items())),
+            protocol=Protocol(
+                self.protocol["minReaderVersion"],
+                self.protocol["minWriterVersion"],
+                tuple(sorted(self.protocol.get("readerFeatures") or ())),
+                tuple(sorted(self.protocol.get("writerFeatures") or ())),
+            ),
+            files=_data_files(adds, names),
+            clustering_columns=tuple(physical_path_to_logical(schema, path) for path in paths),
+            columns_with_stats=stats_columns(self.indexed_schema),
+        )
+
+
+def _data_files(adds: Iterable[dict[str, Any]], names: PartitionNames) -> tuple[DataFile, ...]:
+    """The files, sorted by path."""
+    shared: dict[Any, Any] = {}
+    return tuple(sorted((data_file(add, names, shared) for add in adds), key=lambda one: one.path))

@@ -1,0 +1,1 @@
+"""Starts and configures Spark: session, settings, JARs, Java, logs."""

@@ -1,0 +1,97 @@
+"""Starting and ending the JVM of an embedded session: command line, log, limits, clean-up.
+
+pyspark's own ``launch_gateway`` starts the process; it is given a log file instead of our terminal, and a limit.
+Settings that look like secrets are handed over through the gateway and not on the command line, where every
+user of the machine could read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from maintainer.delta.spark import engine_log
+from maintainer.errors import EnvironmentUnfit
+
+LAUNCH_TIMEOUT_SECONDS = 120.0
+STOP_TIMEOUT_SECONDS = 15.0
+
+_SECRET = re.compile(r"secret|password|token|access[.-]?key|credential|account[.-]?key|sas", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Engine:
+    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit)."""
+
+    gateway: Any
+    process: Any
+
+    def end(self) -> None:
+        """Close the gateway and wait for the JVM to end; kill it after a limit. Never raises."""
+        with contextlib.suppress(Exception):
+            self.gateway.shutdown()
+        if self.process is None:
+            return
+        with contextlib.suppress(Exception):
+            self.process.stdin.close()  # the JVM ends by itself when its input does
+        try:
+            self.process.wait(STOP_TIMEOUT_SECONDS)
+        except Exception:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the JVM without waiting for what it does. Never raises."""
+        if self.process is not None:
+            with contextlib.suppress(Exception):
+                self.process.kill()
+                self.process.wait(STOP_TIMEOUT_SECONDS)
+
+
+def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
+    """Start the JVM that Spark will run in.
+
+    Raises:
+        EnvironmentUnfit: E607 when it does not come up, with the end of its log.
+    """
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    visible = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        if not _SECRET.search(key):
+            visible.set(key, value)
+    answer: list[Any] = []
+
+    def start() -> None:
+        try:
+            streams = {"stdout": log, "stderr": log}
+            gateway = launch_gateway(conf=visible, popen_kwargs=streams)  # type: ignore[no-untyped-call] # pyspark's
+            answer.append(gateway)
+        except BaseException as error:
+            answer.append(error)
+
+    # launch_gateway waits without a limit; a JVM that hangs must not hang us.
+    thread = threading.Thread(target=start, name="maintainer-launch", daemon=True)
+    thread.start()
+    thread.join(LAUNCH_TIMEOUT_SECONDS)
+    if not answer:
+        raise _did_not_start(f"Spark's JVM did not answer within {LAUNCH_TIMEOUT_SECONDS:.0f} s", log_path)
+    if isinstance(answer[0], BaseException):
+        raise _did_not_start("Spark's JVM did not start", log_path) from answer[0]
+    gateway = answer[0]
+    return Engine(gateway, gateway.proc)
+
+
+def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        what,
+        code="E607",
+        where=str(log_path),
+        found=engine_log.tail(log_path) or "nothing in the log",
+        help="check Java options and memory given with --conf; `maintainer doctor` tries again",
+    )

@@ -1,0 +1,283 @@
+"""Getting a Spark session: borrow the one that is there, or start one of our own and clean up after it.
+
+All work happens in worker sessions (``newSession``), each with every setting that matters set and read back.
+Settings are per session and a new session inherits none that were set at run time, so a borrowed session is
+neither trusted nor changed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO
+
+from maintainer.delta.spark import engine_log
+from maintainer.delta.spark import jvm_launch as launch
+from maintainer.delta.spark.installed_versions import check_versions
+from maintainer.delta.spark.jars import ensure_jars
+from maintainer.delta.spark.java_home import inspect_java
+from maintainer.delta.spark.session_settings import is_runtime_key, refuse_unsafe, set_and_check, worker_settings
+from maintainer.delta.spark.start_conf import (
+    DELTA_EXTENSION,
+    EXTENSIONS,
+    SessionOptions,
+    read_spark_defaults,
+    start_conf,
+)
+from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as SparkSession
+
+_start_lock = threading.Lock()
+
+
+@dataclass(slots=True)
+class SessionLease:
+    """A session for as long as it is needed. Closing it stops only what it started.
+
+    ``start_seconds`` is what starting cost, 0 for a borrowed one. ``cores`` is how many tasks run at once.
+    """
+
+    spark: SparkSession
+    borrowed: bool
+    cores: int
+    conf: Mapping[str, str]
+    log_path: Path | None
+    start_seconds: float
+    _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _engine: launch.Engine | None = None
+
+    def kill(self) -> None:
+        """End our own local JVM at once, for a process that has no time; closing cleans up after it. Never raises.
+
+        A session that is borrowed stays, and so does one on a cluster: its executors must be told.
+        """
+        if self._engine is not None and str(self.spark.sparkContext.master).startswith("local"):
+            self._engine.kill()
+
+    def close(self) -> None:
+        """Stop the session, its JVM and its private folder, if they are ours. May be called twice; never raises."""
+        self._cleanup.close()
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> SessionLease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_session(options: SessionOptions | None = None, env: Mapping[str, str] | None = None) -> SessionLease:
+    """Borrow the session that is active in this process, or start an embedded one.
+
+    Raises:
+        EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E607 Spark does not start, E608 a setting
+            that cannot be honoured, E632 a session without Delta.
+        NotSupportedYet: E620 for Spark Connect.
+    """
+    options = options or SessionOptions()
+    env = os.environ if env is None else env
+    refuse_unsafe(options.conf_map)
+    _refuse_connect(options, env)
+    with _start_lock:
+        existing = active_session()
+        return _borrow(existing, options) if existing is not None else _start(options, env)
+
+
+def lend_session(spark: SparkSession) -> SessionLease:
+    """Lend a session that the caller names; closing the lease leaves it as it is.
+
+    Raises:
+        EnvironmentUnfit: E632, it was started without Delta.
+        NotSupportedYet: E620 for Spark Connect.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise _connect_refusal("the session is one of Spark Connect")
+    return _borrow(spark, SessionOptions())
+
+
+def active_session() -> SparkSession | None:
+    """Return the classic session that is active in this process, without importing pyspark to find none.
+
+    Raises:
+        NotSupportedYet: E620 when the active session is one of Spark Connect.
+    """
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    if connect is not None and connect.SparkSession.getActiveSession() is not None:
+        raise _connect_refusal("the active session is one of Spark Connect")
+    if "pyspark.core.context" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        return None
+    # Without options this returns the session of this thread or the process, and changes nothing on it.
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def worker_session(lease: SessionLease) -> SparkSession:
+    """Return a new session with all our settings, read back, and active for the calling thread.
+
+    Raw calls into Delta take the thread's active session, so a thread calls this for itself, or calls
+    ``DeltaJvm.activate`` before it uses a session made elsewhere.
+
+    Raises:
+        EnvironmentUnfit: E606 when a setting reads back as something else, E608 when the user's own contradicts it.
+    """
+    from maintainer.delta.jvm import DeltaJvm
+
+    settings = worker_settings(lease.cores, lease.conf)
+    worker = lease.spark.newSession()
+    set_and_check(worker.conf, settings)
+    DeltaJvm(worker).activate()
+    return worker
+
+
+def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
+    """Lend somebody's session; refuse wishes that only a start could fulfil, instead of ignoring them."""
+    context = spark.sparkContext
+    if options.master is not None and options.master != context.master:
+        raise _too_late("--master", options.master, context.master)
+    for key, value in options.conf_map.items():
+        if not is_runtime_key(key):
+            current = context.getConf().get(key)
+            if current != value:
+                raise _too_late(f"--conf {key}", value, current)
+    if DELTA_EXTENSION not in (context.getConf().get(EXTENSIONS) or ""):
+        raise EnvironmentUnfit(
+            "the active Spark session was started without Delta",
+            code="E632",
+            found=f"{EXTENSIONS} = {context.getConf().get(EXTENSIONS) or 'not set'}",
+            allowed=DELTA_EXTENSION,
+            help="start that session with Delta, or stop it and let maintainer start its own",
+        )
+    lease = SessionLease(spark, True, context.defaultParallelism, options.conf_map, options.log_path, 0.0)
+    if options.log_path is not None:
+        _open_log(options.log_path).close()
+        lease._cleanup.callback(engine_log.PythonLogs(options.log_path).restore)
+    return lease
+
+
+def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
+    started = time.monotonic()
+    versions = check_versions(env)
+    java = inspect_java(env)
+    jars = ensure_jars(java, versions, env)
+    with contextlib.ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="maintainer-spark-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        log_path = options.log_path or folder / "spark.log"
+        log = stack.enter_context(_open_log(log_path))
+        stack.callback(engine_log.PythonLogs(log_path).restore)
+        defaults = read_spark_defaults(versions.spark_home, env)
+        conf = start_conf(options, jars, folder, defaults, env)
+        engine = launch.launch(conf, log, log_path)
+        stack.callback(_forget_gateway, engine)
+        spark = _new_spark(conf, engine, log_path)
+        stack.callback(_stop_quietly, spark)
+        lease = SessionLease(
+            spark,
+            False,
+            spark.sparkContext.defaultParallelism,
+            options.conf_map,
+            log_path,
+            0.0,
+            stack.pop_all(),
+            engine,
+        )
+    lease.start_seconds = time.monotonic() - started
+    atexit.register(lease.close)
+    return lease
+
+
+def _open_log(path: Path) -> BinaryIO:
+    try:
+        return engine_log.open_log(path)
+    except OSError as error:
+        raise EnvironmentUnfit(
+            "Spark's log cannot be written",
+            code="E609",
+            where=str(path),
+            found=error.strerror,
+            help="make the folder writable, or name another project folder",
+        ) from error
+
+
+def _new_spark(conf: Mapping[str, str], engine: launch.Engine, log_path: Path) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    spark_conf = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        spark_conf.set(key, value)
+    try:
+        return SparkSession(SparkContext(conf=spark_conf, gateway=engine.gateway))
+    except Exception as error:
+        raise EnvironmentUnfit(
+            "Spark did not start",
+            code="E607",
+            where=str(log_path),
+            found=f"{conf['spark.master']}: {_first_line(error)}",
+            help="check --master and --conf; the log has the whole story",
+        ) from error
+
+
+def _forget_gateway(engine: launch.Engine) -> None:
+    """End the JVM and make pyspark forget it, so that the next session starts a new one."""
+    from pyspark import SparkContext
+
+    engine.end()
+    if SparkContext._gateway is engine.gateway:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def _stop_quietly(spark: SparkSession) -> None:
+    with contextlib.suppress(Exception):  # the JVM may be gone already
+        spark.stop()
+
+
+def _refuse_connect(options: SessionOptions, env: Mapping[str, str]) -> None:
+    remote = options.remote or options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
+    if (options.master or "").startswith("sc://") or remote:
+        raise _connect_refusal(f"Spark Connect was asked for: {options.master or remote}")
+
+
+def _connect_refusal(found: str) -> NotSupportedYet:
+    return NotSupportedYet(
+        "the transaction engine does not run over Spark Connect: it proves a rewrite before it commits, and for that "
+        "it needs Delta's own transaction",
+        found=found,
+        allowed="no --remote and no SPARK_REMOTE; a master such as local[*], spark://host:port, yarn or k8s://...",
+        help="--engine command works over Spark Connect, and proves after the commit",
+    )
+
+
+def _too_late(what: str, wanted: str, current: str | None) -> EnvironmentUnfit:
+    return EnvironmentUnfit(
+        f"{what} cannot be honoured: a Spark session is active in this process already",
+        code="E608",
+        found=f"wanted {wanted}, the active session has {current or 'nothing'}",
+        help="stop that session first, or leave the setting out",
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # py4j's first line only says that a call failed; the cause comes after it.
+    causes = [line for line in lines if "Exception" in line and not line.startswith("py4j")]
+    return (causes or lines or [type(error).__name__])[0][:300]

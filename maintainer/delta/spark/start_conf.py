@@ -1,0 +1,173 @@
+"""What an embedded session starts with: our settings, the user's, and those that must be joined.
+
+Pure text work, so that every rule here can be tested without a JVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.delta.spark import engine_log
+
+DEFAULT_MASTER = "local[*]"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+EXTENSIONS = "spark.sql.extensions"
+_CLASS_PATH = "spark.driver.extraClassPath"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_DRIVER_MEMORY = "spark.driver.memory"
+_QUICK_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What the user may say about the session.
+
+    Args:
+        master: A Spark master; None means ``local[*]``, or whatever a borrowed session has.
+        conf: Settings from the project, then from ``--conf``; later ones win.
+        log_path: Where Spark's own words go; None keeps them in a private folder that is removed at the end.
+        app_name: The name that shows in Spark's UI and history.
+        quick: Start fast and stay slow: C1 and SerialGC. For tests and other short work.
+        remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
+    """
+
+    master: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
+    log_path: Path | None = None
+    app_name: str = "maintainer"
+    quick: bool = False
+    remote: str | None = None
+
+    @property
+    def conf_map(self) -> dict[str, str]:
+        """The settings as a mapping; a later one replaces an earlier one."""
+        return dict(self.conf)
+
+
+def start_conf(
+    options: SessionOptions, jars: tuple[Path, ...], folder: Path, defaults: Mapping[str, str], env: Mapping[str, str]
+) -> dict[str, str]:
+    """Return every setting that an embedded session starts with.
+
+    The user's settings win, except where both are needed: class path, Java options, extensions, JARs.
+
+    Args:
+        options: What the user said.
+        jars: Delta's JARs.
+        folder: The session's private folder.
+        defaults: What Spark's own defaults file says; what we add must not hide it.
+        env: Read for ``SPARK_DRIVER_MEMORY``.
+    """
+    user = options.conf_map
+    said = {**defaults, **user}
+    master = options.master or user.get("spark.master") or defaults.get("spark.master") or DEFAULT_MASTER
+    conf = {
+        "spark.sql.catalog.spark_catalog": said.get("spark.sql.catalog.spark_catalog", DELTA_CATALOG),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": said.get("spark.sql.warehouse.dir", str(folder / "warehouse")),
+        "spark.scheduler.mode": said.get("spark.scheduler.mode", "FAIR"),
+        "spark.ui.enabled": said.get("spark.ui.enabled", "false"),
+        "spark.log.structuredLogging.enabled": "false",
+        **{key: value for key, value in user.items() if key != "spark.submit.deployMode"},
+        "spark.master": master,
+        "spark.app.name": options.app_name,
+        "spark.ui.showConsoleProgress": "false",
+        EXTENSIONS: _joined(DELTA_EXTENSION, said.get(EXTENSIONS)),
+        _CLASS_PATH: class_path(jars, said.get(_CLASS_PATH)),
+        _JAVA_OPTIONS: java_options(folder, options.quick, said.get(_JAVA_OPTIONS)),
+    }
+    if _DRIVER_MEMORY not in said and not env.get("SPARK_DRIVER_MEMORY"):
+        conf[_DRIVER_MEMORY] = default_driver_memory()
+    if master.startswith("local"):
+        # No name look-up that a VPN or a container can break, and no port that others can reach.
+        conf.setdefault("spark.driver.host", "127.0.0.1")
+        conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        conf.setdefault("spark.local.dir", said.get("spark.local.dir", str(folder / "local")))
+    if not is_one_process(master):
+        conf["spark.jars"] = _joined(",".join(jar.as_uri() for jar in jars), said.get("spark.jars"))
+    return conf
+
+
+def is_one_process(master: str) -> bool:
+    """Whether the driver does all the work; ``local-cluster`` starts executors of their own, as a cluster does."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def java_options(folder: Path, quick: bool, *more: str | None) -> str:
+    """Return the driver's Java options: our logging, a quiet Derby, and what the user adds.
+
+    Args:
+        folder: The session's private folder, which holds the log4j configuration.
+        quick: Start fast and stay slow: for tests, not for long rewrites.
+        more: Options of the user, from ``--conf`` and Spark's own defaults file.
+    """
+    ours = [
+        _quoted(f"-Dlog4j2.configurationFile={engine_log.write_log4j_config(folder)}"),
+        _quoted(f"-Dderby.stream.error.file={folder / 'derby.log'}"),
+    ]
+    if quick:
+        ours.append(_QUICK_JVM_OPTIONS)
+    return " ".join([*ours, *(options for options in more if options)])
+
+
+def class_path(jars: Sequence[Path], *more: str | None) -> str:
+    """Return a class path of our JARs first and then the user's."""
+    return os.pathsep.join([*(str(jar) for jar in jars), *(entry for entry in more if entry)])
+
+
+def read_spark_defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Return what ``spark-defaults.conf`` says, so that what we add is added and does not replace it.
+
+    The file is a Java properties file; keys and values are separated by blanks, ``=`` or ``:``.
+    """
+    folder = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf")
+    try:
+        text = (folder / "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    found = {}
+    for line in text.splitlines():
+        parts = re.split(r"[\s=:]+", line.strip(), maxsplit=1)
+        if len(parts) == 2 and not line.lstrip().startswith(("#", "!")):
+            found[parts[0]] = parts[1].strip()
+    return found
+
+
+def default_driver_memory() -> str:
+    """Return the driver's memory when nobody says: a quarter of what this machine or container has, 1 to 4 GiB.
+
+    In local mode the driver is also the executor, and Spark's own default of 1 GiB makes every sort spill.
+    """
+    total = _memory_bytes()
+    return f"{max(1024, min(4096, total // 4 >> 20))}m"
+
+
+def _memory_bytes() -> int:
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        total = 4 * _GIB
+    for limit_file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            total = min(total, int(Path(limit_file).read_text(encoding="ascii")))
+    return total
+
+
+def _quoted(option: str) -> str:
+    """Quote one Java option for Spark's launcher, which splits at blanks and knows double quotes."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _joined(first: str, second: str | None) -> str:
+    """Join two comma-separated lists, each entry once."""
+    entries = [*first.split(","), *(second or "").split(",")]
+    return ",".join(dict.fromkeys(entry.strip() for entry in entries if entry.strip()))

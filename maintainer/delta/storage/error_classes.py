@@ -1,0 +1,230 @@
+"""Engine exceptions, told apart by error class and JVM class, as errors of our own.
+
+Three kinds arrive: py4j's ``Py4JJavaError``, PySpark's captured exceptions (both carry the Java throwable),
+and the Python classes of ``delta.exceptions``, which carry text only. ``describe`` flattens any of them,
+with causes, into plain facts; everything after that is pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from maintainer.delta.jvm import JavaObject
+from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
+from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
+from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError, TableError
+
+MAX_CAUSES = 12
+
+CONFLICT_CLASSES = frozenset(
+    {
+        "DeltaConcurrentModificationException",
+        "ConcurrentWriteException",
+        "MetadataChangedException",
+        "ProtocolChangedException",
+        "ConcurrentAppendException",
+        "ConcurrentDeleteReadException",
+        "ConcurrentDeleteDeleteException",
+        "ConcurrentTransactionException",
+        "ConcurrentModificationException",
+    }
+)
+_CONFLICT_CONDITIONS = frozenset({"DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED"})
+"""Over Spark Connect there are no classes, only conditions."""
+_CANCELLED = frozenset({"SPARK_JOB_CANCELLED", "OPERATION_CANCELED"})
+_NOT_A_TABLE = frozenset({"DELTA_MISSING_DELTA_TABLE", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"})
+_NO_SUCH = frozenset(
+    {
+        "DELTA_PATH_DOES_NOT_EXIST",
+        "PATH_NOT_FOUND",
+        "DELTA_TABLE_NOT_FOUND",
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "NO_SUCH_CATALOG_EXCEPTION",
+    }
+)
+_OF_CATALOG = re.compile(r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANAGED")
+_FEATURE_OF_CATALOG = re.compile(r"\bcatalog(?:Managed|Owned)")
+_UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL)")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
+NOT_COMMITTED_HELP = (
+    "put right what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
+)
+DAMAGED_LOG_HELP = "nothing was changed; compare the _delta_log folder with a backup"
+UNKNOWN_CAUSE_HELP = "nothing was changed; what was found says why, and spark.log in the run folder has the whole story"
+NOT_DELTA_HELP = "correct `table:`, remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """One throwable: simple class name, error class (or empty), message without stack trace."""
+
+    type_name: str
+    condition: str
+    message: str
+
+
+def describe(error: BaseException) -> tuple[EngineFailure, ...]:
+    """The exception and its causes, outermost first, at most ``MAX_CAUSES``; asks the JVM, so it may be slow."""
+    throwable = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    found: list[EngineFailure] = []
+    if throwable is None:
+        text = str(getattr(error, "_desc", None) or error)
+        found.append(EngineFailure(type(error).__name__, _condition_in(text), _first_lines(text)))
+        cause = getattr(error, "_cause", None) or error.__cause__
+        return (*found, *describe(cause)) if cause is not None and cause is not error else tuple(found)
+    while throwable is not None and len(found) < MAX_CAUSES:
+        found.append(_of_throwable(throwable))
+        throwable = throwable.getCause()
+    return tuple(found)
+
+
+def _of_throwable(throwable: JavaObject) -> EngineFailure:
+    name = str(throwable.getClass().getName()).rpartition(".")[2].rpartition("$")[2]
+    message = str(throwable.getMessage() or "")
+    return EngineFailure(name, _condition_in(message), _first_lines(message))
+
+
+def _condition_in(text: str) -> str:
+    match = re.match(r"\s*(?:[\w.$]+: )?\[([A-Z][A-Z0-9_]*)", text)
+    return match.group(1) if match else ""
+
+
+def _first_lines(text: str, limit: int = 600) -> str:
+    kept = text.split("\nJVM stacktrace:")[0].split("\n\tat ")[0].strip()
+    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+
+
+def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Delta says that another writer's commit stands in the way (or our transaction's view is old)."""
+    return any(
+        one.type_name in CONFLICT_CLASSES
+        or one.condition in _CONFLICT_CONDITIONS
+        or one.condition.startswith("DELTA_CONCURRENT_")
+        for one in chain
+    )
+
+
+def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether the work was cancelled, by us or by somebody with the right to."""
+    return any(one.condition in _CANCELLED for one in chain)
+
+
+def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Spark has ended under us; its JVM may live a little longer, as after a signal."""
+    return any(says_stopped(one.message) for one in chain)
+
+
+def as_table_error(error: BaseException, where: str) -> MaintainerError:
+    """Turn an exception met while reading a table into an error with the right T (or E) code."""
+    if isinstance(error, MaintainerError):
+        return error
+    if is_engine_lost(error):
+        return engine_gone(where)
+    chain = describe(error)
+    if is_stopped(chain):
+        return engine_gone(where)
+    if is_cancelled(chain):
+        return Interrupted("cancelled while the table was read", where=where, help="run `maintainer apply` again")
+    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if known is not None:
+        return known
+    conditions = {one.condition for one in chain}
+    found = _told(chain)
+    is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)
+    if any(_OF_CATALOG.match(condition) for condition in conditions) or (
+        is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
+    ):
+        return TableError(
+            "the table is managed by its catalog: Delta refuses maintenance from outside",
+            code="T407",
+            where=where,
+            found=found,
+            help="leave it to the catalog, and remove the table from the policies",
+        )
+    if is_unknown_feature or any(one.type_name == "InvalidProtocolVersionException" for one in chain):
+        return TableError(
+            "the table needs a feature that this version of Delta does not know",
+            code="T404",
+            where=where,
+            found=found,
+            allowed="features of Delta 4.4.0",
+            help="the table is left as it is; remove it from the policies to silence this",
+        )
+    if conditions & _NO_SUCH:
+        return TableError("there is no such table", code="T401", where=where, found=found, help=NO_TABLE_HELP)
+    if conditions & _NOT_A_TABLE:
+        return TableError("this is not a Delta table", code="T402", where=where, found=found, help=NOT_DELTA_HELP)
+    return TableError(
+        "the table's log cannot be read",
+        code="T403",
+        where=where,
+        found=found,
+        help=DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP,
+    )
+
+
+def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
+    """Whether Delta says it, a file of the log is named, or what stands in it made no sense to us."""
+    return isinstance(error, (ValueError, LookupError)) or any(
+        one.condition.startswith("DELTA_") or "_delta_log" in one.message for one in chain
+    )
+
+
+def _told(chain: tuple[EngineFailure, ...]) -> str:
+    """What Delta says of a table on one line; where only Spark says that a file could not be read, also why."""
+    delta = next((one.message for one in chain if one.condition.startswith("DELTA_")), None)
+    if delta is not None:
+        return _one_line(delta)
+    why = next((one.message for one in reversed(chain[1:]) if one.message), "")
+    return _one_line(f"{chain[0].message}: {why}" if why and why not in chain[0].message else chain[0].message)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_SQLSTATE.sub("", text).split())
+
+
+def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerError:
+    """Turn an exception met on the way to a commit (nothing is committed yet) into one of ours.
+
+    Args:
+        error: What was raised.
+        where: The table, for the message.
+        doing: What was being done, as "writing the new files".
+    """
+    if isinstance(error, MaintainerError):
+        return error
+    if is_engine_lost(error):
+        return engine_gone(where)
+    chain = describe(error)
+    if is_stopped(chain):
+        return engine_gone(where)
+    if is_cancelled(chain):
+        return Interrupted(
+            f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
+        )
+    if (known := storage_error(chain, where) or damaged_file_error(chain, where)) is not None:
+        return known
+    innermost = message_of(error)
+    if is_missing(chain):
+        return TableError(
+            f"a file was missing while {doing}; nothing was committed",
+            code="T408",
+            where=where,
+            found=innermost,
+            help="if it is a file of the table, the table was damaged before: see docs/codes.md",
+        )
+    return CommitNotLanded(
+        f"{doing} failed; nothing was committed",
+        where=where,
+        found=innermost,
+        help=NOT_COMMITTED_HELP,
+    )
+
+
+def message_of(error: BaseException) -> str:
+    """One short text for people: the innermost message that says something."""
+    chain = describe(error)
+    return next((one.message for one in reversed(chain) if one.message), type(error).__name__)

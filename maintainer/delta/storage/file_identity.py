@@ -1,0 +1,153 @@
+"""Which spellings mean one file: asked of the storage itself, never told by the text alone.
+
+A log may name one file as ``part-1``, ``./part-1`` and ``file:/link/table/part-1``. On a local disk two names are one
+file where device and inode are the same, or where they are the same name in the same real folder. On other storage the
+canonical URI decides. What cannot be told apart is taken for the same: then a file stays that could have gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from maintainer.delta.storage.file_store import StoredFile, java_quote, local_path, one_spelling
+
+FileKey = str | tuple[int, int]
+"""A canonical URI (on a local disk with its folder's real path), or device and inode."""
+
+_SAME_SCHEMES = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "wasbs": "wasb"}
+
+
+def canonical(uri: str) -> str:
+    """One spelling for one place: schemes that mean the same store, and on a local disk no links on the way."""
+    if uri.startswith("/"):
+        uri = "file:" + uri
+    scheme, _, rest = one_spelling(uri).rstrip("/").partition(":")
+    if scheme.lower() == "file":
+        return "file:" + java_quote(os.path.realpath(local_path(f"file:{rest}")))
+    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}:{rest}"
+
+
+def same_folder(uri: str, other: str) -> bool:
+    """Whether two URIs mean one folder: links and second mounts of a local disk are seen through."""
+    if canonical(uri) == canonical(other):
+        return True
+    if not (uri.startswith("file:") and other.startswith("file:")):
+        return False
+    try:
+        return os.path.samefile(local_path(uri), local_path(other))
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Why a file is needed: the spelling under which it is. ``certain`` is false where only the names are the same."""
+
+    uri: str
+    certain: bool
+
+
+class Places:
+    """Folders by their real path, each resolved once. For one look: a link that is changed later is not noticed."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, uri: str) -> str:
+        """The URI of a file with its folder's links resolved; the file itself may be a link."""
+        folder, _, name = uri.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = canonical(folder)
+        return f"{self._folders[folder]}/{name}"
+
+
+class NeededFiles:
+    """Files that have to stay, by everything that identifies them."""
+
+    def __init__(self, places: Places | None = None) -> None:
+        self._places = places or Places()
+        self._spellings: dict[FileKey, str] = {}
+        self._elsewhere: dict[str, list[tuple[str, int | None]]] = {}
+        self._there: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._spellings)
+
+    def add(self, uris: Iterable[str], *, root_uri: str | None = None) -> None:
+        """Add files as they are now.
+
+        Args:
+            uris: Percent-encoded and qualified.
+            root_uri: Where the table lies whose log names them relative to it; None where all are absolute.
+        """
+        prefix = None if root_uri is None else root_uri + "/"
+        for uri in uris:
+            place = self._places.of(uri)
+            self._spellings.setdefault(place, uri)
+            device = None
+            if place.startswith("file:"):
+                try:
+                    stat = os.stat(local_path(uri))
+                except OSError:
+                    # Gone, or not to be reached from this machine: its name protects it, and for a link its target's.
+                    with contextlib.suppress(OSError):
+                        target = os.path.basename(os.readlink(local_path(uri)))
+                        self._elsewhere.setdefault(target, []).append((place, None))
+                else:
+                    device = stat.st_dev
+                    self._there[uri] = place
+                    if stat.st_ino:
+                        self._spellings.setdefault((stat.st_dev, stat.st_ino), uri)
+            if prefix is None or not uri.startswith(prefix):
+                self._elsewhere.setdefault(_name_of(uri), []).append((place, device))
+
+    def claim_on(self, file: StoredFile) -> Claim | None:
+        """Why a file that lies in the table's folder is needed; None where nothing needs it."""
+        place = self._places.of(file.uri)
+        for key in (place, file.device_and_inode):
+            if key is not None and key in self._spellings:
+                return Claim(self._spellings[key], certain=True)
+        for other, device in self._elsewhere.get(file.name, ()):
+            if not _are_two_files(place, file.device_and_inode, other, device):
+                return Claim(self._spellings[other], certain=False)
+        return None
+
+    def is_known_as(self, uri: str) -> bool:
+        """Whether a URI, as it is spelled or resolved, is among them."""
+        return self._places.of(uri) in self._spellings
+
+    def gone_since(self, before: Iterable[str], after: Iterable[str]) -> list[str]:
+        """Those that were on storage and are not now.
+
+        Args:
+            before: URIs of what was listed before; on a local disk each file was looked at itself.
+            after: The same, now.
+        """
+        places = {self._places.of(uri) for uri in before} - {self._places.of(uri) for uri in after}
+        gone = {uri for key, uri in self._spellings.items() if key in places}
+        return sorted(gone | {uri for uri in self._there if not os.path.exists(local_path(uri))})
+
+
+def _name_of(uri: str) -> str:
+    return unquote(uri.rpartition("/")[2], errors="surrogateescape")
+
+
+def _are_two_files(place: str, identity: tuple[int, int] | None, other: str, device: int | None) -> bool:
+    """Whether two files of one name are certainly not the same one.
+
+    A path that is not there may be written from another machine's view, one on another device may be a second mount of
+    the same disk, and one with another scheme or host may be another way to the same store.
+    """
+    if place.startswith("file:"):
+        return identity is not None and device == identity[0]
+    return _store_of(place) == _store_of(other)
+
+
+def _store_of(place: str) -> str:
+    """Scheme and authority of a canonical URI."""
+    scheme, _, rest = place.partition(":")
+    return f"{scheme}:{rest[2:].partition('/')[0] if rest.startswith('//') else ''}"

@@ -1,0 +1,151 @@
+"""Paths as Delta's log, Hadoop and Spark write them. Pure text work, the same for every engine.
+
+The names of deletion vector files, decoded from what the log says of them.
+
+How a partition value is spelled: two spellings of one value are one partition. Pure.
+
+An empty text is null, but for a text column: there Spark reads it as it is. A timestamp may be written as
+``2000-01-01 12:00:00`` (in the zone of our sessions, UTC) or as ``2000-01-01T12:00:00.000000Z``; OPTIMIZE groups files
+by the typed value since Delta 4.3.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
+from maintainer.policy.predicate.predicate_time import read_timestamp
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DOTS = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
+"""Segments that a path has without naming anything: ``.``, ``..`` and nothing between two slashes."""
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path in the log is absolute: a file outside the table's folder, as of a shallow clone."""
+    # Asked for every path of a log: nearly all have neither at their beginning.
+    return path[:1] == "/" or (":" in path and _SCHEME.match(path) is not None)
+
+
+def log_uri(root_uri: str, path: str) -> str:
+    """The one URI of a path as the log writes it, below a table's root or absolute.
+
+    Read as Hadoop reads it: decoded, dots and doubled slashes taken out of the text, encoded again.
+    """
+    if not is_absolute(path):
+        if PLAIN.fullmatch(path) and _DOTS.search(path) is None:
+            return f"{root_uri}/{path}"
+        store, root = _store_and_path(root_uri)
+        return store + _tidy(f"{root}/{path}")
+    if path.startswith("/"):
+        return _store_and_path(root_uri)[0] + _tidy(path)
+    store, rest = _store_and_path(path)
+    return store + _tidy(rest)
+
+
+def log_readings(root_uri: str, path: str) -> tuple[str, ...]:
+    """All URIs that a path of the log may mean, as some reader understands it.
+
+    A raw ``?`` or ``#`` may end the path or belong to it; ``..`` behind a link leads elsewhere for an operating system.
+    """
+    readings = [log_uri(root_uri, path)]
+    if "?" in path or "#" in path:
+        readings.append(log_uri(root_uri, re.split(r"[?#]", path, maxsplit=1)[0]))
+    if ".." in path and root_uri.startswith("file:") and not (":" in path and is_absolute(path)):
+        real = os.path.realpath(os.path.join(local_path(root_uri), unquote(path)))
+        readings.append("file:" + java_quote(real))
+    return tuple(dict.fromkeys(readings))
+
+
+def _store_and_path(uri: str) -> tuple[str, str]:
+    """Scheme and authority, and the path after them as it is written. This machine's own name is no authority."""
+    scheme, _, rest = uri.partition(":")
+    authority, path = "", rest
+    if rest.startswith("//"):
+        authority, _, path = rest[2:].partition("/")
+        path = f"/{path}"
+    if scheme.lower() == "file":
+        return "file:" + ("" if authority in ("", "localhost") else f"//{authority}"), path
+    return f"{scheme}:" + (f"//{authority}" if rest.startswith("//") else ""), path
+
+
+def _tidy(path: str) -> str:
+    """An absolute path encoded in the one way, without dots, doubled slashes and a slash at its end."""
+    return java_quote("/" + posixpath.normpath(unquote(path, errors="surrogateescape")).lstrip("/"))
+
+
+def text_uri(path: str) -> str:
+    """The percent-encoded URI of a qualified path as Spark writes it (``file:/a b``)."""
+    return one_spelling(java_quote(path))
+
+
+def file_uri(location: str, path: str) -> str:
+    """The URI of a file as Spark shows it in ``_metadata.file_path``.
+
+    Args:
+        location: The table's root as a percent-encoded URI.
+        path: As in the log: percent-encoded, relative to the root or absolute.
+    """
+    quoted = java_quote(unquote(path))
+    if is_absolute(path):
+        return one_spelling(quoted if ":" in path else f"file:{quoted}")
+    return f"{one_spelling(location).rstrip('/')}/{quoted}"
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+"""Z85, as the Delta protocol uses it."""
+
+_VALUES = {digit: number for number, digit in enumerate(_DIGITS)}
+_UUID_DIGITS = 20
+
+
+def vector_path(text: str) -> str | None:
+    """The path below the table's root of a vector of kind ``u``; None for a text that is not of the protocol's form.
+
+    The last twenty characters are a UUID in Z85, what stands before them is a folder ("Deletion Vector Descriptor
+    Schema" in the protocol). Decoded here and not in the JVM, because it is asked for every file of a table.
+    """
+    folder, digits = text[:-_UUID_DIGITS], text[-_UUID_DIGITS:]
+    if len(digits) != _UUID_DIGITS or not (folder.isalnum() or not folder) or not folder.isascii():
+        return None
+    try:
+        data = b"".join(_four_bytes(digits[start : start + 5]) for start in range(0, _UUID_DIGITS, 5)).hex()
+    except (KeyError, OverflowError):
+        return None
+    uuid = "-".join((data[:8], data[8:12], data[12:16], data[16:20], data[20:]))
+    return f"{folder}/deletion_vector_{uuid}.bin" if folder else f"deletion_vector_{uuid}.bin"
+
+
+def _four_bytes(digits: str) -> bytes:
+    number = 0
+    for digit in digits:
+        number = number * 85 + _VALUES[digit]
+    return number.to_bytes(4, "big")
+
+
+_TIMES = ("timestamp", "timestamp_ntz")
+
+
+def partition_spelling(value: str | None, type_name: object) -> str | None:
+    """The one way in which a partition value of a type is spelled; None for null.
+
+    What cannot be read as its type stays as it is.
+    """
+    if not value:
+        return value if type_name == "string" else None
+    moment = read_timestamp(value) if type_name in _TIMES else None
+    return value if moment is None else moment.replace(tzinfo=None).isoformat(sep=" ")
+
+
+def one_value_of(values: Sequence[dict[str, str | None]]) -> dict[str, str | None] | None:
+    """The partition values that all source files of a bin have in the log, letter for letter; None if they differ.
+
+    New files keep them, so that no reader sees another value. Delta's writer would not: it fixes to UTC a timestamp
+    without a zone, which readers take to be in their own.
+    """
+    first = values[0] if values else None
+    return first if all(one == first for one in values) else None

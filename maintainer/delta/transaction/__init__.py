@@ -1,0 +1,1 @@
+"""Parts of a commit: requirements, the outcome of a commit, AddFiles and properties."""

@@ -1,0 +1,124 @@
+"""The three fates of a commit: landed, certainly not landed, unknown; settled from the log, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.commit_history import find_stamp
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.storage.error_classes import NOT_COMMITTED_HELP, describe, is_cancelled, is_conflict, message_of
+from maintainer.delta.storage.storage_errors import storage_error
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.landed_commit import landed_actions
+from maintainer.engine.process_loss import is_engine_lost
+from maintainer.errors import CommitConflict, CommitNotLanded, CommitUnknown, Interrupted, MaintainerError
+from maintainer.model.table.commit_records import CommitStamp
+
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> AbstractContextManager[None]:
+    """Put the stamp on every commit of our session within the block; the session's value is put back."""
+    return jvm.setting(USER_METADATA, stamp.to_json())
+
+
+def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
+    """Learn from the log what became of a commit that raised: its version, or None if it certainly is not there.
+
+    An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
+    connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
+
+    Raises:
+        CommitUnknown: C703, the log could not be read, or the commit may still be running and is not there yet.
+    """
+    try:
+        version = find()
+    except BaseException as second:
+        raise CommitUnknown(
+            "whether the commit landed could not be learned: the log cannot be read",
+            where=where,
+            found=f"{safe_message(error)}; then {safe_message(second)}",
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    if version is None and (is_engine_lost(error) or not isinstance(error, Exception)):
+        raise CommitUnknown(
+            "whether the commit landed could not be learned: the connection broke while it was running",
+            where=where,
+            found=safe_message(error),
+            help="nothing was removed; the next run looks for the commit in the table's history",
+        ) from error
+    return version
+
+
+def safe_message(error: BaseException) -> str:
+    """One line about an exception, also when the JVM that would explain it is gone."""
+    try:
+        return message_of(error)
+    except Exception:  # the JVM that would explain it may be the thing that is gone
+        return type(error).__name__
+
+
+def not_landed(error: Exception, where: str) -> MaintainerError:
+    """The error for a commit that failed for good and is not in the log."""
+    if isinstance(error, MaintainerError):
+        return error
+    chain = describe(error)
+    if is_cancelled(chain):
+        return Interrupted(
+            "cancelled while committing; the commit did not land", where=where, help="run `maintainer apply` again"
+        )
+    return storage_error(chain, where) or CommitNotLanded(
+        "the commit failed and did not land; what was written was removed",
+        where=where,
+        found=message_of(error),
+        help=NOT_COMMITTED_HELP,
+    )
+
+
+def commit_once(
+    jvm: DeltaJvm,
+    storage: TableStorage,
+    stamp: CommitStamp,
+    where: str,
+    attempt: Callable[[], int | None],
+    *,
+    after_version: int,
+) -> int:
+    """Run one commit that writes no data files, stamped; returns the version it landed as.
+
+    ``attempt`` returns the version, or None if only the log can tell (a command of Delta's that commits). The stamp
+    is looked for above ``after_version``.
+
+    Raises:
+        CommitConflict: C701, another writer won.
+        CommitNotLanded: C702, it failed for good.
+        CommitUnknown: C703, the answer was lost and the log could not settle it.
+    """
+    with stamped(jvm, stamp):
+        try:
+            version = attempt()
+        except BaseException as error:
+            landed = settle(lambda: find_stamp(storage, stamp, after_version=after_version), error, where=where)
+            if landed is not None:
+                return landed
+            if isinstance(error, MaintainerError) or not isinstance(error, Exception):
+                raise
+            if is_conflict(describe(error)):
+                winner = find_winner(storage, (), after_version=after_version)
+                raise CommitConflict(
+                    "another writer won" + (f" ({winner})" if winner else ""),
+                    where=where,
+                    found=message_of(error),
+                    help="plan again",
+                ) from error
+            raise not_landed(error, where) from error
+    if version is not None:
+        landed_actions(jvm, storage, stamp, where, version)
+        return version
+    found = find_stamp(storage, stamp, after_version=after_version)
+    if found is None:
+        jvm.forget_log(storage.root_uri)
+        raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")
+    return found

@@ -1,0 +1,68 @@
+"""What stands in the log where a commit of ours landed, held against what was handed over.
+
+Our own commits fail when the version exists. Another writer's may not: one that looks and then renames (Delta's log
+store for disks) can put its commit in the place of ours, and Delta's cache of the log would never notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.commit_history import find_stamp
+from maintainer.delta.log.conflicting_commit import winner_of
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.proof.proof_actions import check_removes
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.errors import CommitConflict
+from maintainer.model.plan.steps import Batch
+from maintainer.model.table.commit_records import CommitStamp
+
+REWRITE_ACTIONS = frozenset({"commitInfo", "add", "remove", "domainMetadata"})
+"""All that a rewrite writes."""
+
+Actions = list[dict[str, Any]]
+
+
+def landed_actions(
+    jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str, version: int
+) -> Actions | None:
+    """The actions of the version that our commit landed as, read from storage; None if the log cannot be read now.
+
+    Raises:
+        CommitConflict: C701, another writer's commit stands there and ours is nowhere in the log.
+    """
+    try:
+        entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+        if entry is None:
+            return None
+        actions = list(storage.actions(entry, with_adds=True))
+        info: Mapping[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+        if info.get("userMetadata") == stamp.to_json():
+            return actions
+        if find_stamp(storage, stamp, after_version=-1) is not None:
+            return None
+        winner = winner_of(entry, actions)
+    except Exception:
+        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        return None
+    jvm.forget_log(storage.root_uri)
+    raise CommitConflict(
+        f"another writer put its commit in the place of ours ({winner})",
+        where=where,
+        found=f"version {version} was ours and is not any more",
+        help="nothing is lost but our own commit; files that it wrote are left for a later vacuum. Find out who writes "
+        "to this table without a check for versions that exist: it loses the commits of others, too",
+    )
+
+
+def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
+    """What is in a landed rewrite beside, or instead of, what was handed over, as sentences; empty if nothing is."""
+    found = check_removes([one["remove"] for one in actions if "remove" in one], batch)
+    adds = sorted((str(one["add"]["path"]), int(one["add"]["size"])) for one in actions if "add" in one)
+    if adds != sorted((one.path, one.size_bytes) for one in written):
+        found.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
+    others = sorted({kind for one in actions for kind in one} - REWRITE_ACTIONS)
+    found += [f"the log has an action {kind} that was not handed over" for kind in others]
+    return tuple(found)

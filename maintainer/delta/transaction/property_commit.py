@@ -1,0 +1,105 @@
+"""Sets table properties in one commit, with Delta's own validation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.commit_fate import commit_once
+from maintainer.delta.transaction.requirements import check_same_table
+from maintainer.engine.protocols import BeforeCommit
+from maintainer.errors import CommitConflict, CommitNotLanded, TableError
+from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts
+
+MAX_ATTEMPTS = 3
+
+
+def set_properties(
+    jvm: DeltaJvm, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+) -> CommitReceipt:
+    """Set the step's properties; values are passed as values, no SQL is built.
+
+    A property that somebody else set meanwhile to what the step wants does no harm; one that differs from what
+    the plan saw is somebody's decision, and we yield.
+
+    Raises:
+        CommitConflict: C701, the table was replaced, or a property is no longer as the plan saw it.
+        TableError: T418, Delta refuses a property or its value.
+        CommitNotLanded: C702.
+        CommitUnknown: C703.
+    """
+    started = time.monotonic()
+    where = facts.ref.identifier
+    log = jvm.log_at(facts.location)
+    attempts = 0
+    while True:
+        attempts += 1
+        snapshot = jvm.update(log)
+        check_same_table(jvm, facts, snapshot)
+        try:
+            check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
+        except CommitConflict as conflict:
+            winner = find_winner(TableStorage(jvm, log), (), after_version=facts.version)
+            conflict.what += f" ({winner})" if winner else ""
+            raise
+        read_version = int(snapshot.version())
+        if attempts == 1:
+            before_commit(read_version, None)
+        try:
+            version = commit_once(
+                jvm,
+                TableStorage(jvm, log),
+                stamp,
+                where,
+                lambda: _change(jvm, facts.location, step),
+                after_version=read_version,
+            )
+            break
+        except CommitConflict:
+            if attempts >= MAX_ATTEMPTS:
+                raise
+        except CommitNotLanded as error:
+            if error.found and "[DELTA_" in error.found:
+                raise TableError(
+                    "Delta refuses the table properties",
+                    code="T418",
+                    where=where,
+                    found=error.found,
+                    help="correct the value in the policy",
+                ) from error
+            raise
+    return CommitReceipt(
+        version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
+    )
+
+
+def _change(jvm: DeltaJvm, location: str, step: SetPropertiesStep) -> None:
+    if step.after:
+        jvm.set_properties(location, dict(step.after))
+    else:
+        jvm.unset_properties(location, step.unset)
+
+
+def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, where: str) -> None:
+    """Yield where a property is neither as the plan saw it nor as the step wants it: somebody has decided.
+
+    Raises:
+        CommitConflict: C701.
+    """
+    wanted = dict(step.after)
+    for key, planned in step.before:
+        found = configuration.get(key)
+        if found not in (planned, wanted.get(key)):
+            raise CommitConflict(
+                f"another writer won: the property {key} was changed since it was planned",
+                where=where,
+                found=str(found),
+                allowed=str(planned),
+                help="plan again",
+            )

@@ -1,0 +1,108 @@
+"""Whether the table at a place is still the one that was planned, in everything that our work rests on."""
+
+from __future__ import annotations
+
+import json
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.errors import CommitConflict
+from maintainer.model.table.table_facts import Protocol, TableFacts
+from maintainer.planning.selection.schema_columns import without_state
+
+PROPERTIES_WE_REST_ON = ("delta.enableRowTracking", "delta.columnMapping.mode")
+"""With another value of these, files must be read or written in another way."""
+
+
+def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> None:
+    """Refuse if the table at this place is not the one that was planned.
+
+    Raises:
+        CommitConflict: C701, another table id, or no table at all; names the winner where a statement such as CREATE
+            OR REPLACE put another table on top of the log.
+    """
+    if snapshot.version() < 0:
+        raise CommitConflict(
+            "the table was dropped since it was planned",
+            where=facts.ref.identifier,
+            help="plan again, or remove its policy",
+        )
+    found = jvm.metadata(snapshot)["id"]
+    if found != facts.table_id:
+        was_planned = was_planned_table(jvm, facts, facts.version)
+        winner = None
+        if was_planned:
+            storage = TableStorage(jvm, jvm.log_at(facts.location))
+            winner = find_winner(storage, (), after_version=facts.version)
+        what = "the table was dropped and created again since it was planned"
+        if was_planned is None:
+            what = "the table was replaced, or dropped and created again, since it was planned"
+        raise CommitConflict(
+            f"another writer won: the table was replaced ({winner})" if winner else what,
+            where=facts.ref.identifier,
+            found=f"table id {found}",
+            allowed=f"table id {facts.table_id}",
+            help="plan again",
+        )
+
+
+def was_planned_table(jvm: DeltaJvm, facts: TableFacts, version: int) -> bool | None:
+    """Whether the log as it is on storage now has the planned table's id at a version; None where it cannot be read."""
+    try:
+        folder = jvm.folder_of_log(jvm.log_at(facts.location))
+        metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
+        return str(metadata["id"]) == facts.table_id
+    except Exception:
+        return None
+
+
+def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, snapshot: JavaObject) -> None:
+    """Refuse if the table was replaced, or if its schema, partitioning or protocol is not as the facts say.
+
+    Looked at when a rewrite opens the table and again before each attempt to commit. Delta itself would commit across
+    a protocol upgrade and, since it goes by version numbers, even into a table that was dropped and created again
+    with as many versions.
+
+    Raises:
+        CommitConflict: C701, naming the winner.
+    """
+    check_same_table(jvm, facts, snapshot)
+    why = _difference(jvm, facts, snapshot)
+    if why is not None:
+        winner = find_winner(storage, (), after_version=facts.version)
+        raise CommitConflict(
+            f"another writer won: {why}" + (f" ({winner})" if winner else ""),
+            where=facts.ref.identifier,
+            help="nothing was committed and what was written was removed; the next plan takes the new state",
+        )
+
+
+def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str | None:
+    metadata = jvm.metadata(snapshot)
+    if not _same_schema(metadata["schemaString"], facts.schema_json):
+        return "the table's schema was changed"
+    if tuple(metadata["partitionColumns"]) != facts.partition_columns:
+        return "the table's partitioning was changed"
+    if protocol_of(jvm, snapshot) != facts.protocol:
+        return "the table's protocol was changed"
+    for key in PROPERTIES_WE_REST_ON:
+        if metadata["configuration"].get(key) != facts.property_map.get(key):
+            return f"{key} was switched"
+    return None
+
+
+def _same_schema(found: str, planned: str) -> bool:
+    # Every append to a table with an identity column moves the high-water mark in the schema's text.
+    return found == planned or without_state(json.loads(found)) == without_state(json.loads(planned))
+
+
+def protocol_of(jvm: DeltaJvm, snapshot: JavaObject) -> Protocol:
+    """The snapshot's protocol as facts hold it."""
+    action = jvm.protocol(snapshot)
+    return Protocol(
+        action["minReaderVersion"],
+        action["minWriterVersion"],
+        tuple(sorted(action.get("readerFeatures") or ())),
+        tuple(sorted(action.get("writerFeatures") or ())),
+    )

@@ -1,0 +1,157 @@
+"""Who else needs a table's files: absolute paths in the logs of the other tables of the project.
+
+A shallow clone's log names its source's files by absolute path; the source holds no trace of its clones. So every known
+log is asked: all paths that any commit still in it mentions, and those of its newest version where its first commits
+are gone. What was read once is kept; asked again, only newer commits are read. No Spark job and no snapshot is made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.file_identity import NeededFiles, same_folder
+from maintainer.delta.storage.file_store import FileStore, java_quote
+from maintainer.delta.storage.log_paths import is_absolute, log_uri
+from maintainer.errors import MaintainerError
+from maintainer.model.table.table_facts import TableFacts, TableRef
+
+MAX_THREADS = 8
+_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
+_OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
+"""Paths that may lead outside. JSON may be spaced and any character escaped: other writers than Delta's do so."""
+
+_NO_TABLE = ("T401", "T402")
+
+
+class Locator(Protocol):
+    """Finds tables; the engine's reader does."""
+
+    def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
+        """The store and the root URI of a table.
+
+        Raises:
+            TableError: T401, T402.
+        """
+        ...
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """See ``TableReader``."""
+        ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """What one table's log refers to outside its own folder; read up to ``version``."""
+
+    root_uri: str
+    version: int = -1
+    files: NeededFiles = field(default_factory=NeededFiles)
+
+
+class References:
+    """The references of all tables asked for so far; shared by the workers of a run."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+        self._lock = threading.Lock()
+
+    def into(
+        self, root_uri: str, tables: Iterable[TableRef], locator: Locator
+    ) -> tuple[dict[str, NeededFiles], list[str]]:
+        """What other tables refer to by absolute path, by table; and what is not known.
+
+        A table that does not exist refers to nothing. One whose log cannot be read may be a clone: it is named.
+        """
+        found: dict[str, NeededFiles] = {}
+        problems: list[str] = []
+        for ref in tables:
+            try:
+                files, place = locator.place_of(ref)
+                if same_folder(place, root_uri):
+                    continue  # what a table needs of its own is known from its own log
+                with self._lock:
+                    known = self._refreshed(ref, locator, files, place)
+            except Exception as error:
+                problem = as_table_error(error, ref.identifier)
+                if problem.code not in _NO_TABLE:
+                    problems.append(_unreadable(ref, problem))
+                continue
+            if len(known.files):
+                found[ref.identifier] = known.files
+        return found, problems
+
+    def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
+        known = self._known.get(ref.location)
+        after = -1 if known is None or known.root_uri != root_uri else known.version
+        commits = _commits(files, root_uri)
+        if known is None or known.root_uri != root_uri or (commits and commits[-1][0] < known.version):
+            known, after = _Known(root_uri), -1
+            if commits and commits[0][0] > 0:
+                # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
+                known.files.add(_live_outside(locator.facts(ref), root_uri))
+        newer = [uri for version, uri in commits if version > after]
+        with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-references") as pool:
+            for outside in pool.map(lambda uri: _outside(files.read(uri), root_uri), newer):
+                known.files.add(outside)
+        if commits:
+            known.version = commits[-1][0]
+        self._known[ref.location] = known
+        return known
+
+
+def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
+    found = []
+    for uri, one in files.children(f"{root_uri}/_delta_log").items():
+        match = _COMMIT_NAME.match(one.name)
+        if match:
+            found.append((int(match.group(1)), uri))
+    return sorted(found)
+
+
+def _outside(commit: bytes, root_uri: str) -> set[str]:
+    """URIs of all that a commit of the table at a root refers to by absolute path."""
+    if _OUTSIDE.search(commit) is None:
+        return set()
+    found: set[str] = set()
+    for line in commit.decode("utf-8").split("\n"):
+        action: dict[str, Any] = json.loads(line) if line.strip() else {}
+        for kind in ("add", "remove"):
+            if kind in action:
+                found.update(_outside_of(action[kind]["path"], action[kind].get("deletionVector"), root_uri))
+    return found
+
+
+def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iterator[str]:
+    uri = log_uri(root_uri, path)
+    if is_absolute(path) or not uri.startswith(root_uri + "/"):
+        yield uri
+    if vector and vector.get("storageType") == "p":
+        place = vector["pathOrInlineDv"]
+        yield log_uri(root_uri, java_quote(place) if "%" not in place else place)
+
+
+def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
+    found = set()
+    for one in facts.files:
+        uri = log_uri(root_uri, one.path)
+        if is_absolute(one.path) or not uri.startswith(root_uri + "/"):
+            found.add(uri)
+        vector = one.deletion_vector.unique_id if one.deletion_vector is not None else ""
+        if vector.startswith("p"):
+            path, _, offset = vector[1:].rpartition("@")
+            found.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))
+    return found
+
+
+def _unreadable(ref: TableRef, problem: MaintainerError) -> str:
+    return (
+        f"whether {ref.identifier} needs files of this table cannot be learned, because its log cannot be read "
+        f"({problem.code}: {problem.what})"
+    )

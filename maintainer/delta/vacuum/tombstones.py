@@ -1,0 +1,187 @@
+"""Files that the log removed and that still lie on storage: what vacuum may delete.
+
+Is anything left on storage that was removed before a moment? Answered without reading the log as a whole.
+
+Most nights the answer is no, and it has to be cheap: the log keeps 30 days of removals, vacuum leaves seven, so the
+files of three weeks are named again each time and were deleted long ago. Only commits older than the moment are read,
+only their removals are taken from the text, and only the names in their folders are compared. A yes is no more than
+"look properly": it may turn out that every file found is protected. A no has to be right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.log.log_replay import LogReplay, Removal, live_uris
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
+from maintainer.delta.storage.log_paths import is_absolute
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.table_facts import RemovedFile, TableFacts
+
+LIST_FROM = 8
+"""From so many candidates in one folder on, the folder is listed instead of asking for each file."""
+
+
+def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed_before_ms: int) -> dict[str, Removal]:
+    """Removals before the time given, by URI.
+
+    Never a file or deletion vector that the version in ``facts``, or any version that was current at or after
+    ``removed_before_ms``, refers to by this spelling; never anything outside the table's root. A data file and its
+    successors with other deletion vectors are one file: it is kept as long as any of them is. Whether one of those on
+    storage is needed under another spelling is asked of the storage (see ``file_identity``).
+    """
+    protected = protected_uris(storage, facts, log, removed_before_ms)
+    return {
+        uri: one
+        for uri, one in log.removals.items()
+        if one.removed_at_ms < removed_before_ms and uri not in protected and storage.is_below_root(uri)
+    }
+
+
+def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, removed_before_ms: int) -> set[str]:
+    """URIs of all that the version in ``facts``, or any that was current at the moment or after it, refers to."""
+    return live_uris(storage, facts) | log.needed_since(removed_before_ms)
+
+
+def as_removed_files(found: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
+    """Those removals whose files are there, with their sizes on storage; oldest removal first."""
+    files = [
+        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind, one.version, one.replaced)
+        for uri, one in found.items()
+        if uri in present
+    ]
+    return tuple(sorted(files, key=lambda one: (one.removed_at_ms, one.path)))
+
+
+def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
+    """Those of the URIs that are on storage now, whatever they are. Symlinks are not followed."""
+    by_folder: dict[str, list[str]] = defaultdict(list)
+    for uri in uris:
+        by_folder[uri.rpartition("/")[0]].append(uri)
+    found: dict[str, StoredFile] = {}
+    for folder, wanted in by_folder.items():
+        if len(wanted) >= LIST_FROM:
+            children = storage.children(folder)
+            found.update((uri, children[uri]) for uri in wanted if uri in children)
+        else:
+            statuses = ((uri, storage.status(uri)) for uri in wanted)
+            found.update((uri, status) for uri, status in statuses if status is not None)
+    return found
+
+
+def stored_files(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
+    """Those of the URIs that are regular files on storage now."""
+    return {uri: one for uri, one in entries_of(storage, uris).items() if not one.is_dir and not one.is_symlink}
+
+
+_PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
+_REMOVAL = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"([^\n]*)')
+_VECTOR = b'"deletionVector":{"storageType":"'
+
+Vector = tuple[str, str]
+"""A deletion vector's storage type, and its path or what it holds."""
+
+
+def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: int) -> bool:
+    """Whether no file that was removed before a moment can still lie on storage, live ones left out.
+
+    A removal counts from its commit file's own time at the earliest (see ``log_replay``), so a commit file that is not
+    older holds none. Where storage is not a local disk, old removals alone make the answer no: asking for each file
+    would cost as much as looking properly.
+    """
+    names: dict[str, set[str]] = defaultdict(set)
+    for entry in storage.commits():
+        if entry.modification_time_ms >= removed_before_ms:
+            continue
+        for path in removed_paths(storage, storage.commit_bytes(entry)):
+            folder, _, name = path.rpartition("/")
+            names[folder].add(name)
+        if names and not isinstance(storage.files, LocalFiles):
+            return False
+    if not names:
+        return True
+    present = _present(storage, names)
+    return not present or present <= _live(facts)
+
+
+def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
+    """Paths below the table's root, decoded, of all files that a commit removes: data, vectors, change data."""
+    paths, vectors = _quickly(commit) or _slowly(commit)
+    absolute = [storage.vector_uri(kind, name) for kind, name in vectors]
+    for path in paths:
+        if is_absolute(path):
+            absolute.append(storage.uri(path))
+        else:
+            yield unquote(path) if "%" in path else path
+    start = len(storage.root_uri) + 1
+    for uri in absolute:
+        if storage.is_below_root(uri):
+            yield unquote(uri[start:])
+
+
+def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
+    """Paths as in the log, and deletion vectors that are files, where all is written as Delta writes it; else None."""
+    text = b"\n" + commit
+    with_vectors = b'"deletionVector"' in commit
+    found = (_REMOVAL if with_vectors else _PATH).findall(text)
+    if len(found) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
+        return None  # spaces, escapes, another order of fields
+    if not with_vectors:
+        return [path.decode() for path in found], set()
+    vectors: set[bytes] = set()  # one file holds the vectors of many
+    for _, rest in found:
+        at = rest.find(_VECTOR)
+        end = rest.find(b'","offset"', at)
+        if at >= 0 and end >= 0:
+            vectors.add(rest[at + len(_VECTOR) : end])
+        elif b'"deletionVector"' in rest:
+            return None
+    parts = [one.decode().split('","pathOrInlineDv":"') for one in vectors]
+    if any(len(one) != 2 or one[0] not in ("u", "p") or "\\" in one[1] for one in parts):
+        return None
+    return [path.decode() for path, _ in found], {(kind, name) for kind, name in parts}
+
+
+def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
+    """The same, whoever wrote it."""
+    paths: list[str] = []
+    vectors: set[Vector] = set()
+    for line in commit.split(b"\n"):
+        if b'"remove"' not in line and b'"cdc"' not in line:
+            continue
+        action: dict[str, Any] = json.loads(line)
+        for kind in ("remove", "cdc"):
+            if kind in action:
+                paths.append(action[kind]["path"])
+                vector = action[kind].get("deletionVector")
+                if vector and vector["storageType"] != "i":
+                    vectors.add((vector["storageType"], vector["pathOrInlineDv"]))
+    return paths, vectors
+
+
+def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
+    """Those of the names that are there now, as paths below the root."""
+    root = local_path(storage.root_uri)
+    found: set[str] = set()
+    for folder, wanted in names.items():
+        found.update(f"{folder}/{name}" if folder else name for name in _in_folder(os.path.join(root, folder), wanted))
+    return found
+
+
+def _in_folder(folder: str, wanted: set[str]) -> Iterable[str]:
+    if len(wanted) < LIST_FROM:
+        return [name for name in wanted if os.path.lexists(os.path.join(folder, name))]
+    try:
+        return wanted.intersection(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def _live(facts: TableFacts) -> set[str]:
+    return {unquote(one.path) if "%" in one.path else one.path for one in facts.files}

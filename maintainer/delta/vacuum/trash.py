@@ -1,0 +1,254 @@
+"""Files that a vacuum moved out of the table instead of deleting them, and how they come back or go for good.
+
+The trash of a table lies beside its real folder: ``.maintainer-trash/<name>-<hash of its id>/<run>/``, with a manifest
+of what was moved and until when it is kept. So it is found by whatever path the table is reached, and moves with its
+parent folder. Nothing is emptied that no manifest names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from maintainer.delta.storage.error_classes import message_of
+from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.errors import TableError
+from maintainer.model.run.outcome import UndeleteReceipt
+from maintainer.model.table.storage_facts import TrashedRun
+from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
+
+FOLDER = ".maintainer-trash"
+MANIFEST = "manifest.json"
+MAX_RUNS_LOOKED_AT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TrashedFile:
+    """One moved file: where it lay (relative to the table's root, percent-encoded), its size and its time."""
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one run moved."""
+
+    run_id: str
+    location: str
+    table_id: str
+    keep_until_ms: int
+    files: tuple[TrashedFile, ...]
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        files = [[one.path, one.size_bytes, one.modification_time_ms] for one in self.files]
+        document = {
+            "run": self.run_id,
+            "location": self.location,
+            "table_id": self.table_id,
+            "keep_until_ms": self.keep_until_ms,
+            "files": files,
+        }
+        return json.dumps(document, ensure_ascii=True).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Manifest | None:
+        """Read it back; None for anything else."""
+        try:
+            found: dict[str, Any] = json.loads(data)
+            files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in found["files"])
+            if any(".." in unquote(one.path).split("/") or unquote(one.path).startswith("/") for one in files):
+                return None
+            return Manifest(
+                str(found["run"]), str(found["location"]), str(found["table_id"]), int(found["keep_until_ms"]), files
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def _place_of_trash(storage: TableStorage) -> tuple[str, str]:
+    """The folder that holds the trash of all tables beside this one, and the table's own name there."""
+    parent, _, name = canonical(storage.root_uri).rpartition("/")
+    return f"{parent}/{FOLDER}", name
+
+
+def trash_uri(storage: TableStorage, table_id: str) -> str:
+    """Where the trash of a table lies."""
+    parent, name = _place_of_trash(storage)
+    return f"{parent}/{name}-{hashlib.sha256(table_id.encode()).hexdigest()[:8]}"
+
+
+def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str:
+    """Write down what is about to be moved; returns the run's folder in the trash.
+
+    Raises:
+        TableError: T432, it cannot be written; nothing was moved.
+    """
+    trash = trash_uri(storage, manifest.table_id)
+    folder = f"{trash}/{manifest.run_id}"
+    uri = f"{folder}/{MANIFEST}"
+    try:
+        # A second try of the same run moves the rest of the same files.
+        if storage.status(uri) is None:
+            storage.files.write(uri, manifest.to_bytes())
+    except Exception as error:
+        raise TableError(
+            "the trash cannot be written; nothing was deleted",
+            code="T432",
+            where=where,
+            found=message_of(error),
+            help=f"give this user the right to write {trash}, or remove `vacuum.trash`",
+        ) from error
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """What went from the trash for good; ``problems`` are files that would not go, each with why."""
+
+    num_files: int
+    size_bytes: int
+    problems: tuple[str, ...]
+
+
+def trash_target(folder: str, path: str) -> str:
+    """Where a file of the table goes in a run's folder."""
+    return f"{folder}/files/{path}"
+
+
+def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
+    """Runs whose files in the trash are past their time and still there, oldest first."""
+    if not rename_is_cheap(storage.root_uri):
+        return ()
+    found = []
+    for folder in _run_folders(storage):
+        manifest = _manifest(storage, folder)
+        if manifest is None or manifest.keep_until_ms > now_ms:
+            continue
+        left = [one for one in manifest.files if storage.status(trash_target(folder, one.path)) is not None]
+        size_bytes = sum(one.size_bytes for one in left)
+        if left:
+            found.append(TrashedRun(manifest.run_id, folder, len(left), size_bytes, manifest.keep_until_ms))
+    return tuple(sorted(found, key=lambda one: (one.keep_until_ms, one.run_id)))
+
+
+def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
+    """Delete what the manifests of the runs name, if they are past their time."""
+    num_files = size_bytes = 0
+    problems: list[str] = []
+    there = set(_run_folders(storage)) if runs else set()
+    for run in runs:
+        manifest = _manifest(storage, run.folder) if run.folder in there else None
+        if manifest is None or manifest.keep_until_ms > now_ms:
+            continue
+        for one in manifest.files:
+            try:
+                deleted = storage.delete(trash_target(run.folder, one.path))
+            except Exception as error:
+                problems.append(f"{FOLDER}: {one.path} ({_first_line(error)})")
+                continue
+            if deleted:
+                num_files += 1
+                size_bytes += one.size_bytes
+        _remove_folders(storage, run.folder, manifest)
+    return Emptied(num_files, size_bytes, tuple(problems))
+
+
+def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
+    """Move a run's files back; see ``TableWriter.undelete``."""
+    folder = f"{trash_uri(storage, table_id)}/{run_id}"
+    there = _run_folders(storage)
+    manifest = _manifest(storage, folder) if folder in there else None
+    if manifest is None or manifest.table_id != table_id:
+        runs = sorted(one.rpartition("/")[2] for one in there)
+        raise TableError(
+            "there is nothing of this run in the table's trash",
+            code="T430",
+            where=where,
+            found=run_id,
+            allowed=", ".join(runs) or f"no run: {trash_uri(storage, table_id)} is empty",
+            help="only `vacuum.trash` keeps files, and only until its time is over",
+        )
+    restored: list[TrashedFile] = []
+    refused: list[str] = []
+    for one in manifest.files:
+        problem = _restore(storage, folder, one)
+        if problem is None:
+            restored.append(one)
+        else:
+            refused.append(f"{one.path} ({problem})")
+    if not refused:
+        _remove_folders(storage, folder, manifest)
+    return UndeleteReceipt(run_id, len(restored), sum(one.size_bytes for one in restored), tuple(refused))
+
+
+def _restore(storage: TableStorage, folder: str, one: TrashedFile) -> str | None:
+    """Move one file back; what stands in the way, None if it is back."""
+    source, goal = trash_target(folder, one.path), f"{storage.root_uri}/{one.path}"
+    there = storage.status(source)
+    if there is None:
+        back = storage.status(goal)
+        if back is not None and _same(back, one):
+            return None
+        return "it is no longer in the trash"
+    if not _same(there, one):
+        return f"it has {there.size_bytes:,} bytes in the trash, {one.size_bytes:,} were moved there"
+    try:
+        storage.files.move(source, goal)
+    except FileExistsError:
+        return "there is a file in its place"
+    except Exception as error:
+        return _first_line(error)
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _same(there: StoredFile, one: TrashedFile) -> bool:
+    return not there.is_dir and not there.is_symlink and there.size_bytes == one.size_bytes
+
+
+def _run_folders(storage: TableStorage) -> list[str]:
+    """Runs in the trash of the table, and of tables with another id that lay in its place before."""
+    parent, name = _place_of_trash(storage)
+    own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
+    tables = [one.uri for one in _folders_in(storage, parent) if own.fullmatch(one.uri)]
+    runs = sorted(one.uri for table in tables for one in _folders_in(storage, table))
+    return runs[:MAX_RUNS_LOOKED_AT]
+
+
+def _folders_in(storage: TableStorage, folder: str) -> list[StoredFile]:
+    return [one for one in storage.children(folder).values() if one.is_dir and not one.is_symlink]
+
+
+def _manifest(storage: TableStorage, folder: str) -> Manifest | None:
+    try:
+        return Manifest.from_bytes(storage.files.read(f"{folder}/{MANIFEST}"))
+    except FileNotFoundError:
+        return None
+
+
+def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> None:
+    """Remove a run's folder if nothing is left in it; what nobody's manifest names stays."""
+    folders = {folder, f"{folder}/files"}
+    for one in manifest.files:
+        parent = trash_target(folder, one.path).rpartition("/")[0]
+        while len(parent) > len(folder):
+            folders.add(parent)
+            parent = parent.rpartition("/")[0]
+    inner = sorted(folders - {folder}, key=len, reverse=True)
+    for one_folder in (*inner, f"{folder}/{MANIFEST}", folder):
+        with contextlib.suppress(Exception):  # not empty: somebody else's file lies there
+            storage.delete(one_folder)

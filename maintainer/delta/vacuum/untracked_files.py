@@ -1,0 +1,164 @@
+"""What else lies in a table's folder: other tables, links out of it, files that nobody's log knows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from maintainer.delta.storage.file_store import HadoopFiles, StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.storage_facts import Kept, Listing
+
+MAX_LISTED = 5_000_000
+"""Entries after which a listing is given up: then nothing untracked is deleted."""
+
+PAGE = 1000
+"""Entries that one LIST request of an object store returns."""
+
+MAX_THREADS = 8
+_SHOWN = 3
+
+
+class Fences:
+    """Which folders below a table's root are not the table's own: reached through a link, or another table's."""
+
+    def __init__(self, storage: TableStorage) -> None:
+        self._storage = storage
+        self._why: dict[str, tuple[str, str] | None] = {storage.root_uri: None}
+
+    def look_at(self, folders: Iterable[str]) -> None:
+        """Look at many folders at once, where each look is a request."""
+        wanted = sorted({one for folder in folders for one in self._chain(folder)} - self._why.keys(), key=len)
+        if isinstance(self._storage.files, HadoopFiles) and len(wanted) > 1:
+            with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-look") as pool:
+                own = dict(zip(wanted, pool.map(self._own_why, wanted), strict=True))
+        else:
+            own = {one: self._own_why(one) for one in wanted}
+        for one in wanted:  # shorter ones, so parents, first
+            self._why[one] = self._why[one.rpartition("/")[0]] or own[one]
+
+    def why(self, folder: str) -> tuple[str, str] | None:
+        """(``symlink`` or ``nested_table``, the folder where it begins), None for a folder of the table itself."""
+        if folder not in self._why:
+            self.look_at([folder])
+        return self._why[folder]
+
+    def _chain(self, folder: str) -> list[str]:
+        """The folder and all above it up to the root, which is left out."""
+        found = []
+        while len(folder) > len(self._storage.root_uri):
+            found.append(folder)
+            folder = folder.rpartition("/")[0]
+        return found
+
+    def _own_why(self, folder: str) -> tuple[str, str] | None:
+        there = self._storage.status(folder)
+        if there is None:
+            return None
+        if there.is_symlink:
+            return ("symlink", folder)
+        for marker in ("_delta_log", ".hoodie"):
+            if self._storage.status(f"{folder}/{marker}") is not None:
+                return ("nested_table", folder)
+        metadata = self._storage.status(f"{folder}/metadata")
+        if metadata is not None and metadata.is_dir and _is_iceberg(self._storage.children(f"{folder}/metadata")):
+            return ("nested_table", folder)
+        return None
+
+
+def _is_iceberg(children: dict[str, StoredFile]) -> bool:
+    return any(one.name.endswith(".metadata.json") for one in children.values())
+
+
+@dataclass(slots=True)
+class Untracked:
+    """Regular files below the root that the log never knew: old enough ones, and figures of the listing."""
+
+    files: list[StoredFile] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    listing: Listing = field(default_factory=lambda: Listing(0, 0, 0))
+
+
+def list_untracked(
+    storage: TableStorage,
+    known: set[str],
+    *,
+    partition_columns: tuple[str, ...],
+    changed_before_ms: int,
+    max_listed: int = MAX_LISTED,
+) -> Untracked:
+    """List the table's folder, one folder at a time, for files that nobody's log knows.
+
+    Names that Delta hides (``_delta_log``, ``_symlink_format_manifest``, ``.hoodie``, ...) are not looked at, except
+    ``_change_data``. Links, folders of other tables and checkpoints of streams are told and not entered.
+
+    Args:
+        storage: The table.
+        known: URIs of all files that the log names.
+        partition_columns: Folders of partitions may begin with ``_``, if the column does.
+        changed_before_ms: Files changed later are too young.
+        max_listed: Bound; beyond it the listing is given up and names nothing.
+    """
+    found = Untracked()
+    told: dict[str, list[str]] = defaultdict(list)
+    folders, num_folders, num_files, num_requests = [storage.root_uri], 0, 0, 0
+    while folders:
+        folder = folders.pop()
+        children = storage.children(folder)
+        num_folders += 1
+        num_requests += max(1, -(-len(children) // PAGE))
+        num_files += sum(not one.is_dir for one in children.values())
+        if num_files + num_folders > max_listed:
+            stopped = f"the listing was given up after {max_listed:,} entries"
+            return Untracked([], [], Listing(num_folders, num_files, num_requests, stopped))
+        why = None if folder == storage.root_uri else _whose(storage, children)
+        if why is not None:
+            told[why].append(folder[len(storage.root_uri) + 1 :])
+            continue
+        for uri, one in children.items():
+            if one.is_symlink:
+                told["symlink"].append(uri[len(storage.root_uri) + 1 :])
+            elif is_hidden(one.name, partition_columns):
+                continue
+            elif one.is_dir:
+                folders.append(uri)
+            elif uri not in known and one.modification_time_ms < changed_before_ms:
+                found.files.append(one)
+    found.kept = [_told(why, paths) for why, paths in sorted(told.items())]
+    found.listing = Listing(num_folders, num_files, num_requests)
+    return found
+
+
+def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> str | None:
+    """Whose a folder is by its children, None for the table's own."""
+    names = {one.name: one for one in children.values()}
+    if "_delta_log" in names or ".hoodie" in names:
+        return "nested_table"
+    metadata = names.get("metadata")
+    if metadata is not None and metadata.is_dir and _is_iceberg(storage.children(metadata.uri)):
+        return "nested_table"
+    if {"offsets", "commits"} <= names.keys() and metadata is not None:
+        return "checkpoint"
+    return None
+
+
+def is_hidden(name: str, partition_columns: tuple[str, ...]) -> bool:
+    """Whether Delta's own vacuum does not look at a name, either."""
+    if not name.startswith(("_", ".")):
+        return False
+    return not name.startswith(("_change_data", "_delta_index", *(f"{column}=" for column in partition_columns)))
+
+
+_WORDS = {
+    "symlink": ("symlink", "a link is not followed"),
+    "nested_table": ("nested_table", "a folder holds another table"),
+    "checkpoint": ("nested_table", "a folder holds the checkpoint of a stream"),
+}
+
+
+def _told(why: str, paths: list[str]) -> Kept:
+    code, words = _WORDS[why]
+    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
+    return Kept(code, f"{words}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)

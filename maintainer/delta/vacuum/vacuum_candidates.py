@@ -1,0 +1,221 @@
+"""The look at a table's storage before a deletion is planned, and again right before it is made."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from maintainer.delta.log.log_replay import LogReplay, replay
+from maintainer.delta.storage.file_identity import Claim, NeededFiles
+from maintainer.delta.storage.file_store import FileStore, StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.vacuum.shallow_clones import Locator, References
+from maintainer.delta.vacuum.stream_checkpoint import position
+from maintainer.delta.vacuum.tombstones import as_removed_files, entries_of, expired, nothing_left, protected_uris
+from maintainer.delta.vacuum.trash import expired_trash
+from maintainer.delta.vacuum.untracked_files import Fences, list_untracked
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.model.table.storage_facts import Kept, Listing, StorageLook, VacuumHistory
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
+from maintainer.units import format_duration, format_size
+
+MAX_CLOCK_SKEW_MS = 5 * 60_000
+"""This machine's clock and the storage's may differ by so much; ages of files are told with both."""
+
+_SHOWN = 3
+
+
+def now_ms() -> int:
+    """This machine's clock; tests put another one in its place."""
+    return int(time.time() * 1000)
+
+
+def history(
+    storage: TableStorage,
+    facts: TableFacts,
+    checkpoints: tuple[tuple[str, str], ...],
+    open_files: Callable[[str], tuple[FileStore, str]],
+    *,
+    removed_before_ms: int | None,
+    now_ms: int,
+) -> tuple[LogReplay | None, VacuumHistory]:
+    """Find how long files must be kept; see ``TableReader.vacuum_history``. The log is None where it was not read."""
+    log = None
+    if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms):
+        log = replay(storage, facts)
+    known = log or _times_only(storage, checkpoints)
+    positions = tuple(
+        position(name, *open_files(folder), facts.table_id, known, facts.version, now_ms)
+        for name, folder in checkpoints
+    )
+    if log is None:
+        return None, VacuumHistory(positions=positions, nothing_left_before_ms=removed_before_ms)
+    return log, VacuumHistory(log.longest_write_ms or None, log.longest_write_version, positions)
+
+
+def _times_only(storage: TableStorage, checkpoints: tuple[tuple[str, str], ...]) -> LogReplay:
+    """The log by its commit files alone: enough to tell where a stream stands, where nothing is deleted anyway."""
+    entries = storage.commits() if checkpoints else ()
+    return LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
+
+
+def look(
+    storage: TableStorage,
+    facts: TableFacts,
+    question: VacuumQuestion,
+    references: References,
+    locator: Locator,
+    log: LogReplay | None = None,
+) -> TableFacts:
+    """Find what may be deleted; see ``TableReader.vacuum_look``. ``log`` is given where it was just read."""
+    trash = expired_trash(storage, question.now_ms)
+    if question.untracked_before_ms is None and _known_to_be_gone(facts, question):
+        return replace(facts, removed_files=(), storage=StorageLook(trash=trash))
+    if log is None or log.head < facts.version:
+        log = replay(storage, facts)
+    old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
+    there = entries_of(storage, old)
+    kept: list[Kept] = []
+    untracked: list[StoredFile] = []
+    listing: Listing | None = None
+    if question.untracked_before_ms is not None:
+        untracked, listing = _untracked(storage, facts, question, log, kept)
+    if not there and not untracked:
+        return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
+    ahead_ms = log.newest_file_ms - question.now_ms
+    if ahead_ms > MAX_CLOCK_SKEW_MS:
+        kept.append(Kept("clock", _clock_words(ahead_ms), 0))
+    own = NeededFiles()
+    own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
+    free = unclaimed(_fenced_off(storage, there, kept), own, kept)
+    needed, problems = references.into(storage.root_uri, question.tables, locator)
+    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    free = _unneeded(free, needed, kept)
+    fresh = _unneeded({one.uri: one for one in untracked}, needed, kept)
+    removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
+    return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
+
+
+def _clock_words(ahead_ms: int) -> str:
+    behind = format_duration(ahead_ms // 1000)
+    return (
+        f"this machine's clock is {behind} behind the storage's: the newest commit's file lies in the future; ages of "
+        "files cannot be told with a wrong clock"
+    )
+
+
+def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
+    """Whether the look into the log has found already that nothing of what is asked for is there."""
+    moment = facts.history.nothing_left_before_ms if facts.history is not None else None
+    return moment is not None and question.removed_before_ms <= moment
+
+
+def still_free(
+    storage: TableStorage,
+    uris: Iterable[str],
+    own: NeededFiles,
+    tables: tuple[TableRef, ...],
+    references: References,
+    locator: Locator,
+) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
+    """Of files that a plan names, those that are there and free to go, and what is not free any more."""
+    kept: list[Kept] = []
+    free = unclaimed(_fenced_off(storage, entries_of(storage, uris), kept), own, kept)
+    needed, problems = references.into(storage.root_uri, tables, locator)
+    kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
+    return _unneeded(free, needed, kept), tuple(kept)
+
+
+def _untracked(
+    storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, kept: list[Kept]
+) -> tuple[list[StoredFile], Listing]:
+    """Old files that the log never knew; none where the log does not reach back far enough to know."""
+    assert question.untracked_before_ms is not None
+    first = log.times[0] if log.times else (1, question.now_ms)
+    if first[0] > 0 and first[1] > question.removed_before_ms:
+        stopped = f"the log begins at version {first[0]}, later than what must be kept, so it cannot tell what it knew"
+        return [], Listing(0, 0, 0, stopped)
+    named = log.known | protected_uris(storage, facts, log, question.removed_before_ms)
+    found = list_untracked(
+        storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
+    )
+    kept.extend(found.kept)
+    known = NeededFiles()
+    known.add(named, root_uri=storage.root_uri)
+    # A file that the log names under another spelling is none that it never knew.
+    return [one for one in found.files if known.claim_on(one) is None], found.listing
+
+
+def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:
+    start = len(storage.root_uri) + 1
+    found = [RemovedFile(one.uri[start:], one.size_bytes, one.modification_time_ms, "untracked") for one in files]
+    return sorted(found, key=lambda one: (one.removed_at_ms, one.path))
+
+
+def _fenced_off(storage: TableStorage, there: dict[str, StoredFile], kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out links, what lies behind one, and what lies in another table's folder."""
+    fences = Fences(storage)
+    fences.look_at({uri.rpartition("/")[0] for uri in there})
+    behind: dict[tuple[str, str], list[StoredFile]] = defaultdict(list)
+    free: dict[str, StoredFile] = {}
+    for uri, one in there.items():
+        why = ("symlink", uri) if one.is_symlink else fences.why(uri.rpartition("/")[0])
+        if why is not None:
+            behind[why].append(one)
+        elif not one.is_dir:
+            free[uri] = one
+    for (why_code, place), files in sorted(behind.items()):
+        words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
+        text = f"{_of(files)} {words} {place[len(storage.root_uri) + 1 :]}"
+        kept.append(Kept(why_code, text, len(files), sum(one.size_bytes for one in files)))
+    return free
+
+
+def unclaimed(files: dict[str, StoredFile], own: NeededFiles, kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out what the table's own log needs under another spelling, or may need."""
+    held: dict[Claim, list[StoredFile]] = defaultdict(list)
+    free: dict[str, StoredFile] = {}
+    for uri, one in files.items():
+        claim = own.claim_on(one)
+        if claim is None:
+            free[uri] = one
+        else:
+            held[claim].append(one)
+    for number, (claim, found) in enumerate(held.items()):
+        size_bytes = sum(one.size_bytes for one in found)
+        if number < _SHOWN:
+            kept.append(Kept("needed", f"{_of(found)} {_words_of(claim)}", len(found), size_bytes))
+    if len(held) > _SHOWN:
+        kept.append(
+            Kept("needed", f"{len(held) - _SHOWN:,} more are needed under another spelling", len(held) - _SHOWN)
+        )
+    return free
+
+
+def _words_of(claim: Claim) -> str:
+    if claim.certain:
+        return f"removed once and needed again as {claim.uri}"
+    return f"may be what the log names as {claim.uri}, which cannot be told from here"
+
+
+def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept: list[Kept]) -> dict[str, StoredFile]:
+    """Leave out what another table's log refers to, or may refer to."""
+    held: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
+    free = dict(files)
+    for table, references in sorted(needed.items()):
+        for uri, one in files.items():
+            claim = references.claim_on(one) if uri in free else None
+            if claim is not None:
+                held[table, claim.certain].append(free.pop(uri))
+    for (table, certain), found in sorted(held.items()):
+        words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
+        text = f"{_of(found)} that {table} {words}"
+        kept.append(Kept("clone", text, len(found), sum(one.size_bytes for one in found)))
+    return free
+
+
+def _of(files: list[StoredFile]) -> str:
+    noun = "file" if len(files) == 1 else "files"
+    return f"{len(files):,} {noun} ({format_size(sum(one.size_bytes for one in files))})"

@@ -1,0 +1,69 @@
+"""The two commits around a deletion, VACUUM START and VACUUM END, as Delta's own VACUUM writes them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.commit_fate import commit_once
+from maintainer.errors import CommitConflict, MaintainerError
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.commit_records import CommitStamp
+
+MAX_START_ATTEMPTS = 3
+
+
+class StartAndEnd(Protocol):
+    """What a deletion needs of its two commits."""
+
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """Commit VACUUM START; returns its version."""
+        ...
+
+    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
+        """Commit VACUUM END; returns its version."""
+        ...
+
+
+class VacuumCommits:
+    """Makes the commits of one deletion."""
+
+    def __init__(self, jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str) -> None:
+        self._jvm = jvm
+        self._storage = storage
+        self._stamp = stamp
+        self._where = where
+
+    def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
+        """Commit VACUUM START; returns its version."""
+        operation = self._jvm.vacuum_start_operation(step.retention_seconds * 1000, table_retention_ms)
+        metrics = {"numFilesToDelete": len(step.files), "sizeOfDataToDelete": step.size_bytes}
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return self._commit(operation, metrics, after_version)
+            except CommitConflict:
+                # The commit says nothing but that we begin: whoever came first (an ALTER, say), it is as true after
+                # him. Whether the files may still go is looked at when it has landed.
+                if attempts >= MAX_START_ATTEMPTS:
+                    raise
+
+    def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
+        """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
+        metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
+        try:
+            operation = self._jvm.vacuum_end_operation("COMPLETED" if completed else "FAILED")
+            return self._commit(operation, metrics, after_version)
+        except MaintainerError:
+            return after_version
+
+    def _commit(self, operation: JavaObject, metrics: dict[str, int], after_version: int) -> int:
+        def attempt() -> int:
+            # Opened for each attempt: if our commit was overwritten, Delta's view of the log is dropped.
+            txn = self._jvm.start_transaction(self._jvm.log_at(self._storage.root_uri))
+            self._jvm.register_metrics(txn, metrics)
+            return self._jvm.commit(txn, self._jvm.seq(), operation, None)
+
+        return commit_once(self._jvm, self._storage, self._stamp, self._where, attempt, after_version=after_version)

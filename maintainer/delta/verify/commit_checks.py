@@ -1,0 +1,228 @@
+"""The checks of one commit that is already in the log: its actions, the rows it moved, its statistics, its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.actions import live_rows
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.proof.row_comparison import FileSet, Measured, measure, rows_that_differ
+from maintainer.delta.proof.statistics_verdict import Strictness, judge
+from maintainer.delta.rewrite.rewrite_proof import shortened
+from maintainer.delta.storage.error_classes import message_of
+from maintainer.delta.storage.table_storage import LogEntry, TableStorage
+from maintainer.delta.transaction.add_files import FileKey, live_files
+from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
+from maintainer.delta.verify.version_reader import DeltaVersionReader
+from maintainer.errors import TableError
+from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
+from maintainer.model.table.table_facts import TableFacts
+
+WRITES_EXACT_BOUNDS = "Delta-Lake/4.4."
+"""What ``engineInfo`` says of writers whose bounds we know to be reached by a row; others may cut them otherwise."""
+
+SAME_ROWS = "the rows removed are the rows added"
+COUNTED = "the removed files held the rows the log says"
+STATISTICS_FIT = "statistics fit the rows of the added files"
+
+
+@dataclass(slots=True)
+class CommitWork:
+    """One commit while it is checked. Checks are made in order; a later one may need what an earlier one read."""
+
+    jvm: DeltaJvm
+    versions: DeltaVersionReader
+    facts: TableFacts
+    log: JavaObject
+    storage: TableStorage
+    entry: LogEntry
+    exact: bool
+    info: dict[str, Any] = field(default_factory=dict)
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    removes: list[dict[str, Any]] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    measured: Measured | None = None
+
+    @property
+    def version(self) -> int:
+        """The commit's version."""
+        return self.entry.version
+
+    @property
+    def claims_no_change(self) -> bool:
+        """Whether the commit has files and says of each that it changes no data."""
+        files = [*self.adds, *self.removes]
+        return bool(files) and not any(one.get("dataChange", True) for one in files)
+
+    @property
+    def kind(self) -> str:
+        """What the commit claims to be."""
+        if self.claims_no_change or self.info.get("operation") in ("OPTIMIZE", "REORG"):
+            return "rewrite"
+        return "data_change" if self.adds or self.removes else "other"
+
+    def checks(self) -> Iterator[CommitCheck]:
+        """Make every check that applies, in order."""
+        for action in self.storage.actions(self.entry, with_adds=True):
+            (name,) = action
+            if name == "commitInfo":
+                self.info = action[name]
+            elif name == "add":
+                self.adds.append(action[name])
+            elif name == "remove":
+                self.removes.append(action[name])
+            if name not in REWRITE_ACTIONS:
+                self.others.append(name)
+        if self.kind == "rewrite" and (self.adds or self.removes):
+            yield from self._rewrite()
+        yield from self._files()
+
+    def _rewrite(self) -> Iterator[CommitCheck]:
+        """A commit that claims to change no data: actions, rows, statistics."""
+        before = self._snapshot(self.version - 1)
+        if isinstance(before, str):
+            yield _unchecked("rows", SAME_ROWS, before)
+            return
+        added = [removed_key(one) for one in self.adds]
+        removed = [removed_key(one) for one in self.removes]
+        live_before = live_files(self.jvm, self.log, before, {*removed, *added})
+        yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
+        after = self._snapshot(self.version)
+        if isinstance(after, str):
+            yield _unchecked("rows", SAME_ROWS, after)
+            return
+        live_after = live_files(self.jvm, self.log, after, set(added))
+        # Files whose rows the commit took away: removed, or added again with other metadata.
+        sources = list(dict.fromkeys([*removed, *(key for key in added if key in live_before)]))
+        strangers = [key for key in sources if key not in live_before] + [key for key in added if key not in live_after]
+        if strangers:
+            reason = f"{len(strangers)} of its files are not live where they must be, such as {strangers[0][0]}"
+            yield _unchecked("rows", SAME_ROWS, reason)
+            return
+        gone = self._missing([key[0] for key in (*sources, *added)])
+        if gone:
+            reason = f"{len(gone)} of its files are not on storage any more, such as {gone[0]}"
+            yield _unchecked("rows", SAME_ROWS, reason)
+            yield _unchecked("statistics", STATISTICS_FIT, reason)
+            return
+        handles = tuple(live_before[key] for key in sources)
+        yield from self._compare(
+            FileSet(before, handles),
+            FileSet(after, tuple(live_after[key] for key in added)),
+            live_rows(json.loads(str(one.json()))["add"] for one in handles),
+        )
+
+    def _action_findings(self, before: Collection[FileKey]) -> list[str]:
+        found = [f"{one['path']}: dataChange is true" for one in (*self.adds, *self.removes) if one.get("dataChange")]
+        found += [f"it also has a {name} action" for name in sorted(set(self.others))]
+        keys = [removed_key(one) for one in self.removes]
+        before_it = self.version - 1
+        found += [f"{key[0]} is removed and was not live at version {before_it}" for key in keys if key not in before]
+        if len(set(keys)) < len(keys):
+            found.append("a file is removed twice")
+        paths = [str(one["path"]) for one in self.adds]
+        if len(set(paths)) < len(paths):
+            found.append("a file is added twice")
+        for one in self.adds:
+            if not self.storage.is_below_root(self.storage.uri(str(one["path"]))):
+                found.append(f"{one['path']} lies outside the table's folder")
+        return found
+
+    def _compare(self, sources: FileSet, written: FileSet, in_log: int | None) -> Iterator[CommitCheck]:
+        name = SAME_ROWS
+        try:
+            measured = self.measured = measure(self.jvm, self.log, sources, written, self.adds)
+            differing = rows_that_differ(self.jvm, self.log, sources, written) if self.exact else 0
+        except Exception as error:
+            yield _unchecked("rows", name, message_of(error))
+            return
+        read, added = measured.read, measured.written
+        found = []
+        if read.rows != added.rows:
+            found.append(f"{read.rows} rows were removed, {added.rows} added")
+        elif read != added:
+            found.append(f"{read.rows} rows on both sides, and their fingerprints differ")
+        if differing:
+            found.append(f"{differing} rows are on one side only")
+        how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
+        yield _judged("rows", name, found, f"{read.rows} rows, by {how}")
+        counted = [] if in_log in (None, read.rows) else [f"the log says {in_log}, the files hold {read.rows}"]
+        if in_log is None:
+            yield _unchecked("statistics", COUNTED, "the log does not count them")
+        else:
+            yield _judged("statistics", COUNTED, counted, f"{in_log} rows")
+        exact = WRITES_EXACT_BOUNDS in str(self.info.get("engineInfo") or "")
+        wrong = [
+            f"{one['path']}: {text}"
+            for one, figures in zip(self.adds, measured.files, strict=True)
+            for text in judge(one, measured.columns, figures, Strictness(complete=False, exact=exact))
+        ]
+        num = sum(bool(one.get("stats")) for one in self.adds)
+        if self.adds and not num:
+            yield _unchecked("statistics", STATISTICS_FIT, "they have none")
+        else:
+            yield _judged("statistics", STATISTICS_FIT, wrong, f"{num} files")
+
+    def _files(self) -> Iterator[CommitCheck]:
+        """Every file of the version is on storage; a file that was removed later may be gone."""
+        name = f"every file of version {self.version} is on storage"
+        try:
+            missing = self.versions.missing_files(self.facts, self.version)
+        except TableError as error:
+            yield _unchecked("files", name, f"{error.what} [{error.code}]")
+            return
+        if not missing:
+            yield CommitCheck("files", name, CheckResult.PROVEN)
+            yield from self._readable()
+            return
+        newest = self.versions.missing_files(self.facts, self.facts.version)
+        wrong = sorted(set(missing) & set(newest))
+        if wrong:
+            yield _judged("files", name, [f"{one} is gone, or has another size" for one in wrong])
+        else:
+            yield _unchecked(
+                "files", name, f"{len(missing)} files were removed later and are gone, such as {missing[0]}"
+            )
+
+    def _readable(self) -> Iterator[CommitCheck]:
+        """The version's files can be read and hold the rows that the log says; a rewrite's were read already."""
+        if self.measured is not None:
+            return
+        name = f"every file of version {self.version} can be read"
+        in_log = self.versions.row_count(self.facts, self.version, scan=False)
+        try:
+            rows = self.versions.row_count(self.facts, self.version, scan=True)
+        except Exception as error:
+            yield _unchecked("files", name, message_of(error))
+            return
+        if in_log < 0:
+            yield CommitCheck("files", name, CheckResult.PROVEN, f"{rows} rows; the log does not count them")
+        else:
+            found = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
+            yield _judged("files", name, found, f"{rows} rows")
+
+    def _snapshot(self, version: int) -> JavaObject | str:
+        """The snapshot of a version, or why there is none."""
+        if version < 0:
+            return "there is no version before it"
+        try:
+            return self.jvm.snapshot_at(self.log, version)
+        except Exception as error:
+            return f"version {version} cannot be read any more: {message_of(error)}"
+
+    def _missing(self, paths: Sequence[str]) -> list[str]:
+        return [one for one in paths if self.storage.status(self.storage.uri(one)) is None]
+
+
+def _judged(level: str, name: str, found: Sequence[str], figures: str | None = None) -> CommitCheck:
+    if found:
+        return CommitCheck(level, name, CheckResult.WRONG, shortened(list(found)))
+    return CommitCheck(level, name, CheckResult.PROVEN, figures)
+
+
+def _unchecked(level: str, name: str, reason: str) -> CommitCheck:
+    return CommitCheck(level, name, CheckResult.NOT_CHECKED, reason)

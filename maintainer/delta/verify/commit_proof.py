@@ -1,0 +1,105 @@
+"""Proves a commit that is already in the log, whoever made it (``maintainer verify``).
+
+The frame is version N against N-1: whatever other writers did is in both. The commit's own actions are read from its
+file in the log and not from a snapshot, for a snapshot has already believed them. Rows are read through Delta, so that
+deletion vectors and column mapping count as a reader sees them.
+
+Two answers are kept apart with care: *wrong*, and *could not be checked*, such as rows whose files a vacuum has taken.
+"""
+
+from __future__ import annotations
+
+import time
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.rewrite.bin_writer import UNSAFE_READS
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.verify.commit_checks import CommitWork
+from maintainer.delta.verify.version_reader import DeltaVersionReader
+from maintainer.errors import EnvironmentUnfit, TableError
+from maintainer.model.run.commit_verdict import CommitVerification
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts
+
+MAINTENANCE = ("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "CLUSTER BY")
+"""Operations that change no data; without a version, the newest commit of one of them (or of ours) is proven."""
+
+MAX_COMMITS_LOOKED_AT = 1000
+"""How far back the newest maintenance commit is looked for."""
+
+
+class DeltaCommitProver:
+    """Implements ``CommitProver`` on a worker's session, whose settings it may change."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+        self._versions = DeltaVersionReader(jvm)
+
+    def newest_maintenance(self, facts: TableFacts) -> int:
+        """The newest version that maintenance made; the newest of all where there is none in the log.
+
+        Raises:
+            TableError: T403, the log cannot be read.
+        """
+        self._jvm.activate()
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
+            for entry in reversed(entries):
+                info = storage.commit_info(entry)
+                if info.get("operation") in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
+                    return entry.version
+            return facts.version
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+
+    def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
+        """Prove one commit; see ``CommitProver.prove``."""
+        started = time.monotonic()
+        self._jvm.activate()
+        for key in UNSAFE_READS:
+            if str(self._jvm.spark.conf.get(key, "false")).lower() == "true":
+                raise EnvironmentUnfit(
+                    f"{key} is on: files that cannot be read would be passed over in silence",
+                    code="E606",
+                    where=facts.ref.identifier,
+                    help=f"set {key}=false",
+                )
+        try:
+            log = self._jvm.log_at(facts.location)
+            storage = TableStorage(self._jvm, log)
+            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            if entry is None:
+                raise _no_such_version(facts, version)
+            work = CommitWork(self._jvm, self._versions, facts, log, storage, entry, exact)
+            checks = tuple(work.checks())
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        stamp = CommitStamp.from_json(work.info.get("userMetadata"))
+        return CommitVerification(
+            version=version,
+            committed_at_ms=int(work.info.get("inCommitTimestamp") or work.info.get("timestamp") or 0),
+            operation=str(work.info.get("operation") or "unknown operation"),
+            engine=work.info.get("engineInfo"),
+            run_id=None if stamp is None else stamp.run_id,
+            kind=work.kind,
+            checks=checks,
+            num_files_removed=len(work.removes),
+            num_files_added=len(work.adds),
+            rows_removed=None if work.measured is None else work.measured.read.rows,
+            rows_added=None if work.measured is None else work.measured.written.rows,
+            uncovered_columns=() if work.measured is None else work.measured.uncovered_columns,
+            duration_seconds=time.monotonic() - started,
+        )
+
+
+def _no_such_version(facts: TableFacts, version: int) -> TableError:
+    beyond = version > facts.version
+    return TableError(
+        f"the log has no version {version}" + ("" if beyond else " any more"),
+        code="T403",
+        where=f"{facts.ref.identifier}@{version}",
+        found=f"the newest version is {facts.version}",
+        help="name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned away and cannot be checked",
+    )

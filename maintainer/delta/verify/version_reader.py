@@ -1,0 +1,148 @@
+"""Reads a table at one version, for checks after the fact; counts by scanning files, not from the log."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.proof.row_comparison import differing_rows
+from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.verify.version_files import VersionFiles
+from maintainer.delta.verify.version_proof import VERSION_SETTINGS
+from maintainer.model.table.table_facts import TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+FRAMES_KEPT = 2
+
+
+class DeltaVersionReader:
+    """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+        self._files = VersionFiles(jvm)
+        self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
+        for key, value in VERSION_SETTINGS.items():
+            jvm.spark.conf.set(key, value)
+
+    def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
+        """The table at the version, by ``versionAsOf``.
+
+        The last two are kept: one commit's checks ask for N-1 and N several times, and each time Delta would build
+        the version's state anew. A version never changes; its files are read again whenever Spark runs the frame.
+
+        Raises:
+            TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
+        """
+        self._jvm.activate()
+        key = (facts.location, facts.table_id, version)
+        frame = self._frames.get(key)
+        if frame is None:
+            try:
+                path = self._jvm.path_text(self._jvm.log_at(facts.location))
+                frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
+            except Exception as error:
+                raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        self._frames[key] = frame
+        self._frames.move_to_end(key)
+        while len(self._frames) > FRAMES_KEPT:
+            self._frames.popitem(last=False)
+        return frame
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that Spark's reader of the version gives, in order; no Spark job.
+
+        Raises:
+            TableError: T403, the version cannot be read.
+        """
+        return tuple(self.dataframe(facts, version).columns)
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+        self._jvm.activate()
+        try:
+            if not scan:
+                found = self._files.rows_in_log(facts, version)
+                return self._rows_by_delta(facts, version) if found is None else found
+            frame = self._files.frame(facts, self._snapshot(facts, version), version)
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        frame = self.dataframe(facts, version) if frame is None else frame
+        try:
+            return int(frame.count())
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+
+    def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
+        records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
+        deleted = "coalesce(sum(deletionVector.cardinality), 0) AS d"
+        unknown = "count_if(get_json_object(stats, '$.numRecords') IS NULL) AS u"
+        files = self._jvm.all_files(self._snapshot(facts, version))
+        row = files.selectExpr("stats", "deletionVector").selectExpr(records, deleted, unknown).collect()[0]
+        return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
+
+    def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
+        self._jvm.activate()
+        log = self._jvm.log_at(facts.location)
+        newest = self._jvm.update(log)
+        return newest if int(newest.version()) == version else self._jvm.snapshot_at(log, version)
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+        try:
+            adds = self._files.of(facts, version)
+            if adds is None:
+                _, adds = self._jvm.scan_files(self._snapshot(facts, version))
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            wanted: dict[str, tuple[str, int | None]] = {}
+            for add in adds:
+                wanted[storage.uri(add["path"])] = (add["path"], int(add["size"]))
+                vector = add.get("deletionVector") or {}
+                if vector.get("storageType") not in (None, "i"):
+                    # A deletion vector file holds several vectors; the log knows no size of the file.
+                    uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
+                    wanted[uri] = (uri, None)
+            found = files_at(storage, set(wanted))
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
+        return tuple(
+            sorted(
+                name
+                for uri, (name, size) in wanted.items()
+                if uri not in found or (size is not None and found[uri].size_bytes != size)
+            )
+        )
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
+        try:
+            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            uris = {path: storage.uri(path) for path in paths}
+            there = files_at(storage, set(uris.values()))
+        except Exception as error:
+            raise as_table_error(error, facts.ref.identifier) from error
+        return frozenset(path for path, uri in uris.items() if uri in there)
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
+        a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
+        try:
+            return differing_rows(a, b)
+        except Exception as error:
+            raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
+
+
+def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
+    """Those of the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
+    folders = {uri.rpartition("/")[0] for uri in uris}
+    found: dict[str, StoredFile] = {}
+    for folder in folders:
+        found.update((uri, one) for uri, one in storage.children(folder).items() if uri in uris)
+    return found

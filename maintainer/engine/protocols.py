@@ -1,0 +1,359 @@
+"""The boundary to the engine: what planning, execution and verification may ask of it.
+
+``TableReader`` cannot change a table. ``TableWriter`` changes one table by one commit (or one deletion) at a
+time; it proves before it commits and reports one of three fates: it returns a receipt (landed), raises
+``CommitConflict`` or ``CommitNotLanded`` (did not land, what was written is removed), or raises
+``CommitUnknown``. ``VersionReader`` serves checks after the fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.run.commit_verdict import CommitVerification
+from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    PartitionValues,
+    TableFacts,
+    TableRef,
+    Update,
+)
+
+BeforeCommit = Callable[[int, "Proof | None"], None]
+"""Called with (read version, proof) after the proof holds and before the commit is tried: writes INTENT durably.
+
+An exception from it aborts the commit; what was written is removed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumQuestion:
+    """What is asked of a table's storage before a deletion is planned.
+
+    Files removed before ``removed_before_ms`` are looked for. With ``untracked_before_ms`` the folder is listed, and
+    files that the log never knew and that did not change since are named, too. ``tables`` are all tables of the
+    project: what their logs refer to by absolute path is kept. ``now_ms`` decides which trash is past its time.
+    """
+
+    removed_before_ms: int
+    now_ms: int
+    untracked_before_ms: int | None = None
+    tables: tuple[TableRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionGuard:
+    """What a deletion asks while it runs: whose references to look up again, and whether to stop between two chunks.
+
+    ``progress`` is called right before the first file goes, with 0, and then now and again, from any thread, with how
+    many are gone at least.
+    """
+
+    tables: tuple[TableRef, ...] = ()
+    stop_reason: Callable[[], str | None] = lambda: None
+    progress: Callable[[int], None] = lambda num_deleted: None
+
+
+class TableFinder(Protocol):
+    """Finds tables; reads none."""
+
+    def in_catalog(self) -> Iterator[tuple[str, str]]:
+        """Name and location of every Delta table of the session's catalog.
+
+        Raises:
+            TableError: The catalog cannot be listed.
+        """
+        ...
+
+    def below(self, root: str) -> Iterator[str]:
+        """The location of every Delta table in the folders below a path or URI; nothing below a table.
+
+        Raises:
+            ProjectError: E644, too many folders.
+            TableError: A folder cannot be listed.
+        """
+        ...
+
+
+class HistoryReader(Protocol):
+    """Reads the commits of tables from their logs. Holding one gives no way to change a table."""
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        """Return the newest commits that a table's log still has, newest first.
+
+        Args:
+            ref: The table.
+            limit: At most so many.
+            since_ms: Nothing older.
+            counted: Whether the figures of our own commits are counted from their actions.
+
+        Raises:
+            TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read.
+        """
+        ...
+
+
+class TableReader(HistoryReader, Protocol):
+    """Reads what planning needs. Holding one gives no way to change a table."""
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        """Read the table's newest version.
+
+        Raises:
+            TableError: T401 no such table, T402 not a Delta table, T403 its log cannot be read,
+                T404 a feature this version of Delta does not know, T405 permission denied.
+        """
+        ...
+
+    def location_of(self, ref: TableRef) -> str:
+        """The canonical URI of a table's root, without reading its log.
+
+        Raises:
+            TableError: T401 no such table; or the catalog cannot be asked.
+        """
+        ...
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        """Return what others updated since a moment or above a version, newest first; a bounded number.
+
+        Appends, commits of ours and commits that remove no file are none.
+
+        Raises:
+            TableError: The log cannot be read.
+        """
+        ...
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        """What the log says about how long files must be kept.
+
+        Args:
+            facts: The table.
+            checkpoints: (consumer, folder) of streaming readers whose position is read. A checkpoint that cannot be
+                relied on gives a position with a ``problem``, never an error.
+            removed_before_ms: The least that is kept. Where nothing removed before it is left on storage, the log is
+                not read further, and ``nothing_left_before_ms`` says so. None where more than removed files is looked
+                for: then the log is read in any case.
+        """
+        ...
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        """The facts with ``removed_files`` and ``storage``: what may be deleted and still lies on storage.
+
+        Never includes a file or deletion vector that the version in ``facts`` or any version that was
+        current at or after ``removed_before_ms`` refers to; nothing that another table's log refers to; nothing
+        behind a symlink or in a table that lies inside this one's folder.
+        """
+        ...
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        """Return paths of files that a Z-order by just these columns added, as the newest commits of the log say.
+
+        Empty where the log says nothing any more: then files are put in order again, which costs work and no rows.
+        """
+        ...
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        """Read smallest and largest values of the columns in each live file, from the log's statistics.
+
+        Args:
+            facts: The table; its version is the one looked at.
+            columns: As ``planning.columns.FoundColumn.quoted`` spells them.
+        """
+        ...
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        """Draw about ``max_rows`` rows from some of the live files; the same ones for the same version."""
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        """Keys of those files that hold columns which the schema no longer has; opens files where the log is silent."""
+        ...
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        """Return the version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
+        ...
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        """Return the stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        ...
+
+
+class TableWriter(Protocol):
+    """Carries out one commit (or one deletion) on one table. ``facts`` pin the table's id and location."""
+
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        """Set the step's properties in one commit."""
+        ...
+
+    def rewrite(
+        self,
+        facts: TableFacts,
+        step: RewriteStep,
+        batch: Batch,
+        stamp: CommitStamp,
+        before_commit: BeforeCommit,
+    ) -> CommitReceipt:
+        """Rewrite the batch's files, prove, and commit with ``dataChange=false``.
+
+        Raises:
+            CommitConflict: A file of the batch is no longer live, or another writer won.
+            CommitNotLanded: Writing or committing failed for good.
+            CommitUnknown: The answer was lost and the log could not settle it.
+            VerificationFailed: The proof failed; nothing was committed.
+        """
+        ...
+
+    def vacuum(
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),
+    ) -> VacuumReceipt:
+        """Delete exactly the step's files, after a last look at the head of the log; see ``VacuumReceipt``."""
+        ...
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        """Remove what a run that is over wrote into these partitions and never tried to commit; return what is left.
+
+        Raises:
+            CheckImpossible: V504, such a file is live; nothing was removed.
+            TableError: The folders cannot be read.
+        """
+        ...
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """Bring back what a run moved into the trash; nothing that lies there now is overwritten.
+
+        Raises:
+            TableError: T430, there is nothing of that run in the trash.
+        """
+        ...
+
+
+class VersionReader(Protocol):
+    """Reads a table at a version, for checks after the fact; counts by scanning, never from the log."""
+
+    def dataframe(self, facts: TableFacts, version: int) -> object:
+        """The table at the version, as a Spark DataFrame of a session whose counts scan the files."""
+        ...
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """The columns that a reader of the version sees, in order."""
+        ...
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        """Rows at the version: by reading the files, or (``scan=False``) as the log says."""
+        ...
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        """Live data files and deletion vectors of the version that are not on storage with the logged size."""
+        ...
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, as the log writes them, at which a file lies now."""
+        ...
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        """Number of rows in one version and not in the other, as multisets (``content: exact``)."""
+        ...
+
+
+class CommitProver(Protocol):
+    """Proves commits that are already in a table's log, whoever made them. Changes no table."""
+
+    def newest_maintenance(self, facts: TableFacts) -> int:
+        """The newest version that maintenance made; the newest of all where there is none in the log."""
+        ...
+
+    def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
+        """Check a commit: its actions, the rows it moved, its statistics, the files of its version.
+
+        Args:
+            facts: The table as it is now.
+            version: The commit.
+            exact: Compare all values of the rows, too, and not only counts and fingerprints.
+
+        Raises:
+            TableError: T403, the log has no such version or cannot be read.
+        """
+        ...
+
+
+class TablePlaces(Protocol):
+    """Tells whether two locations are one table. Asks the storage where it can, reads no table."""
+
+    def place_at(self, location: str) -> str | None:
+        """The physical place of the table at a path or URI: equal for all spellings of it.
+
+        None where no table is there, or the storage does not say.
+        """
+        ...
+
+    def may_hold(self, location: str, table_id: str) -> bool:
+        """Whether the table with this id may still be at a location: False only where that is sure."""
+        ...
+
+
+def is_one_place(places: TablePlaces, first: str, second: str) -> bool:
+    """Whether two locations are one physical place."""
+    if first.rstrip("/") == second.rstrip("/"):
+        return True
+    place = places.place_at(first)
+    return place is not None and place == places.place_at(second)
+
+
+class TableEngine(Protocol):
+    """One worker's access to the engine: its own session, used from one thread."""
+
+    @property
+    def reader(self) -> TableReader:
+        """Reads for planning and re-checks."""
+        ...
+
+    @property
+    def writer(self) -> TableWriter:
+        """Writes."""
+        ...
+
+    @property
+    def versions(self) -> VersionReader:
+        """Reads old versions for verification."""
+        ...
+
+
+class Engine(Protocol):
+    """Makes workers. Each is entered on the thread that uses it."""
+
+    @property
+    def deletes(self) -> bool:
+        """Whether its writers carry out a vacuum."""
+        ...
+
+    @property
+    def places(self) -> TablePlaces:
+        """Tells which locations are one table."""
+        ...
+
+    def worker(self, name: str) -> AbstractContextManager[TableEngine]:
+        """A worker with a session, scheduler pool and job group of its own named ``name``."""
+        ...
+
+    def cancel(self, name: str) -> None:
+        """Cancel the running Spark jobs of the worker's job group (for timeouts and Ctrl-C)."""
+        ...

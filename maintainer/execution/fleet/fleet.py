@@ -1,0 +1,282 @@
+"""A whole run: N tables at once, each on a thread and a session of its own, and one outcome for every table.
+
+The calling thread only watches: signals, time limits, heartbeats. Whatever ends the run, every table of the plan ends
+with exactly one status, ``results.json`` is complete, and what was running was awaited or cancelled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field, replace
+
+from maintainer.engine.protocols import Engine, TablePlaces
+from maintainer.execution.fleet.ledger_append import append_within
+from maintainer.execution.fleet.results import Results
+from maintainer.execution.fleet.rollout import BatchSize, in_batches
+from maintainer.execution.fleet.worker_pool import Crew, Task
+from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, signals_stop
+from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext, number_steps
+from maintainer.execution.table.commit_attempt import problem_of
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.journal.events.intents import Intent, unfinished
+from maintainer.journal.events.unfinished_writes import unfinished_writings
+from maintainer.journal.folder.atomic_files import FolderUnwritable, unreadable
+from maintainer.journal.journal import Journal
+from maintainer.journal.leases import Leases
+from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
+from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.steps import RewriteStep
+from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.progress import ProgressSink, RunFinished, RunStarted, TableFinished
+from maintainer.model.table.table_facts import TableRef
+from maintainer.verification.verification_result import Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class FleetBounds:
+    """Limits of a run. Times in seconds.
+
+    ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound;
+    ``fail_fast`` means 1). Tables that could not even be planned are not counted.
+    ``batches`` are sizes of the batches in which tables are started (see ``in_batches``); a table that failed keeps the
+    next batch from being opened, unless ``max_failures`` allows more.
+    After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
+    what has not ended ``hang_grace_seconds`` after that is given up and reported as such. At the end the ledger has
+    ``ledger_seconds``, after a stop the grace period. After SIGTERM the two periods are ``terminate_...`` and the
+    ledger is left to the next run: whoever sends it kills what is still there, Kubernetes after 30 seconds.
+    """
+
+    jobs: int = 1
+    fail_fast: bool = False
+    max_failures: int | None = None
+    run_timeout_seconds: float | None = None
+    batches: tuple[BatchSize, ...] = ()
+    heartbeat_seconds: float = 5.0
+    stop_grace_seconds: float = 10.0
+    hang_grace_seconds: float = 30.0
+    terminate_grace_seconds: float = 5.0
+    terminate_hang_seconds: float = 4.0
+    tick_seconds: float = 0.2
+    ledger_seconds: float = 300.0
+    retry: RetryBounds = field(default_factory=RetryBounds)
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1 or (self.max_failures is not None and self.max_failures < 1):
+            raise ValueError("jobs and max_failures are at least 1")
+
+    @property
+    def failures_allowed(self) -> int | None:
+        """Failed tables after which no further one is started."""
+        return 1 if self.fail_fast else self.max_failures
+
+    def grace_after(self, switch: StopSwitch) -> float:
+        """How long what runs may go on after a stop; nothing when asked twice."""
+        if switch.urgent:
+            return 0.0
+        return self.terminate_grace_seconds if switch.terminated else self.stop_grace_seconds
+
+    def hang_after(self, switch: StopSwitch) -> float:
+        """How long a cancelled table may take to end before it is given up."""
+        return self.terminate_hang_seconds if switch.terminated else self.hang_grace_seconds
+
+
+def run_fleet(
+    plan: Plan,
+    engine: Engine,
+    *,
+    journal: Journal,
+    verifier: Verifier,
+    bounds: FleetBounds | None = None,
+    on_event: ProgressSink | None = None,
+    clock: Clock | None = None,
+    ledger: LedgerSink | None = None,
+    switch: StopSwitch | None = None,
+    known_tables: tuple[TableRef, ...] = (),
+    preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
+) -> RunOutcome:
+    """Carry out a plan.
+
+    Args:
+        plan: What to do. Its age and policy digests were checked by the caller; each table is checked again here.
+        engine: Makes one worker for each table that runs at once.
+        journal: An open journal; it is closed here.
+        verifier: Checks every commit.
+        bounds: How many at once, and how long.
+        on_event: Told of progress, one event at a time, from any thread.
+        clock: The clock.
+        ledger: Where the run's rows end up; None keeps them in the run folder.
+        known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
+        preparation: What came before, for the outcome.
+        switch: Stops the run from outside; SIGINT and SIGTERM do, too, when called on the main thread.
+
+    Returns:
+        The outcome: every table of the plan once, in the plan's order.
+
+    Raises:
+        MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
+    """
+    bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
+    try:
+        writings = unfinished_writings(journal.runs_dir, except_run=journal.run_id)
+    except OSError as error:
+        raise unreadable(journal.runs_dir, error) from error
+    leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
+    context = RunContext(
+        journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
+        known_tables, leases, writings,
+    )  # fmt: skip
+    try:
+        return _Fleet(plan, engine, context, bounds, ledger, preparation).run()
+    finally:
+        leases.close()
+        journal.close()
+
+
+class _Fleet:
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        context: RunContext,
+        bounds: FleetBounds,
+        ledger: LedgerSink | None,
+        preparation: Preparation,
+    ) -> None:
+        self._plan = plan
+        self._engine = engine
+        self._context = context
+        self._bounds = bounds
+        self._ledger = ledger
+        self._started_at_ms = context.clock.now_ms()
+        self._started = context.clock.monotonic()
+        self._hot = frozenset(table.ref for table in plan.tables if table.hot is not None)
+        self._results = Results(plan, context, self._started_at_ms, self._started, preparation)
+
+    def run(self) -> RunOutcome:
+        with signals_stop(self._context.switch):
+            tasks = self._prepare()
+            batches = in_batches(tasks, self._bounds.batches)
+            workers = min(self._bounds.jobs, max(map(len, batches), default=0))
+            context = self._context
+            context.emit(
+                RunStarted(
+                    at_ms=self._started_at_ms,
+                    run_id=context.run_id,
+                    num_tables=len(self._plan.user_tables),
+                    num_steps=len(context.step_numbers),
+                    num_workers=workers,
+                    run_folder=os.fspath(context.journal.folder.path),
+                    planned_bytes=sum(
+                        batch.size_bytes
+                        for _, step in self._plan.steps()
+                        if isinstance(step, RewriteStep)
+                        for batch in step.batches
+                    ),
+                    timeout_seconds=self._bounds.run_timeout_seconds,
+                )
+            )
+            waiting = {task.plan.ref for task in tasks}
+            for table in self._plan.tables:
+                if table.observed is not None and table.observed.listed:
+                    where = table.observed.location
+                    context.journal.listed(
+                        table.ref.identifier, table.observed.table_id, where, self._plan.created_at_ms
+                    )
+                if table.ref not in waiting:
+                    self._finish(_without_steps(table))
+            if tasks:
+                Crew(self._engine, context, self._bounds, self._results, self._finish).run(batches, workers)
+            return self._close()
+
+    def _prepare(self) -> list[Task]:
+        """Everything that can refuse, before anything is touched.
+
+        Raises:
+            MaintainerError: See ``run_fleet``.
+        """
+        runs_dir = self._context.journal.runs_dir
+        try:
+            records = remembered(runs_dir)
+            intents = unfinished(runs_dir, except_run=self._context.run_id)
+        except OSError as error:
+            raise unreadable(runs_dir, error) from error
+        places = self._context.places
+        tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
+        if any(task.plan.steps for task in tasks):
+            expectations = {one for task in tasks for one in task.plan.checks.expectations}
+            self._context.verifier.preflight(tuple(sorted(expectations, key=repr)))
+        self._results.write()
+        return tasks
+
+    def _finish(self, outcome: TableOutcome) -> None:
+        """One table's end, from the watching thread only."""
+        self._results.finished(outcome)
+        try:
+            self._context.journal.table_finished(outcome, hot=outcome.ref in self._hot)
+            if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
+                self._results.write_soon()
+        except FolderUnwritable as error:
+            self._context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+        self._context.emit(TableFinished(self._context.clock.now_ms(), outcome))
+
+    def _close(self) -> RunOutcome:
+        """Give the rest its status, and put the run where the next one and people look for it."""
+        context = self._context
+        why = context.switch.halt_reason
+        for table in self._plan.tables:
+            if not self._results.has(table.ref):
+                problem = Problem("C713", f"not started: {why or 'no worker was left'}", help=RETRY_THE_REST)
+                self._finish(_ended(table, TableStatus.NOT_REACHED, problem))
+        outcome = self._results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
+        try:
+            self._results.write(outcome)
+            of_ledger = self._append_to_ledger(outcome)
+            outcome = replace(
+                outcome,
+                problems=() if of_ledger is None else (of_ledger,),
+                duration_seconds=context.clock.monotonic() - self._started,
+            )
+            self._results.write(outcome)
+            context.journal.finished(context.switch.stop_reason)
+        except FolderUnwritable as error:
+            outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
+        context.journal.close()
+        with contextlib.suppress(OSError):  # the next run reads the folders instead
+            update_state(context.journal.runs_dir)
+        context.emit(RunFinished(context.clock.now_ms(), outcome))
+        return outcome
+
+    def _append_to_ledger(self, outcome: RunOutcome) -> Problem | None:
+        """Append the run's rows. A ledger that cannot be written fails no table; the next run tries again."""
+        context, bounds, journal = self._context, self._bounds, self._context.journal
+        problem = append_within(
+            journal.folder, rows_of(self._plan, outcome), self._ledger, clock=context.clock, switch=context.switch,
+            limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
+        )  # fmt: skip
+        if problem is not None:
+            journal.note("ledger", code=problem.code, what=problem.what)
+        return problem
+
+
+def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], places: TablePlaces) -> Task | None:
+    """What a worker has to do about a table; None when it needs no engine."""
+    if table.observed is None or table.problem is not None:
+        return None
+    table_id, location = table.observed.table_id, table.observed.location
+    own = tuple(intent for intent in intents if intent.table_id == table_id)
+    record = records.record_of(table_id, location, places)
+    # In quarantine nothing is settled: the version that failed its check would fail again and halt every later run.
+    if table.steps or (record.quarantined is None and (own or record.unproven_versions)):
+        return Task(table, record, own)
+    return None
+
+
+def _without_steps(table: TablePlan) -> TableOutcome:
+    """The outcome of a table for which nothing is run."""
+    return _ended(table, status_without_steps(table), problem_without_steps(table))
+
+
+def _ended(table: TablePlan, status: TableStatus, problem: Problem | None) -> TableOutcome:
+    return TableOutcome(table.ref, status, (), problem, table.policy_file, table.owner)

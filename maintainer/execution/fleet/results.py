@@ -1,0 +1,172 @@
+"""The run's outcome while it grows, and ``results.json``.
+
+The file is written anew after each step. For thousands of tables that would be bytes by the square of their number,
+so there each table's text is made once, and a write waits for three things: a hundredth of the tables gave news since
+the last one (all bytes together grow with the number of tables, no faster), or five minutes went by; and the pause
+after the last one is over (all writes together take at most a twentieth of the run). What a kill could lose by that is
+in ``events.jsonl``, where every INTENT and RESULT is on the disk before and after its commit.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from maintainer.execution.run.cancellation import RETRY_THE_REST
+from maintainer.execution.run.run_context import RunContext
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_from_fragments, table_to_json
+from maintainer.model.table.table_facts import TableRef
+
+WRITE_AT_MOST_EACH = 19.0
+"""After a write, the pause before the next one as a multiple of what it took."""
+
+FEW_TABLES = 100
+"""Runs of at most so many tables are written after every step, however long it takes."""
+
+TABLES_A_WRITE = 100
+"""In larger runs a write is due when the tables divided by this ended a step or themselves since the last one."""
+
+STALE_AFTER_SECONDS = 300.0
+"""In larger runs a write is due as well when the file has missed something for so long: people look at it."""
+
+
+class Results:
+    """Collects outcomes from all threads. Tables that are not done yet are shown as what they would be if we died."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        context: RunContext,
+        started_at_ms: int,
+        started: float,
+        preparation: Preparation = Preparation(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._plan = plan
+        self._preparation = preparation
+        self._context = context
+        self._started_at_ms = started_at_ms
+        self._started = started
+        self._lock = threading.Lock()
+        self._done: dict[TableRef, TableOutcome] = {}
+        self._running: dict[TableRef, list[StepOutcome]] = {}
+        self._write_lock = threading.Lock()
+        self._untouched: dict[TableRef, TableOutcome] = {}
+        self._texts: dict[TableRef, tuple[TableOutcome, str]] = {}
+        self._missed = 0
+        self._ended = False
+        self._next_write = 0.0
+        self._stale_at = 0.0
+
+    def began(self, ref: TableRef) -> None:
+        """A worker took the table."""
+        with self._lock:
+            self._running[ref] = []
+
+    def step(self, ref: TableRef, outcome: StepOutcome) -> None:
+        """A step ended; writes ``results.json``, at once or soon.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        with self._lock:
+            self._running.setdefault(ref, []).append(outcome)
+        self.write_soon()
+
+    def steps_so_far(self, ref: TableRef) -> tuple[StepOutcome, ...]:
+        """Steps of a running table that have ended."""
+        with self._lock:
+            return tuple(self._running.get(ref, ()))
+
+    def finished(self, outcome: TableOutcome) -> bool:
+        """A table ended. Only its first end counts: a worker that was given up may still come back with one."""
+        with self._lock:
+            if outcome.ref in self._done:
+                return False
+            self._done[outcome.ref] = outcome
+            return True
+
+    def has(self, ref: TableRef) -> bool:
+        """Whether the table has ended."""
+        return ref in self._done
+
+    def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
+        """The run as it stands, every table of the plan once and in its order."""
+        with self._lock:
+            tables = tuple(self._table(table.ref, table.policy_file, table.owner) for table in self._plan.tables)
+        return RunOutcome(
+            run_id=self._context.run_id,
+            started_at_ms=self._started_at_ms,
+            duration_seconds=self._context.clock.monotonic() - self._started,
+            tables=tables,
+            interrupted_by=interrupted_by,
+            end=end,
+            preparation=self._preparation,
+        )
+
+    def _table(self, ref: TableRef, policy_file: str, owner: str | None) -> TableOutcome:
+        if ref in self._done:
+            return self._done[ref]
+        if ref in self._running:
+            problem = Problem("C712", "the run ended while this table was worked on", help=RETRY_THE_REST)
+            return TableOutcome(ref, TableStatus.INTERRUPTED, tuple(self._running[ref]), problem, policy_file, owner)
+        if ref not in self._untouched:
+            problem = Problem("C713", "the run ended before this table was started", help=RETRY_THE_REST)
+            self._untouched[ref] = TableOutcome(ref, TableStatus.NOT_REACHED, (), problem, policy_file, owner)
+        return self._untouched[ref]
+
+    def write(self, outcome: RunOutcome | None = None) -> None:
+        """Replace ``results.json``, now.
+
+        Args:
+            outcome: The run's end, the same that is handed on; None is the run as it stands.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        with self._write_lock:
+            if self._ended and outcome is None:
+                return  # a worker that was given up came back: the run's end stands
+            self._ended = outcome is not None
+            self._missed = 0
+            started = self._context.clock.monotonic()
+            outcome = outcome or self.outcome(self._context.switch.stop_reason)
+            text = run_from_fragments(outcome, (self._text(table) for table in outcome.tables))
+            self._context.journal.folder.write_results(text)
+            ended = self._context.clock.monotonic()
+            pause = 0.0 if self._few else (ended - started) * WRITE_AT_MOST_EACH
+            self._next_write = ended + pause
+            self._stale_at = ended + STALE_AFTER_SECONDS
+
+    def write_soon(self) -> None:
+        """Replace ``results.json`` if that is due; else `catch_up` does it later.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        with self._lock:
+            self._missed += 1
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Write what `write_soon` put off, if it is time. Called again and again by whoever watches the run.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        now = self._context.clock.monotonic()
+        if not self._missed or now < self._next_write:
+            return
+        if self._few or self._missed >= len(self._plan.tables) / TABLES_A_WRITE or now >= self._stale_at:
+            self.write()
+
+    @property
+    def _few(self) -> bool:
+        return len(self._plan.tables) <= FEW_TABLES
+
+    def _text(self, table: TableOutcome) -> str:
+        """A table's text, kept as long as its outcome is the same object."""
+        known = self._texts.get(table.ref)
+        if known is None or known[0] is not table:
+            known = self._texts[table.ref] = (table, table_to_json(table))
+        return known[1]

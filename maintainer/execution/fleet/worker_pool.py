@@ -1,0 +1,347 @@
+"""The threads of a run: each enters a worker of the engine once and takes tables until none is left.
+
+Tables come in batches. The next batch is opened when every table of the one before has ended, and only if none failed
+beyond what the bounds allow.
+
+The watching thread hands out nothing and waits for nothing without a limit: it looks at the clock, cancels what is over
+its time, gives up what does not end, and starts a new worker in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from maintainer.engine.protocols import Engine
+from maintainer.execution.fleet.results import Results
+from maintainer.execution.run.cancellation import StopSwitch, TableControl
+from maintainer.execution.run.run_context import RunContext
+from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
+from maintainer.execution.table.table_run import num_batches, run_table
+from maintainer.journal.events.intents import Intent
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import BatchStarted, RunStopping, StepHeartbeat, TableStarted
+from maintainer.model.table.table_facts import TableRecord
+
+MAX_GIVEN_UP = 8
+"""Threads that may be given up in one run; after that something is wrong with the engine and nothing new is started."""
+
+
+class CrewBounds(Protocol):
+    """The limits that the crew keeps; see ``FleetBounds``."""
+
+    @property
+    def failures_allowed(self) -> int | None: ...  # noqa: D102
+    @property
+    def run_timeout_seconds(self) -> float | None: ...  # noqa: D102
+    @property
+    def heartbeat_seconds(self) -> float: ...  # noqa: D102
+    @property
+    def tick_seconds(self) -> float: ...  # noqa: D102
+
+    def grace_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
+    def hang_after(self, switch: StopSwitch) -> float: ...  # noqa: D102
+
+
+CANCEL_AGAIN_SECONDS = 1.0
+"""A cancel ends the Spark jobs that run at that moment; so often it is repeated, for those that began after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One table's work, and what earlier runs left behind."""
+
+    plan: TablePlan
+    record: TableRecord
+    open_intents: tuple[Intent, ...] = ()
+
+
+@dataclass(slots=True)
+class _Running:
+    """A table on a worker."""
+
+    task: Task
+    control: TableControl
+    started: float
+    work: StepWork | None = None
+    step_started: float = 0.0
+    last_beat: float = 0.0
+    cancelled_at: float | None = None
+    last_cancel: float = 0.0
+
+
+@dataclass(slots=True)
+class _Member:
+    """A thread of the crew."""
+
+    name: str
+    thread: threading.Thread | None = None
+    running: _Running | None = None
+    given_up: bool = False
+    problem: Problem | None = None
+
+
+@dataclass(slots=True)
+class Crew:
+    """Runs tasks on threads; ``finish`` is called on the watching thread, once for each table that was started."""
+
+    engine: Engine
+    context: RunContext
+    bounds: CrewBounds
+    results: Results
+    finish: Callable[[TableOutcome], None]
+    _waiting: deque[Task] = field(default_factory=deque)
+    _batches: deque[list[Task]] = field(default_factory=deque)
+    _num_batches: int = 0
+    _ended: queue.SimpleQueue[TableOutcome] = field(default_factory=queue.SimpleQueue)
+    _members: list[_Member] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _num_failed: int = 0
+    _batch_opened: threading.Condition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._batch_opened = threading.Condition(self._lock)
+
+    def run(self, batches: list[list[Task]], num_workers: int) -> None:
+        """Work until every task has ended, was given up, or must not be started any more."""
+        self._batches.extend(batches)
+        self._num_batches = len(batches)
+        self._open_next_batch()
+        for _ in range(num_workers):
+            self._hire()
+        started = self.context.clock.monotonic()
+        stopped_at: float | None = None
+        while self._busy():
+            self._collect(self.bounds.tick_seconds)
+            self._open_next_batch()
+            self._catch_up()
+            now = self.context.clock.monotonic()
+            limit = self.bounds.run_timeout_seconds
+            if limit is not None and now - started > limit and self.context.switch.stop_reason is None:
+                self.context.switch.stop(f"timeout of {limit:g} s")
+            if self.context.switch.stop_reason is not None and stopped_at is None:
+                stopped_at = now
+                self._say_that_it_stops(self.context.switch.stop_reason)
+            for member in list(self._members):
+                self._watch(member, now, stopped_at)
+        self._collect(0.0)
+        self._report_broken_workers()
+
+    def _say_that_it_stops(self, reason: str) -> None:
+        grace_seconds = self.bounds.grace_after(self.context.switch)
+        self.context.emit(RunStopping(self.context.clock.now_ms(), reason, grace_seconds))
+
+    def _catch_up(self) -> None:
+        try:
+            self.results.catch_up()
+        except FolderUnwritable as error:
+            self.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+
+    def _busy(self) -> bool:
+        with self._lock:
+            startable = bool(self._waiting or self._batches) and self.context.switch.halt_reason is None
+            return any(one.running is not None for one in self._alive()) or (startable and bool(self._alive()))
+
+    def _alive(self) -> list[_Member]:
+        return [one for one in self._members if not one.given_up and one.thread and one.thread.is_alive()]
+
+    def _open_next_batch(self) -> None:
+        """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
+        with self._lock:
+            busy = any(one.running is not None for one in self._alive()) or not self._ended.empty()
+            if not self._batches or self._waiting or busy:
+                return
+            number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
+            if failed < (self.bounds.failures_allowed or 1):
+                self._waiting.extend(self._batches.popleft())
+                opened = len(self._waiting)
+                self._batch_opened.notify_all()
+            else:
+                opened = 0
+        if not opened:
+            tables = "1 table" if failed == 1 else f"{failed} tables"
+            self.context.switch.halt(f"{tables} failed before batch {number} of {self._num_batches}")
+        elif self._num_batches > 1:
+            self.context.emit(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, opened))
+
+    def _hire(self) -> None:
+        member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")
+        thread = threading.Thread(target=self._work, args=(member,), name=member.name, daemon=True)
+        member.thread = thread
+        self._members.append(member)
+        thread.start()
+
+    def _work(self, member: _Member) -> None:
+        """On the member's thread: take tables until none is left."""
+        try:
+            with self.engine.worker(member.name) as engine:
+                while (running := self._take(member)) is not None:
+                    plan = running.task.plan
+                    self.results.began(plan.ref)
+                    now_ms = self.context.clock.now_ms()
+                    self.context.emit(TableStarted(now_ms, plan.ref.identifier, len(plan.steps)))
+                    outcome = run_table(
+                        Worker(plan, engine, self.context, running.control),
+                        record=running.task.record,
+                        open_intents=running.task.open_intents,
+                        on_step=lambda step, ref=plan.ref: self.results.step(ref, step),  # type: ignore[misc] # bound now
+                        on_work=lambda work, running=running: self._began_step(running, work),  # type: ignore[misc]
+                    )
+                    self._end(outcome)
+                    with self._lock:
+                        member.running = None
+                        if member.given_up:
+                            return
+        except Exception as error:  # the session could not be made or closed
+            with self._lock:
+                member.problem = problem_of(error)
+                running_now, member.running = member.running, None
+            if running_now is not None:
+                self._end(_broken(running_now.task.plan, self.results, member.problem))
+
+    def _end(self, outcome: TableOutcome) -> None:
+        """Hand over an end. Failures are counted here, before the next table is taken, so that a bound is exact."""
+        failed_status = outcome.status is TableStatus.FAILED and not outcome.is_ledger
+        if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
+            with self._lock:
+                self._num_failed += 1
+                failed, allowed = self._num_failed, self.bounds.failures_allowed
+            if allowed is not None and failed >= allowed:
+                tables = "1 table" if failed == 1 else f"{failed} tables"
+                self.context.switch.halt(f"{tables} failed, and --max-failures is {allowed}")
+        self._ended.put(outcome)
+
+    def _take(self, member: _Member) -> _Running | None:
+        with self._lock:
+            while self._batches and not self._waiting and self.context.switch.halt_reason is None:
+                if member.given_up:
+                    return None
+                self._batch_opened.wait(self.bounds.tick_seconds)
+            if not self._waiting or self.context.switch.halt_reason is not None or member.given_up:
+                return None
+            now = self.context.clock.monotonic()
+            running = _Running(self._waiting.popleft(), TableControl(self.context.switch), now, last_beat=now)
+            member.running = running
+            return running
+
+    def _began_step(self, running: _Running, work: StepWork) -> None:
+        now = self.context.clock.monotonic()
+        running.work, running.step_started, running.last_beat = work, now, now
+
+    def _collect(self, seconds: float) -> None:
+        """Take the ends that have come in; waits for the first one."""
+        try:
+            outcome = self._ended.get(timeout=seconds) if seconds else self._ended.get_nowait()
+            while True:
+                if not self.results.has(outcome.ref):
+                    self.finish(outcome)
+                outcome = self._ended.get_nowait()
+        except queue.Empty:
+            return
+
+    def _watch(self, member: _Member, now: float, stopped_at: float | None) -> None:
+        running = member.running
+        if running is None:
+            return
+        if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
+            running.last_cancel = now
+            with contextlib.suppress(Exception):  # the engine is gone; the grace period decides
+                self.engine.cancel(member.name)
+        if member.given_up:
+            return
+        seconds = running.task.plan.timeout_seconds
+        grace = self.bounds.grace_after(self.context.switch)
+        if running.cancelled_at is None:
+            if now - running.started > seconds:
+                self._cancel(member, running, now, f"the table's limit of {seconds} s", timed_out=True)
+            elif stopped_at is not None and now - stopped_at >= grace:
+                self._cancel(member, running, now, self.context.switch.stop_reason or "stopped", timed_out=False)
+        elif now - running.cancelled_at > self.bounds.hang_after(self.context.switch):
+            self._give_up(member, running)
+            return
+        self._beat(running, now)
+
+    def _cancel(self, member: _Member, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
+        running.cancelled_at = running.last_cancel = now
+        running.control.cancel(reason, timed_out=timed_out)
+        try:
+            self.engine.cancel(member.name)
+        except Exception as error:  # the engine is gone; the grace period decides
+            running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
+
+    def _give_up(self, member: _Member, running: _Running) -> None:
+        """The thread does not come back: report its table without it, and go on with another worker."""
+        with self._lock:
+            if member.running is None:
+                return
+            member.given_up = True
+        running.control.abandon()
+        self._end(_hung(running, self.results, self.bounds.hang_after(self.context.switch)))
+        if sum(one.given_up for one in self._members) >= MAX_GIVEN_UP:
+            self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
+        elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
+            self._hire()
+
+    def _beat(self, running: _Running, now: float) -> None:
+        work = running.work
+        if work is None or now - running.last_beat < self.bounds.heartbeat_seconds:
+            return
+        running.last_beat = now
+        plan = running.task.plan
+        step = next((one for one in plan.steps if plan.step_id(one) == work.step_id), None)
+        if step is None:
+            return
+        self.context.emit(
+            StepHeartbeat(
+                at_ms=self.context.clock.now_ms(),
+                table=plan.ref.identifier,
+                step_id=work.step_id,
+                kind=work.kind,
+                number=self.context.step_numbers.get(work.step_id, 0),
+                elapsed_seconds=now - running.step_started,
+                num_batches_done=work.batches_done,
+                num_batches=num_batches(step),
+            )
+        )
+
+    def _report_broken_workers(self) -> None:
+        """Tables that nobody could start because no worker came up: failed, with the reason."""
+        problem = next((one.problem for one in self._members if one.problem is not None), None)
+        if problem is None or self.context.switch.halt_reason is not None:
+            return
+        for task in (*self._waiting, *(one for batch in self._batches for one in batch)):
+            self.finish(_broken(task.plan, self.results, problem))
+
+
+def _broken(plan: TablePlan, results: Results, problem: Problem) -> TableOutcome:
+    steps = results.steps_so_far(plan.ref)
+    return TableOutcome(plan.ref, TableStatus.FAILED, steps, problem, plan.policy_file, plan.owner)
+
+
+def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
+    """The outcome of a table whose thread was given up: what it was doing is unknown, the rest was skipped."""
+    plan = running.task.plan
+    steps = list(results.steps_so_far(plan.ref))
+    reason = running.control.reason or "cancelled"
+    problem = Problem(
+        "C714", f"did not end within {seconds:g} s of being cancelled ({reason})", plan.ref.identifier,
+        "the next apply looks into the table's log before it touches the table",
+    )  # fmt: skip
+    ended = {step.step_id for step in steps}
+    current = running.work.step_id if running.work is not None else None
+    for step in plan.steps:
+        step_id = plan.step_id(step)
+        if step_id in ended:
+            continue
+        unknown = step_id == current and running.work is not None
+        status = StepStatus.UNKNOWN if unknown else StepStatus.SKIPPED
+        commits = tuple(running.work.commits) if unknown and running.work is not None else ()
+        steps.append(StepOutcome(step_id, step.kind, status, 0, 0.0, commits, error=problem if unknown else None))
+    return TableOutcome(plan.ref, TableStatus.FAILED, tuple(steps), problem, plan.policy_file, plan.owner)

@@ -1,0 +1,116 @@
+"""What all tables of one run share.
+
+The clock of a run: given from outside, so that tests need no waiting and plans no second clock.
+
+How often something is tried again after another writer won, and how long we wait in between.
+
+Customers' writers win. Trying again at once and for ever would hurt them: each of our commits can make their DELETE or
+MERGE fail. So few attempts, growing pauses with jitter, then the batch yields and the next plan takes it up.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from maintainer.engine.protocols import TablePlaces
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.journal.events.unfinished_writes import Writing
+from maintainer.journal.journal import Journal
+from maintainer.journal.leases import Leases
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.progress import ProgressEvent, ProgressSink
+from maintainer.model.table.table_facts import TableRef
+from maintainer.verification.verification_result import Verifier
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """``now_ms`` for records (milliseconds since 1970 UTC), ``monotonic`` for durations (seconds)."""
+
+    now_ms: Callable[[], int] = _wall_ms
+    monotonic: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class RetryBounds:
+    """Bounds of one table's retries.
+
+    ``attempts`` counts tries of one batch in all. ``max_yields`` batches of a step may yield before the step is left:
+    the table is hot, and what is left would meet the same writers. Pauses are ``first_pause_seconds`` doubled each
+    time, at most ``max_pause_seconds``, times 0.5 to 1.5.
+    """
+
+    attempts: int = 3
+    max_yields: int = 3
+    first_pause_seconds: float = 0.5
+    max_pause_seconds: float = 10.0
+    random: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.max_yields < 1:
+            raise ValueError("at least one attempt and one yield")
+
+    def pause_seconds(self, attempt: int) -> float:
+        """The pause after the failed attempt of that number (from 1)."""
+        pause = min(self.max_pause_seconds, self.first_pause_seconds * 2.0 ** min(attempt - 1, 30))
+        return float(pause * (0.5 + self.random()))
+
+
+class Emitter:
+    """Hands progress events to a sink, one at a time. A sink that raises is not asked again; the run goes on."""
+
+    def __init__(self, sink: ProgressSink | None) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+        self.broken: Exception | None = None
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Give the sink an event."""
+        with self._lock:
+            if self._sink is None or self.broken is not None:
+                return
+            try:
+                self._sink(event)
+            except Exception as error:  # a closed terminal must not end a commit
+                self.broken = error
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """A run's journal, verifier, clock, switch and bounds.
+
+    ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
+    files of a table that is vacuumed. ``leases`` keep other runs off a table that is worked on; None asks for none.
+    ``writings`` are what runs that are over wrote and never tried to commit.
+    ``places`` tell which locations are one table.
+    """
+
+    journal: Journal
+    verifier: Verifier
+    clock: Clock
+    emit: Emitter
+    switch: StopSwitch
+    places: TablePlaces
+    retry: RetryBounds = field(default_factory=RetryBounds)
+    step_numbers: Mapping[str, int] = field(default_factory=dict)
+    known_tables: tuple[TableRef, ...] = ()
+    leases: Leases | None = None
+    writings: tuple[Writing, ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.journal.run_id
+
+
+def number_steps(plan: Plan) -> dict[str, int]:
+    """The place of each step in the plan, from 1, by step id."""
+    return {table.step_id(step): number for number, (table, step) in enumerate(plan.steps(), start=1)}

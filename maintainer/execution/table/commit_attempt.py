@@ -1,0 +1,209 @@
+"""One try of one commit: INTENT, then the try, then RESULT. The only place where the engine's writer is called.
+
+A commit landed, did not land, or is unknown. Whatever the engine raises after INTENT was written without saying which,
+is settled by looking for the stamp in the table's log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
+from maintainer.engine.protocols import BeforeCommit, TableEngine
+from maintainer.errors import (
+    CommitConflict,
+    CommitNotLanded,
+    CommitUnknown,
+    MaintainerError,
+    TableHot,
+    VerificationFailed,
+)
+from maintainer.execution.run.cancellation import TableControl
+from maintainer.execution.run.run_context import RunContext
+from maintainer.execution.table.deletion_record import deletion_receipt, receipt_from_log
+from maintainer.journal.events.intents import Fate
+from maintainer.journal.leases import Lease
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.zorder_turn import TurnOutcome
+from maintainer.model.run.exit_codes import BUG_CODE
+from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.units import format_duration
+
+Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
+
+
+@dataclass(slots=True)
+class StepWork:
+    """What a step has done so far; becomes its outcome, also when it ends by an exception.
+
+    ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
+    is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
+    """
+
+    step_id: str
+    kind: str
+    commits: list[CommitReceipt] = field(default_factory=list)
+    rewritten: list[tuple[Batch, CommitReceipt]] = field(default_factory=list)
+    vacuum: VacuumReceipt | None = None
+    assertions: list[Assertion] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    turns: list[TurnOutcome] = field(default_factory=list)
+    facts: TableFacts | None = None
+    deletion: VacuumStep | None = None
+    num_deleted: int | None = None
+    batches_done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Everything one table's run works with."""
+
+    plan: TablePlan
+    engine: TableEngine
+    context: RunContext
+    control: TableControl
+    lease: Lease | None = None
+
+
+def attempt(
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    batch: int,
+    figures: tuple[int, int],
+    call: Callable[[CommitStamp, BeforeCommit], Receipt],
+    partitions: frozenset[PartitionValues] | None = None,
+) -> Receipt:
+    """Try one commit, or one deletion.
+
+    Args:
+        worker: The table's run.
+        work: The step; the receipt is added to it before RESULT is written, so that nothing that landed is lost.
+        facts: The table as read for this try.
+        batch: Number of the batch within the step, from 0.
+        figures: Files and bytes at stake, for INTENT.
+        call: Calls the engine with the stamp and with what it must call right before it commits.
+        partitions: Those of a rewrite's files, for the last look at other writers; None takes no such look.
+
+    Raises:
+        MaintainerError: What the engine raised; the fate is in the journal.
+        FolderUnwritable: INTENT could not be written (nothing was committed) or RESULT could not (it may have been).
+    """
+    journal = worker.context.journal
+    stamp = CommitStamp(journal.run_id, work.step_id, batch, worker.plan.policy_digest)
+    read_versions: list[int] = []
+
+    def before_commit(read_version: int, proof: Proof | None) -> None:
+        worker.control.check_commit()
+        if partitions is not None:
+            check_quiet(worker, facts, partitions)
+        if worker.lease is not None and worker.context.leases is not None:
+            worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
+        num_files, size_bytes = figures
+        journal.intent(
+            stamp, facts, work.kind,
+            read_version=read_version, num_files=num_files, size_bytes=size_bytes, proof=proof,
+        )  # fmt: skip
+        read_versions.append(read_version)
+
+    try:
+        receipt = call(stamp, before_commit)
+    except Exception as error:
+        if read_versions:
+            fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
+            journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
+        raise
+    if isinstance(receipt, CommitReceipt):
+        work.commits.append(receipt)
+    else:
+        work.vacuum = receipt
+    journal.result(stamp, facts, work.kind, Fate.LANDED, receipt=receipt)
+    return receipt
+
+
+def _what_landed(
+    worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
+) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
+    """What came of a try that raised after INTENT; what landed is added to the step's work."""
+    if work.deletion is not None:
+        if work.num_deleted is None and isinstance(error, CommitNotLanded):
+            return Fate.NOT_LANDED, None  # VACUUM START did not land
+        try:
+            files = () if work.num_deleted is None else work.deletion.files
+            work.vacuum = deletion_receipt(worker.engine, facts, files, stamp, read_version)
+        except Exception:  # the engine is gone: the next run looks
+            return Fate.UNKNOWN, None
+        return (Fate.NOT_LANDED if work.vacuum is None else Fate.LANDED), work.vacuum
+    fate, version = _fate(worker, facts, stamp, read_version, error)
+    if version is None:
+        return fate, None
+    landed = CommitReceipt(version=version, read_version=read_version)
+    with contextlib.suppress(Exception):  # without figures it has landed all the same
+        landed = receipt_from_log(worker.engine, facts, version, read_version)
+    work.commits.append(landed)
+    work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
+    return fate, landed
+
+
+def _fate(
+    worker: Worker, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
+) -> tuple[Fate, int | None]:
+    """What became of a commit that raised after INTENT, and its version if it landed after all."""
+    match error:
+        case CommitUnknown():
+            return Fate.UNKNOWN, None
+        case CommitConflict() | CommitNotLanded() | VerificationFailed():
+            return Fate.NOT_LANDED, None
+        case _:
+            try:
+                version = worker.engine.reader.find_commit(facts, stamp, after_version=read_version)
+            except Exception:  # the engine is gone: the next run asks again
+                return Fate.UNKNOWN, None
+            return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
+
+
+def check_quiet(worker: Worker, facts: TableFacts, partitions: frozenset[PartitionValues]) -> None:
+    """Hold a rewrite back if somebody else updated what it rewrites since it read the table, or a moment before.
+
+    Asked before files are written and again right before the commit.
+
+    Raises:
+        TableHot: C718.
+        TableError: The log cannot be read.
+    """
+    quiet_seconds = worker.plan.quiet_after_updates_seconds
+    if not quiet_seconds:
+        return
+    now_ms = worker.context.clock.now_ms()
+    updates = worker.engine.reader.updates(
+        facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version
+    )  # fmt: skip
+    update = next((one for one in updates if one.meets(partitions)), None)
+    if update is not None:
+        ago = format_duration(max(0, now_ms - update.at_ms) // 1000)
+        raise TableHot(
+            f"hot: {update.operation} by another writer {ago} ago (version {update.version}), "
+            f"quietAfterUpdates is {format_duration(quiet_seconds)}",
+            where=worker.plan.ref.identifier,
+            help="nothing was committed and nothing of it is left; the next apply takes it when its writers are quiet",
+        )
+
+
+def problem_of(error: BaseException) -> Problem:
+    """An error as data."""
+    if isinstance(error, MaintainerError):
+        found = f" (found: {error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{found}", error.where, error.help)
+    if is_engine_lost(error):
+        # A signal to the whole process group ends the JVM beside us: no bug of ours, and the next apply goes on.
+        return problem_of(engine_gone(None))
+    text = " ".join(str(error).split())[:500]
+    return Problem(
+        BUG_CODE, f"a bug in maintainer: {type(error).__name__}: {text}", help="report it with traceback.txt"
+    )

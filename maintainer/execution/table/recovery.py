@@ -1,0 +1,106 @@
+"""Before a table is touched: what earlier runs left open is settled with the table's own log.
+
+An earlier process may have died between INTENT and RESULT. The stamp in ``userMetadata`` tells whether its commit
+landed; one that did is recorded and checked now, as the dead run would have done. Versions of ours that were
+never proven are checked again, for as long as the old version can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from maintainer.engine.protocols import is_one_place
+from maintainer.errors import CheckImpossible
+from maintainer.execution.table.commit_attempt import StepWork, Worker
+from maintainer.execution.table.deletion_record import receipt_from_log, settled_deletion
+from maintainer.execution.table.step_runs import take_verification
+from maintainer.journal.events.intents import Fate, Intent
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts, TableRecord
+
+MAX_VERSIONS_CHECKED = 10
+"""Unproven versions that one run checks again on one table; the rest waits for the next run."""
+
+
+def settle(
+    worker: Worker, intents: Iterable[Intent], record: TableRecord, facts: TableFacts
+) -> tuple[TableRecord, StepWork]:
+    """Settle open intents of earlier runs on this table and check what is not proven.
+
+    An intent that was written for another place with the same table id stays open: the table there answers for itself.
+    If its commit is in this log, too, it is checked here like any other.
+
+    Args:
+        worker: The table's worker.
+        intents: Open intents for the table's id.
+        record: What is remembered of the table.
+        facts: The table as it is now.
+
+    Returns:
+        The record as it is now (versions still unproven), and notes and assertions of the checks.
+
+    Raises:
+        VerificationFailed: A commit of an earlier run is wrong; the table must not be touched.
+        MaintainerError: The log could not be asked, or the answer not be recorded; the table must not be touched.
+    """
+    work = StepWork(step_id=f"{worker.plan.ref.identifier}/settle", kind="settle", facts=facts)
+    journal, places = worker.context.journal, worker.context.places
+    intents = [intent for intent in intents if intent.table_id == facts.table_id]
+    # While nobody had asked the log, the record assumed the next version.
+    debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
+    unproven = set(debt)
+    for intent in intents:
+        is_own = is_one_place(places, intent.location, facts.location)
+        if intent.kind == "vacuum":
+            if is_own:
+                work.notes.append(_settle_deletion(worker, facts, intent))
+            continue
+        version = worker.engine.reader.find_commit(facts, intent.stamp, after_version=intent.read_version)
+        how = "did not land" if version is None else f"landed as version {version}"
+        where = "" if is_own else f" at {intent.location}, which has the same table id; here it {how}"
+        work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit{where or f', which {how}'}")
+        if version is None:
+            if is_own:
+                journal.settled(intent, Fate.NOT_LANDED, None)
+            continue
+        if is_own:
+            # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
+            # one that fails its check must be known all the same.
+            journal.settled(intent, Fate.LANDED, receipt_from_log(worker.engine, facts, version, intent.read_version))
+        if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version):
+            unproven.add(version)
+    for version in sorted(debt)[:MAX_VERSIONS_CHECKED]:
+        # The record guesses the version of what another run is just trying. An append that came first must not be
+        # accused of changing rows.
+        stamp = worker.engine.reader.stamp_of(facts, version)
+        if stamp is None:
+            work.notes.append(f"version {version} is not known to be ours; it still counts as not proven")
+        elif _check(worker, work, facts, stamp, version):
+            unproven.discard(version)
+            work.notes.append(f"version {version} of an earlier run is proven now")
+    return replace(record, unproven_versions=tuple(sorted(unproven))), work
+
+
+def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent) -> str:
+    """Look at storage what a dead run's deletion took, and record it; returns a sentence about it."""
+    journal = worker.context.journal
+    receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
+    journal.settled(intent, Fate.NOT_LANDED if receipt is None else Fate.LANDED, receipt, detail=text)
+    return f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}"
+
+
+def _check(worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp, version: int) -> bool:
+    """Check one version against the one before it; False when it could not be checked."""
+    clock = worker.context.clock
+    started = clock.monotonic()
+    try:
+        found = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
+        worker.context.journal.verified_earlier(
+            stamp, facts, version, found.verdict.value, found.detail, worker.context.places
+        )
+        take_verification(worker, work, facts, found, version, clock.monotonic() - started)
+    except CheckImpossible as error:
+        work.notes.append(f"version {version} is still not proven: {error.what}")
+        return False
+    return True

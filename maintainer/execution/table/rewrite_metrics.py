@@ -1,0 +1,126 @@
+"""The figures of a rewrite step, as Delta's OPTIMIZE returns them: from the plan and from what landed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import ZORDER_TAG, Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
+from maintainer.model.run.optimize_metrics import (
+    NO_FILES,
+    ClusteringFileStats,
+    ClusteringStats,
+    DeletionVectorStats,
+    OptimizeMetrics,
+    ZOrderFileStats,
+    ZOrderStats,
+)
+from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.operations.clustering import cube_of
+
+NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
+DEFAULT_NUM_INDEXED_COLS = 32
+
+_NOT_CONSIDERED = frozenset(
+    {ReasonCode.OUTSIDE_WHERE, ReasonCode.NEWEST_PARTITION, ReasonCode.HOT, ReasonCode.HOT_PARTITION}
+)
+"""Reasons that rule out whole partitions, as OPTIMIZE's WHERE does: their files are not even considered."""
+
+
+def rewrite_metrics(
+    plan: TablePlan,
+    step: RewriteStep,
+    facts: TableFacts,
+    rewritten: Sequence[tuple[Batch, CommitReceipt]],
+    *,
+    started_at_ms: int,
+    ended_at_ms: int,
+) -> OptimizeMetrics:
+    """Sum up what a step did.
+
+    Args:
+        plan: The table's plan: what is considered, and what is left alone because it is not worth it, is as planned.
+        step: The step.
+        facts: The table as last read.
+        rewritten: The batches that landed, as they ran, with their commits.
+        started_at_ms: When the step began.
+        ended_at_ms: When it ended.
+    """
+    receipts = [receipt for _, receipt in rewritten]
+    bins = [one for batch, _ in rewritten for one in batch.bins]
+    removed = sum((one.files_removed for one in receipts), NO_FILES)
+    added = sum((one.files_added for one in receipts), NO_FILES)
+    considered = _considered(plan, facts)
+    vectors = sum(one.num_deletion_vectors_removed for one in receipts)
+    spared = [one for one in plan.left_alone if one.reason.code is ReasonCode.NOT_WORTH_IT]
+    return OptimizeMetrics(
+        num_files_added=added.total_files,
+        num_files_removed=removed.total_files,
+        files_added=added,
+        files_removed=removed,
+        partitions_optimized=len({one.partition_values for one in bins}),
+        num_bins=len(bins),
+        num_batches=len(rewritten),
+        total_considered_files=considered,
+        total_files_skipped=considered - removed.total_files,
+        start_time_ms=started_at_ms,
+        end_time_ms=ended_at_ms,
+        z_order_stats=_zorder(step, rewritten) if isinstance(step, ZOrderStep) else None,
+        clustering_stats=_clustering(rewritten) if isinstance(step, ClusterStep) else None,
+        deletion_vector_stats=_vectors(vectors, receipts) if vectors else None,
+        num_files_skipped_to_reduce_write_amplification=sum(one.num_files for one in spared),
+        num_bytes_skipped_to_reduce_write_amplification=sum(one.size_bytes for one in spared),
+        total_cluster_parallelism=max((one.total_cluster_parallelism for one in receipts), default=0),
+        num_table_columns=len(facts.columns),
+        num_table_columns_with_stats=min(_num_indexed_columns(facts), len(facts.columns)),
+    )
+
+
+def _considered(plan: TablePlan, facts: TableFacts) -> int:
+    num_files = len(facts.files) if plan.observed is None else plan.observed.num_files
+    return num_files - sum(one.num_files for one in plan.left_alone if one.reason.code in _NOT_CONSIDERED)
+
+
+def _num_indexed_columns(facts: TableFacts) -> int:
+    """As Delta counts them: the property, -1 for all and 32 by default."""
+    lower = NUM_INDEXED_COLS.lower()
+    text = next((value for name, value in facts.properties if name.lower() == lower), "")
+    return int(text) if text.lstrip("-").isdecimal() else DEFAULT_NUM_INDEXED_COLS
+
+
+def _vectors(number: int, receipts: Sequence[CommitReceipt]) -> DeletionVectorStats:
+    return DeletionVectorStats(number, sum(one.num_deletion_vector_rows_removed for one in receipts))
+
+
+def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ZOrderStats:
+    wanted = zorder_tag_value(step.columns)
+    files = [file for batch, _ in rewritten for file in batch.files]
+    cube = [file for file in files if file.tag(ZORDER_TAG) == wanted]
+    in_cubes = ZOrderFileStats(len(cube), sum(file.size_bytes for file in cube))
+    merged = ZOrderFileStats(len(files), sum(file.size_bytes for file in files))
+    return ZOrderStats(
+        # Delta's name for taking all files of a partition.
+        strategy_name="all",
+        input_cube_files=in_cubes,
+        input_other_files=ZOrderFileStats(merged.num - in_cubes.num, merged.size - in_cubes.size),
+        input_num_cubes=len({file.partition_values for file in cube}),
+        merged_files=merged,
+        num_output_cubes=len({one.partition_values for batch, _ in rewritten for one in batch.bins}),
+    )
+
+
+def _clustering(rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ClusteringStats:
+    files = [file for batch, _ in rewritten for file in batch.files]
+    cubes = {file.key: cube for file in files if (cube := cube_of(file)) is not None}
+    clustered = [file for file in files if file.key in cubes]
+    inside = ClusteringFileStats(len(clustered), sum(file.size_bytes for file in clustered))
+    merged = ClusteringFileStats(len(files), sum(file.size_bytes for file in files))
+    return ClusteringStats(
+        input_z_cube_files=inside,
+        input_other_files=ClusteringFileStats(merged.num_files - inside.num_files, merged.size - inside.size),
+        input_num_z_cubes=len({name for name, _ in cubes.values()}),
+        merged_files=merged,
+        num_output_z_cubes=sum(len(batch.bins) for batch, _ in rewritten),
+    )

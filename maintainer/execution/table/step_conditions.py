@@ -1,0 +1,57 @@
+"""What is left of a step right before it runs, on a table that others may have changed since it was planned. Pure.
+
+The rules are those of ``planning.staleness``: another table, schema, partitioning or protocol refuses; files that are
+gone drop their bins; nothing is ever added.
+
+A table's window is asked again before each step and each commit: a long run must not outlast it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TypeVar
+
+from maintainer.errors import WindowClosed
+from maintainer.execution.table.commit_attempt import Worker
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import SetPropertiesStep, Step
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.recheck.staleness import StaleReasons, recheck, refusal
+
+AnyStep = TypeVar("AnyStep", bound=Step)
+
+
+def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | None:
+    """The step as it still holds; None when nothing of it is left.
+
+    Args:
+        plan: The table's plan.
+        step: One of its steps, or a part of one (a single batch).
+        facts: The table now.
+
+    Raises:
+        Refused: A403, the table is not the one that was planned for; all differences at once.
+    """
+    # Properties that the plan itself sets are no difference, so these steps come along; the others cost time.
+    own: list[Step] = [one for one in plan.steps if isinstance(one, SetPropertiesStep) and one != step]
+    now = recheck(replace(plan, steps=(*own, step)), facts, plan.policy_digest)
+    if isinstance(now, StaleReasons):
+        raise refusal((now,))
+    return next((one for one in now.steps if isinstance(one, type(step)) and one.kind == step.kind), None)
+
+
+def check_window(worker: Worker) -> None:
+    """End here if the window in which the table was planned has closed.
+
+    Raises:
+        WindowClosed: C716; what is left is found again by the next plan.
+    """
+    closes = worker.plan.window_closes_ms
+    if closes is not None and worker.context.clock.now_ms() >= closes:
+        at = datetime.fromtimestamp(closes / 1000, tz=timezone.utc)
+        raise WindowClosed(
+            f"the window closed at {at:%Y-%m-%d %H:%M} UTC",
+            where=worker.plan.ref.identifier,
+            help="the rest is planned again in the next window; `--ignore-window` does it now",
+        )

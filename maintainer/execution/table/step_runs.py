@@ -1,0 +1,328 @@
+"""How each kind of step is carried out. Each works with fresh facts and leaves its trace in a ``StepWork``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from maintainer.engine.protocols import DeletionGuard
+from maintainer.errors import (
+    CheckImpossible,
+    CommitConflict,
+    Interrupted,
+    Refused,
+    TableError,
+    TableHot,
+    VerificationFailed,
+)
+from maintainer.execution.run.cancellation import RETRY_THE_REST
+from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt, check_quiet
+from maintainer.execution.table.step_conditions import check_window, step_now
+from maintainer.execution.table.unfinished_removal import recorded_writing
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
+from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
+from maintainer.model.run.progress import Verified
+from maintainer.model.table.commit_records import MAINTENANCE
+from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.planning.recheck.files_gone import files_gone_help
+from maintainer.units import format_size
+from maintainer.verification.verification_result import Verdict, Verification
+
+LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
+_HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"
+
+
+def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> StepStatus:
+    """Set properties in one commit; nothing to do when somebody has set them meanwhile.
+
+    Raises:
+        MaintainerError: It did not work.
+    """
+    facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    left = step_now(worker.plan, step, facts)
+    if left is None:
+        work.notes.append("the properties were already as wanted")
+        return StepStatus.NOTHING_LEFT
+    attempt(
+        worker, work, facts, 0, (0, 0),
+        lambda stamp, before: worker.engine.writer.set_properties(facts, left, stamp, before),
+    )  # fmt: skip
+    work.batches_done = 1
+    return StepStatus.SUCCEEDED
+
+
+def run_rewrite(worker: Worker, work: StepWork, step: RewriteStep) -> StepStatus:
+    """Rewrite batch by batch: each is read afresh, proven, committed and checked before the next one begins.
+
+    A batch that meets another writer yields and the next is tried, up to the bound; every other failure ends the step.
+    Batches that landed stay.
+
+    Raises:
+        MaintainerError: A batch failed; what landed before is in ``work``.
+    """
+    yielded: list[CommitConflict] = []
+    for number, planned in enumerate(step.batches):
+        worker.control.check()
+        check_window(worker)
+        try:
+            run_batch(worker, work, step, number, planned)
+        except CommitConflict as conflict:
+            yielded.append(conflict)
+            if len(yielded) >= worker.context.retry.max_yields:
+                break
+        work.batches_done += 1
+    if yielded:
+        work.notes.append(f"{len(work.commits)} of {len(step.batches)} batches committed, {len(yielded)} yielded")
+        raise yielded[0]
+    return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
+
+
+def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, planned: Batch) -> None:
+    """Rewrite one batch; after a conflict try again with what is still live, within the bounds.
+
+    Raises:
+        CommitConflict: The last try met another writer, too.
+    """
+    bounds = worker.context.retry
+    for tried in range(1, bounds.attempts + 1):
+        facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+        left = step_now(worker.plan, replace(step, batches=(planned,)), facts)
+        if left is None:
+            _check_not_replaced(worker, facts)
+            work.notes.append(f"batch {number}: its files are no longer live")
+            return
+        batch = left.batches[0]
+        try:
+            receipt = _commit(worker, work, facts, step, number, batch)
+        except CommitConflict as conflict:
+            if tried == bounds.attempts or isinstance(conflict, TableHot):
+                raise
+            if worker.context.switch.wait(bounds.pause_seconds(tried)):
+                worker.control.check()
+            continue
+        work.rewritten.append((batch, receipt))
+        if receipt.difference is not None:
+            work.notes.append(f"batch {number}: {receipt.difference}")
+        dropped = len(planned.bins) - len(batch.bins)
+        if dropped:
+            work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")
+        started = worker.context.clock.monotonic()
+        found = worker.context.verifier.after_rewrite(worker.engine.versions, facts, batch, receipt, worker.plan.checks)
+        take_verification(worker, work, facts, found, receipt.version, worker.context.clock.monotonic() - started)
+        return
+
+
+def _commit(
+    worker: Worker, work: StepWork, facts: TableFacts, step: RewriteStep, number: int, batch: Batch
+) -> CommitReceipt:
+    partitions = frozenset(file.partition_values for file in batch.files)
+    check_quiet(worker, facts, partitions)
+    with recorded_writing(worker, work, facts, number, partitions):
+        return attempt(
+            worker, work, facts, number, (len(batch.files), batch.size_bytes),
+            lambda stamp, before: worker.engine.writer.rewrite(facts, step, batch, stamp, before),
+            partitions,
+        )  # fmt: skip
+
+
+def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
+    """Say who replaced the files of a batch before it was begun: that is a loss, and not a table that is up to date.
+
+    Raises:
+        CommitConflict: C701. Not for maintenance by others, which did what was planned.
+        TableError: The log cannot be read.
+    """
+    planned = worker.plan.observed.version if worker.plan.observed is not None else facts.version
+    updates = worker.engine.reader.updates(facts, since_ms=sys.maxsize, after_version=planned)
+    update = next((one for one in updates if one.operation.upper() not in MAINTENANCE), None)
+    if update is not None:
+        raise CommitConflict(
+            f"another writer won: the files were replaced before they could be read (version {update.version}, "
+            f"{update.operation})",
+            where=worker.plan.ref.identifier,
+            help="nothing was written; the next plan takes the new state",
+        )
+
+
+def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:
+    """Delete the step's files, unless something that replaced them is not proven; then look that nothing else went.
+
+    Raises:
+        MaintainerError: Refused, or it did not work.
+    """
+    held = worker.context.switch.deletions_held
+    if held is not None:
+        raise Interrupted(f"nothing is deleted any more in this run: {held}", code="C715", help=_HELD_HELP)
+    worker.control.check()
+    _check_all_proven(step, record)
+    facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    left = step_now(worker.plan, step, facts)
+    if left is None:
+        work.notes.append("its files are gone or live again")
+        return StepStatus.NOTHING_LEFT
+    if len(left.files) < len(step.files):
+        work.notes.append(f"{len(step.files) - len(left.files)} files are live again and were left alone")
+    # The writer looks at every commit since the version it is given. A file that was restored and removed again after
+    # the plan was made went later than the plan says: so since the plan, not since now.
+    observed = worker.plan.observed
+    since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
+    _check_undamaged(worker, facts)
+    work.deletion = left
+    receipt = attempt(
+        worker, work, facts, 0, (len(left.files), left.size_bytes),
+        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before, _guard(worker, work, left)),
+    )  # fmt: skip
+    work.batches_done = 1
+    if receipt.num_files_emptied:
+        size = format_size(receipt.bytes_emptied)
+        work.notes.append(f"{receipt.num_files_emptied} files ({size}) of earlier runs went from the trash")
+    if receipt.oldest_version is not None:
+        work.notes.append(f"every version from {receipt.oldest_version} on still has all of its files")
+    if receipt.num_vanished:
+        work.notes.append(f"{receipt.num_vanished} other files vanished meanwhile: somebody else deletes there, too")
+    if receipt.trash is not None:
+        work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
+    after = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    started = worker.context.clock.monotonic()
+    found = worker.context.verifier.after_vacuum(worker.engine.versions, after, left, receipt, worker.plan.checks)
+    seconds = worker.context.clock.monotonic() - started
+    take_verification(worker, work, after, found, None, seconds, deletion=receipt)
+    if receipt.stopped is not None:
+        done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
+        raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
+    return StepStatus.INCOMPLETE if receipt.remaining else StepStatus.SUCCEEDED
+
+
+def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
+    """Look, before a deletion, that every live file is there: what is missing now must not be blamed on us later.
+
+    Raises:
+        TableError: T422, the table is damaged; what the log removed may be all that is left of its rows.
+    """
+    if not worker.plan.checks.files:
+        return
+    missing = worker.engine.versions.missing_files(facts, facts.version)
+    if missing:
+        noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
+        raise TableError(
+            f"{len(missing)} {noun} missing, before anything was done",
+            code="T422",
+            where=f"{facts.ref.identifier}@{facts.version}",
+            found="\n".join(missing[:5]),
+            help="bring them back from a backup, or RESTORE the table to a version without them",
+        )
+
+
+def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
+    """What the engine asks while it deletes: whether the table must end, or the run has lost its trust."""
+    context, facts = worker.context, work.facts
+    assert facts is not None
+
+    def progress(num_deleted: int) -> None:
+        work.num_deleted = max(work.num_deleted or 0, num_deleted)
+        try:
+            context.journal.deleting(facts, work.step_id, num_deleted, len(step.files))
+        except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk
+            context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+
+    return DeletionGuard(context.known_tables, lambda: worker.control.reason or context.switch.deletions_held, progress)
+
+
+def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
+    """The gate before deletion: no file goes whose replacement is not proven.
+
+    Raises:
+        Refused: A410 not proven, A411 in quarantine.
+    """
+    if record.quarantined is not None:
+        raise Refused(f"the table is in quarantine: {record.quarantined}", code="A411", help=LIFT_HELP)
+    unproven = set(record.unproven_versions)
+    # A file of which the log no longer says who removed it may be one that an unproven rewrite replaced.
+    held = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
+    if held:
+        raise Refused(
+            f"{len(held)} files were replaced by a rewrite that is not proven",
+            code="A410",
+            found=f"version {min(unproven)}",
+            help="`maintainer apply` checks it again first, and deletes when it is proven",
+        )
+
+
+def take_verification(
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    found: Verification,
+    version: int | None,
+    seconds: float,
+    *,
+    deletion: VacuumReceipt | None = None,
+) -> None:
+    """Keep what a check found, in the run folder first; then let it decide. ``deletion`` is what it followed, if any.
+
+    Raises:
+        VerificationFailed: V503, checked and wrong; V505, a live file is gone after a deletion.
+        CheckImpossible: V504, could not be checked.
+        FolderUnwritable: The result could not be kept, so the version counts as not proven.
+    """
+    journal = worker.context.journal
+    for document in found.documents:
+        journal.folder.write_assertions(document.name, document.content)
+    work.assertions.extend(found.assertions)
+    if found.note:
+        work.notes.append(found.note)
+    journal.verified(facts, work.step_id, version, found.verdict.value, found.detail)
+    worker.context.emit(
+        Verified(
+            at_ms=worker.context.clock.now_ms(),
+            table=worker.plan.ref.identifier,
+            step_id=work.step_id,
+            result=found.verdict.value,
+            duration_seconds=seconds,
+            version_before=found.version_before,
+            version_after=found.version_after,
+            rows_before=found.rows_before,
+            rows_after=found.rows_after,
+            content_equal=found.content_equal,
+            num_files_checked=found.num_files_checked,
+            assertions=found.assertions,
+            detail=found.detail or found.note,
+        )
+    )
+    where = f"{facts.ref.identifier}@{found.version_after if version is None else version}"
+    match found.verdict:
+        case Verdict.FAIL if deletion is not None:
+            raise VerificationFailed(
+                f"files that had to stay are gone from storage after the deletion: {found.detail}",
+                code="V505", where=where,
+                help=files_gone_help(
+                    deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
+                ),
+            )  # fmt: skip
+        case Verdict.FAIL:
+            before = "" if version is None else f"; version {version - 1} is intact and can be restored"
+            raise VerificationFailed(
+                f"a check after the change failed: {found.detail}", code="V503", where=where,
+                help=f"nothing more is deleted: the old files are still there{before}",
+            )  # fmt: skip
+        case Verdict.ERROR:
+            if worker.control.reason is not None:
+                raise Interrupted(
+                    f"stopped while it was checked: {worker.control.reason}", where=where,
+                    help="the commit stands; nothing is deleted until the next apply has proven it",
+                )  # fmt: skip
+            raise CheckImpossible(
+                f"committed and proven, but the check afterwards could not be made: {found.detail}", where=where,
+                help="nothing is deleted from this table until it is proven; the next apply checks again",
+            )  # fmt: skip
+        case Verdict.PASS:
+            return
+
+
+def with_protocol(plan: TablePlan, facts: TableFacts) -> TablePlan:
+    """The plan as later steps hold it after our own properties commit, which may have raised the protocol."""
+    if plan.observed is None:
+        return plan
+    return replace(plan, observed=replace(plan.observed, protocol=facts.protocol))

@@ -1,0 +1,320 @@
+"""One table's steps, in order: what comes of a plan for it.
+
+Every planned step ends with exactly one status; after one that did not succeed the later ones are skipped, above all
+the deletion. An exception that nobody foresaw ends this table and no other.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+
+from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
+from maintainer.errors import (
+    CommitConflict,
+    CommitUnknown,
+    Interrupted,
+    MaintainerError,
+    Refused,
+    VerificationFailed,
+    WindowClosed,
+)
+from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
+from maintainer.execution.table.recovery import settle
+from maintainer.execution.table.rewrite_metrics import rewrite_metrics
+from maintainer.execution.table.step_conditions import check_window
+from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.unfinished_removal import remove_unfinished
+from maintainer.execution.table.zorder_loop import run_turns
+from maintainer.journal.events.intents import Intent
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.plan.zorder_turn import ZOrderSettings
+from maintainer.model.run.optimize_metrics import OptimizeMetrics
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import StepFinished, StepStarted
+from maintainer.model.table.table_facts import TableRecord
+
+StepDone = Callable[[StepOutcome], None]
+"""Called after each step with its outcome, so that ``results.json`` is never behind."""
+
+_GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
+
+
+def run_table(
+    worker: Worker,
+    *,
+    record: TableRecord = TableRecord(),  # noqa: B008 (frozen)
+    open_intents: tuple[Intent, ...] = (),
+    on_step: StepDone = lambda outcome: None,
+    on_work: Callable[[StepWork], None] = lambda work: None,
+) -> TableOutcome:
+    """Carry out a table's plan.
+
+    Args:
+        worker: The plan, the engine's access for this thread, the run, and how to stop.
+        record: What earlier runs left behind: unproven versions and quarantine hold deletion back.
+        open_intents: What earlier runs tried on this table without saying how it ended.
+        on_step: Called after each step.
+        on_work: Called when a step begins, with the work in progress, for heartbeats.
+
+    Returns:
+        The outcome. Nothing is raised: what goes wrong is in it.
+    """
+    return _TableRun(worker, record, on_step, on_work).run(open_intents)
+
+
+class _TableRun:
+    def __init__(
+        self, worker: Worker, record: TableRecord, on_step: StepDone, on_work: Callable[[StepWork], None]
+    ) -> None:
+        self._worker = worker
+        self._plan = worker.plan
+        self._record = record
+        self._on_step = on_step
+        self._on_work = on_work
+        self._steps: list[StepOutcome] = []
+        self._problem: Problem | None = None
+        self._failed: StepStatus | None = None
+
+    def run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
+        if self._record.quarantined is not None and self._plan.steps:
+            why = f"the table is in quarantine: {self._record.quarantined}"
+            return self._refused(Problem("A411", why, self._plan.ref.identifier, LIFT_HELP))
+        leases, observed = self._worker.context.leases, self._plan.observed
+        if leases is None or observed is None:
+            return self._run(open_intents)
+        try:
+            lease = leases.acquire(observed.table_id, self._plan.ref.identifier)
+        except Refused as error:
+            return self._refused(problem_of(error))
+        except FolderUnwritable as error:
+            self._worker.context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            return self._refused(problem_of(error))
+        self._worker = replace(self._worker, lease=lease)
+        try:
+            return self._run(open_intents)
+        finally:
+            leases.release(lease)
+
+    def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
+        observed = self._plan.observed
+        began = observed is not None and any(one.table_id == observed.table_id for one in self._worker.context.writings)
+        if open_intents or self._record.unproven_versions or began:
+            self._settle(open_intents)
+        for step in self._plan.steps:
+            blocker = next((one for one in self._steps if one.status not in _GOES_ON), None)
+            if self._failed is not None or blocker is not None:
+                left = "what an earlier run left is not settled"
+                outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else left)
+            else:
+                outcome = self._run_step(step)
+            self._keep(outcome)
+        return TableOutcome(
+            ref=self._plan.ref,
+            status=table_status(self._plan, tuple(self._steps), self._failed),
+            steps=tuple(self._steps),
+            problem=self._problem or problem_without_steps(self._plan),
+            policy_file=self._plan.policy_file,
+            owner=self._plan.owner,
+        )
+
+    def _refused(self, problem: Problem) -> TableOutcome:
+        """Quarantine that came after the plan was saved, or another run at work: nothing is touched."""
+        for step in self._plan.steps:
+            self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
+        return TableOutcome(
+            self._plan.ref, TableStatus.BLOCKED, tuple(self._steps), problem, self._plan.policy_file, self._plan.owner
+        )
+
+    def _settle(self, open_intents: tuple[Intent, ...]) -> None:
+        """Settle the past first. If that fails, every step is skipped and the table carries the reason."""
+        work = StepWork(f"{self._plan.ref.identifier}/settle", "settle")
+        try:
+            facts = work.facts = self._worker.engine.reader.facts(self._plan.ref)
+            self._record, settled = settle(self._worker, open_intents, self._record, facts)
+            for note in (*settled.notes, *remove_unfinished(self._worker, facts)):
+                self._worker.context.journal.note("settled", table=self._plan.ref.identifier, text=note)
+        except Exception as error:  # kept as the table's problem; other tables go on
+            self._failed, self._problem = self._judge(error, work)
+
+    def _run_step(self, step: Step) -> StepOutcome:
+        context = self._worker.context
+        work = StepWork(self._plan.step_id(step), step.kind)
+        started_at_ms, started = context.clock.now_ms(), context.clock.monotonic()
+        self._on_work(work)
+        context.emit(
+            StepStarted(
+                at_ms=started_at_ms,
+                table=self._plan.ref.identifier,
+                step_id=work.step_id,
+                kind=step.kind,
+                number=context.step_numbers.get(work.step_id, 0),
+                num_batches=num_batches(step),
+            )
+        )
+        problem: Problem | None = None
+        try:
+            self._worker.control.check()
+            check_window(self._worker)
+            context.journal.step_started(self._plan.ref.identifier, work.step_id, work.kind)
+            status = self._dispatch(step, work)
+        except Exception as error:  # becomes the step's outcome; other tables go on
+            status, problem = self._judge(error, work)
+        return StepOutcome(
+            step_id=work.step_id,
+            kind=work.kind,
+            status=status,
+            metrics=self._metrics(step, work, started_at_ms),
+            started_at_ms=started_at_ms,
+            duration_seconds=context.clock.monotonic() - started,
+            commits=tuple(work.commits),
+            vacuum=work.vacuum,
+            assertions=tuple(work.assertions),
+            error=problem,
+            note="; ".join(work.notes) or None,
+            turns=tuple(work.turns),
+        )
+
+    def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:
+        if work.facts is None or not isinstance(step, RewriteStep):
+            return None
+        ended_at_ms = self._worker.context.clock.now_ms()
+        return rewrite_metrics(
+            self._plan, step, work.facts, work.rewritten, started_at_ms=started_at_ms, ended_at_ms=ended_at_ms
+        )
+
+    def _dispatch(self, step: Step, work: StepWork) -> StepStatus:
+        match step:
+            case SetPropertiesStep():
+                status = run_properties(self._worker, work, step)
+                if status is StepStatus.SUCCEEDED:
+                    # Our own properties may have raised the protocol; later steps must find that and nothing else.
+                    facts = self._worker.engine.reader.facts(self._plan.ref)
+                    self._worker = replace(self._worker, plan=with_protocol(self._worker.plan, facts))
+                return status
+            case ZOrderStep(settings=ZOrderSettings()):
+                return run_turns(self._worker, work, step)
+            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+                return run_rewrite(self._worker, work, step)
+            case VacuumStep():
+                return run_vacuum(self._worker, work, step, self._record)
+            case _:
+                assert_never(step)
+
+    def _judge(self, error: Exception, work: StepWork) -> tuple[StepStatus, Problem]:
+        """What an error makes of a step, and what else must stop because of it."""
+        context, control = self._worker.context, self._worker.control
+        problem = problem_of(error)
+        if problem.code == ENGINE_GONE or is_engine_lost(error):
+            # Every other table would meet the same: they are not reached, and the cause is said once.
+            context.switch.halt(f"{ENGINE_GONE}: {problem_of(engine_gone(None)).what}")
+        match error:
+            case VerificationFailed():
+                # An engine or an environment that miswrites one table will miswrite others.
+                context.switch.halt(f"a verification failed on {self._plan.ref.identifier}", hold_deletions=True)
+                self._quarantine(work, f"{problem.code}: {problem.what}")
+                return StepStatus.VERIFY_FAILED, problem
+            case FolderUnwritable():
+                context.switch.halt(f"{problem.code}: {problem.what}", hold_deletions=True)
+                return StepStatus.FAILED, problem
+            case CommitUnknown():
+                return StepStatus.UNKNOWN, problem
+            case _ if control.timed_out:
+                seconds = self._plan.timeout_seconds
+                return StepStatus.FAILED, Problem("C711", f"not done within {seconds} s: {problem.what}", problem.where,
+                                                  "raise limits.timeout, or make batches smaller")  # fmt: skip
+            case Interrupted():
+                return StepStatus.INTERRUPTED, problem
+            case CommitConflict() | WindowClosed():
+                return StepStatus.YIELDED, problem
+            case _ if control.reason is not None:
+                return StepStatus.INTERRUPTED, problem
+            case MaintainerError():
+                return StepStatus.FAILED, problem
+            case _ if is_engine_lost(error):
+                return StepStatus.FAILED, problem
+            case _:
+                self._keep_traceback(error)
+                return StepStatus.FAILED, problem
+
+    def _quarantine(self, work: StepWork, reason: str) -> None:
+        if work.facts is not None:
+            try:
+                self._worker.context.journal.quarantine(work.facts, reason)
+            except FolderUnwritable as error:
+                self._worker.context.switch.halt(str(error), hold_deletions=True)
+
+    def _keep_traceback(self, error: Exception) -> None:
+        text = f"{self._plan.ref.identifier}\n" + "".join(traceback.format_exception(error))
+        try:
+            self._worker.context.journal.folder.write_traceback(text)
+        except FolderUnwritable as unwritable:
+            self._worker.context.switch.halt(str(unwritable), hold_deletions=True)
+
+    def _skipped(self, step: Step, why: str) -> StepOutcome:
+        return StepOutcome(
+            step_id=self._plan.step_id(step),
+            kind=step.kind,
+            status=StepStatus.SKIPPED,
+            started_at_ms=self._worker.context.clock.now_ms(),
+            duration_seconds=0.0,
+            note=f"skipped: {why}",
+        )
+
+    def _keep(self, outcome: StepOutcome) -> None:
+        """Record a step's end everywhere it is looked for."""
+        self._steps.append(outcome)
+        context, table = self._worker.context, self._plan.ref.identifier
+        try:
+            observed = self._plan.observed
+            key = (observed.table_id, observed.location) if observed is not None else None
+            context.journal.step_finished(table, key, outcome)
+            self._on_step(outcome)
+        except FolderUnwritable as error:
+            context.switch.halt(f"{error.code}: {error.what}", hold_deletions=True)
+            self._problem = self._problem or problem_of(error)
+        context.emit(StepFinished(context.clock.now_ms(), table, context.step_numbers.get(outcome.step_id, 0), outcome))
+
+
+def num_batches(step: Step) -> int:
+    """Commits that a step is planned to make."""
+    return len(step.batches) if isinstance(step, RewriteStep) else 1
+
+
+def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepStatus | None = None) -> TableStatus:
+    """What a table's steps make of the table; the gravest decides.
+
+    Args:
+        plan: The table's plan; without steps it decides alone.
+        steps: How the steps ended.
+        failed: How settling earlier runs ended, if it did not succeed.
+    """
+    found = {step.status for step in steps} | ({failed} if failed is not None else set())
+    if StepStatus.VERIFY_FAILED in found:
+        return TableStatus.VERIFY_FAILED
+    if found & {StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE}:
+        return TableStatus.FAILED
+    if StepStatus.INTERRUPTED in found:
+        return TableStatus.INTERRUPTED
+    if StepStatus.YIELDED in found:
+        return TableStatus.YIELDED
+    if plan.state == "changes":
+        if StepStatus.SUCCEEDED in found:
+            return TableStatus.DONE
+        return TableStatus.WAITING if plan.hot is not None else TableStatus.UP_TO_DATE
+    return status_without_steps(plan)

@@ -1,0 +1,50 @@
+"""How a table ends of which no step is run, and why; also where what earlier runs left is settled first."""
+
+from __future__ import annotations
+
+from maintainer.errors import TableHot
+from maintainer.execution.table.step_runs import LIFT_HELP
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.run.outcome import TableStatus
+from maintainer.model.table.table_features import UNSUPPORTED_CODES
+from maintainer.planning.recheck.staleness import PLAN_AGAIN
+
+_LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
+
+_HOT_HELP = "the next apply takes it when its writers are quiet; a table that never is needs a `window:` or partitions"
+
+_CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403"}
+
+_HELP_OF_BLOCKED = {
+    ReasonCode.PLAN_STALE: PLAN_AGAIN,
+    ReasonCode.QUARANTINED: LIFT_HELP,
+    ReasonCode.LARGE_DELETE: "see in `maintainer plan` what would go; allow it in a reviewed change if it is right",
+    ReasonCode.CANNOT_BE_SURE: "nothing is deleted while this cannot be told; mend what the line names, or take it out",
+}
+"""What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
+
+
+def status_without_steps(plan: TablePlan) -> TableStatus:
+    """Return the status of a table whose plan has no steps."""
+    match plan.state:
+        case "problem":
+            unsupported = plan.problem is not None and plan.problem.code in UNSUPPORTED_CODES
+            return TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED
+        case "blocked":
+            return TableStatus.BLOCKED
+        case "waiting":
+            return TableStatus.WAITING
+        case _:
+            return TableStatus.UP_TO_DATE
+
+
+def problem_without_steps(plan: TablePlan) -> Problem | None:
+    """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
+    if plan.state == "waiting" and plan.hot is not None:
+        return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, _HOT_HELP)
+    if not plan.blocked:
+        return plan.problem
+    reason = plan.blocked[0]
+    code, help_text = _CODE_OF_BLOCKED.get(reason.code, "A420"), _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
+    return Problem(code, "; ".join(one.text for one in plan.blocked), reason.origin, help_text)

@@ -1,0 +1,115 @@
+"""The loop of incremental Z-order: turn after turn, each planned from the table as it is and proven before its commit.
+
+The first turn is the plan's. It ends when no strategy yields files any more, when the budget of bytes or the number of
+turns is used up, or when the run is stopped; what is left is found again by the next plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.errors import CommitConflict
+from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt
+from maintainer.execution.table.step_conditions import check_window
+from maintainer.execution.table.step_runs import run_batch
+from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.curve.curve_files import Ranges
+from maintainer.planning.curve.revision import revisions_in
+from maintainer.planning.curve.skipping_metrics import layout_figures
+from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
+from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
+
+NO_FIGURES = LayoutFigures(0.0, 0, 0.0, 0.0)
+
+
+def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
+    """Run turns until nothing is left or something ends it.
+
+    A turn that meets another writer ends the loop: the table is changing, and the next plan sees how.
+
+    Raises:
+        MaintainerError: A turn failed; what landed before is in ``work``.
+    """
+    settings = step.settings
+    if settings is None:
+        raise ValueError("not an incremental Z-order")
+    current, spent_bytes = step, 0
+    for number in range(settings.max_turns):
+        worker.control.check()
+        check_window(worker)
+        facts = look(worker, step)
+        figures = figures_of(step, facts)
+        _close(work, figures)
+        if number:
+            found = next_turn(step, facts, spent_bytes=spent_bytes)
+            if found is None:
+                break
+            current = found
+        landed = len(work.commits)
+        try:
+            run_batch(worker, work, current, number, current.batches[0])
+        except CommitConflict as conflict:
+            if not work.commits:
+                raise
+            work.notes.append(f"after {len(work.turns)} turns another writer was there first: {conflict.what}")
+            break
+        finally:
+            if len(work.commits) > landed and current.turn is not None:
+                work.turns.append(TurnOutcome(current.turn, work.commits[-1].version, figures))
+                worker.context.journal.turn(worker.plan.ref.identifier, work.step_id, work.turns[-1])
+        work.batches_done += 1
+        spent_bytes += current.batches[0].size_bytes
+    else:
+        work.notes.append(f"stopped after {settings.max_turns} turns; the next apply goes on")
+    if settings.request:
+        _clear_request(worker, work)
+    return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
+
+
+def look(worker: Worker, step: ZOrderStep) -> TableFacts:
+    """Read the table with the ranges that the next turn is chosen by."""
+    reader = worker.engine.reader
+    facts = reader.facts(worker.plan.ref)
+    return replace(facts, column_ranges=reader.column_ranges(facts, loop_columns(step, facts)))
+
+
+def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
+    """Measure the layout under the revision that is worked on."""
+    wanted = step.settings.optimized if step.settings is not None else ""
+    revision = next((one for one in revisions_in(facts.properties).values() if one.tag == wanted), None)
+    if revision is None:
+        return NO_FIGURES
+    known = facts.column_ranges
+    ranges: Ranges = known.by_file if known is not None and known.columns == revision.names() else {}
+    return layout_figures(facts.files, revision, ranges)
+
+
+def _close(work: StepWork, figures: LayoutFigures) -> None:
+    """What is measured before a turn is how the one before it left the table."""
+    if work.turns and work.turns[-1].after is None:
+        work.turns[-1] = replace(work.turns[-1], after=figures)
+
+
+def _clear_request(worker: Worker, work: StepWork) -> None:
+    """Remove the properties by which a person asked for this, so that it is done once.
+
+    Raises:
+        MaintainerError: They could not be removed; the next apply finds nothing to do and removes them.
+    """
+    facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
+    present = [(name, value) for name, value in facts.properties if name.lower() in _REQUEST_LOWER]
+    if not present:
+        return
+    step = SetPropertiesStep(tuple(present), (), (), unset=tuple(name for name, _ in present))
+    attempt(
+        worker, work, facts, work.batches_done, (0, 0),
+        lambda stamp, before: worker.engine.writer.set_properties(facts, step, stamp, before),
+    )  # fmt: skip
+    work.notes.append(f"the request on the table is done and was removed ({property_of(facts, REQUEST_KEYS[0])})")
+
+
+_REQUEST_LOWER = frozenset(key.lower() for key in REQUEST_KEYS)

@@ -1,0 +1,203 @@
+"""``events.jsonl``: the append-only record of a run, one JSON object a line, each with its own checksum.
+
+A line is ``{"at_ms": ..., "type": ..., ..., "crc": "1f2e3d4c"}``; ``crc`` is the CRC-32 of the same object without
+that key, as canonical JSON. A process killed in the middle of a write leaves a torn last line: it fails the check
+and counts as never written. A damaged line elsewhere is counted and skipped; what it recorded is then unknown, and
+unknown always means *not proven*.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock
+
+EVENTS_FILE = "events.jsonl"
+REOPENED = "reopened"
+"""Type of the event that follows a torn line when another run goes on with the file."""
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""A line longer than this is damage, not an event: the longest we write names a few files and one error."""
+
+LAST_BYTES = 64 * 1024
+"""So much of a record's end is read for its last event; a longer last line counts as unknown."""
+
+Event = Mapping[str, Any]
+
+
+def encode(event: Event) -> bytes:
+    """One line, checksum and newline included."""
+    body = _canonical(event)
+    return _canonical({**event, "crc": f"{zlib.crc32(body):08x}"}) + b"\n"
+
+
+def decode(line: bytes) -> Event | None:
+    """The event of a line, or None when the line is torn or damaged."""
+    if len(line) > MAX_LINE_BYTES:
+        return None
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict):
+        return None
+    crc = event.pop("crc", None)
+    if crc != f"{zlib.crc32(_canonical(event)):08x}" or not isinstance(event.get("type"), str):
+        return None
+    return event
+
+
+def _canonical(event: Event) -> bytes:
+    text = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # A path that is not text in any encoding arrives with surrogates; they must not stop a record.
+    return text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class EventsRead:
+    """What a run recorded, in order. ``torn`` says that the last line is incomplete; ``damaged`` counts others."""
+
+    events: tuple[Event, ...]
+    torn: bool = False
+    damaged: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no line in the middle was lost. A torn last line loses nothing that was acted on."""
+        return self.damaged == 0
+
+
+def read_events(path: Path) -> EventsRead:
+    """Read a run's events; a missing file has none.
+
+    Raises:
+        OSError: The file exists and cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return EventsRead(())
+    *lines, rest = data.split(b"\n")
+    events, damaged, torn_before = [], 0, False
+    for line in lines:
+        event = decode(line)
+        if event is not None:
+            if torn_before and event["type"] == REOPENED:
+                damaged -= 1  # the end of a killed process, not damage: nothing is acted on before it is whole
+            events.append(event)
+        elif line:
+            damaged += 1
+        torn_before = event is None
+    # A whole line without its newline is durable all the same.
+    last = decode(rest) if rest else None
+    if last is not None:
+        events.append(last)
+    return EventsRead(tuple(events), torn=bool(rest) and last is None, damaged=damaged)
+
+
+def last_event(path: Path) -> Event | None:
+    """The last event of a run's record, read from its end; None where there is none, or the end is damaged.
+
+    Raises:
+        OSError: The file is there and cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+            lines = file.read().rstrip(b"\n").split(b"\n")
+    except FileNotFoundError:
+        return None
+    return decode(lines[-1])
+
+
+def append_event(path: Path, event: Event) -> None:
+    """Durably add one event to the record of a run that is over, or that another handle writes.
+
+    Raises:
+        FolderUnwritable: E650 or E651.
+    """
+    log = EventLog(path)
+    try:
+        log.append(event, durable=True)
+    finally:
+        log.close()
+
+
+def is_alive(path: Path) -> bool:
+    """Whether the process that writes this events file still runs (it holds the file locked)."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+class EventLog:
+    """Appends events; several threads may share one. Held open and locked while the run is alive.
+
+    After a write failed, every further append fails too: a gap in the record must not be followed by more lines
+    that pretend to be complete.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open for appending; on a file with a torn last line, start on a new one.
+
+        Raises:
+            FolderUnwritable: E650, the file cannot be opened.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        self._failed = False
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+            self.is_mine = try_lock(self._handle)
+            size = os.fstat(self._handle).st_size
+            if size and os.pread(self._handle, 1, size - 1) != b"\n":
+                os.write(self._handle, b"\n" + encode({"type": REOPENED}))
+        except OSError as error:
+            raise FolderUnwritable.at(path, error) from error
+
+    def append(self, event: Event, *, durable: bool = False) -> None:
+        """Write one event; with ``durable`` it is on the disk when this returns.
+
+        Raises:
+            FolderUnwritable: E651, this event or an earlier one could not be written.
+        """
+        line = encode(event)
+        with self._lock:
+            if self._failed:
+                raise FolderUnwritable(
+                    "the run folder can no longer be written", code="E651", where=str(self._path),
+                    found="an earlier record was not written", help="free the disk and run apply again",
+                )  # fmt: skip
+            try:
+                if os.write(self._handle, line) != len(line):
+                    raise OSError("a record was cut short: the disk is full")
+                if durable:
+                    os.fsync(self._handle)
+            except OSError as error:
+                self._failed = True
+                raise FolderUnwritable.at(self._path, error, code="E651") from error
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed: nothing may be committed any more."""
+        return self._failed
+
+    def close(self) -> None:
+        """Close and unlock. Safe to call twice."""
+        with self._lock:
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
+                self._failed = True

@@ -1,0 +1,1 @@
+"""Run folders and files that survive a crash: written whole or not at all."""

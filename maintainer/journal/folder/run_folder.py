@@ -1,0 +1,161 @@
+"""The folder of one run: ``.maintainer/runs/<run id>/``, private to the user, whole after every step.
+
+``plan.json``, ``results.json`` (rewritten after every step), ``events.jsonl``, ``assertions/*.json``, and
+``traceback.txt`` only when we have a bug. ``spark.log``, ``junit.xml`` and ``report.html`` are put there by others.
+
+Run ids: ``20261121T220003Z-7f3a``, the UTC second of the start and four random hex digits.
+
+They sort by time as text, are safe as a folder name, and two runs that start in one second differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, sync_folder, write_atomically
+
+_PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
+
+
+def new_run_id(now_ms: int) -> str:
+    """Make a run id for a run that starts at ``now_ms`` (milliseconds since 1970 UTC)."""
+    start = datetime.fromtimestamp(now_ms // 1000, tz=timezone.utc)
+    return f"{start:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether the text has the form of a run id; anything else in the runs folder is not ours."""
+    return _PATTERN.fullmatch(text) is not None
+
+
+MIN_FREE_BYTES = 16 * 1024 * 1024
+"""A run does not start with less than this free: its own record must never be what fills the disk."""
+
+MAX_TRACEBACK_BYTES = 1024 * 1024
+
+
+class RunFolder:
+    """Paths and writes of one run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @staticmethod
+    def create(runs_dir: Path, run_id: str) -> RunFolder:
+        """Make the folder and its parents, and show by writing that it can be used.
+
+        Raises:
+            FolderUnwritable: E650, before anything was touched: no permission, read-only, disk full.
+        """
+        if not is_run_id(run_id):
+            raise ValueError(f"not a run id: {run_id}")
+        path = runs_dir / run_id
+        try:
+            runs_dir.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            runs_dir.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+            path.mkdir(mode=PRIVATE_FOLDER)
+            (path / "assertions").mkdir(mode=PRIVATE_FOLDER)
+            free = shutil.disk_usage(path).free
+            if free < MIN_FREE_BYTES:
+                raise OSError(0, f"only {free // 1024} KiB are free, {MIN_FREE_BYTES // 1024} KiB are needed")
+            probe = path / ".probe"
+            write_atomically(probe, b"\0" * 65536)
+            probe.unlink()
+            # Events are synced into the folder; without its own name on the disk a power cut takes them all.
+            sync_folder(runs_dir)
+            sync_folder(runs_dir.parent)
+        except OSError as error:
+            raise FolderUnwritable.at(path, error) from error
+        return RunFolder(path)
+
+    def write_plan(self, document: Mapping[str, Any] | str) -> None:
+        """Keep the plan as it was applied.
+
+        Raises:
+            FolderUnwritable: E650, nothing ran yet.
+        """
+        self._write("plan.json", document, code="E650")
+
+    def write_results(self, document: Mapping[str, Any] | str) -> None:
+        """Replace ``results.json``.
+
+        Raises:
+            FolderUnwritable: E651; the results of the step before still stand.
+        """
+        self._write("results.json", document)
+
+    def write_document(self, name: str, document: Mapping[str, Any]) -> None:
+        """Keep another document of the run, such as ``verification.json``.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        self._write(name, document)
+
+    def write_assertions(self, name: str, document: Mapping[str, Any]) -> Path:
+        """Keep the result of one validation under ``assertions/``.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        return self._write(f"assertions/{file_name(name)}.json", document)
+
+    def write_traceback(self, text: str) -> Path:
+        """Keep the traceback of a bug of ours; it never goes to a terminal.
+
+        Raises:
+            FolderUnwritable: E651.
+        """
+        path = self.path / "traceback.txt"
+        try:
+            old = path.read_bytes() if path.exists() else b""
+            write_atomically(path, (old + text.encode("utf-8", "replace") + b"\n")[-MAX_TRACEBACK_BYTES:])
+        except OSError as error:
+            raise FolderUnwritable.at(path, error, code="E651") from error
+        return path
+
+    def _write(self, name: str, document: Mapping[str, Any] | str, *, code: str = "E651") -> Path:
+        text = document if isinstance(document, str) else json.dumps(document, indent=1, ensure_ascii=False)
+        path = self.path / name
+        try:
+            write_atomically(path, text.rstrip("\n").encode("utf-8", "surrogatepass") + b"\n")
+        except OSError as error:
+            raise FolderUnwritable.at(path, error, code=code) from error
+        return path
+
+
+def file_name(text: str) -> str:
+    """A readable file name for any text; two different texts never share one.
+
+    >>> file_name("sales.orders-compact-0")
+    'sales.orders-compact-0'
+    """
+    safe = re.sub(r"[^A-Za-z0-9._=@-]+", "_", text)
+    if safe == text and 0 < len(text) <= 120 and not text.startswith("."):
+        return text
+    return f"{safe[-100:].lstrip('.')}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+
+
+def run_folders(runs_dir: Path) -> list[RunFolder]:
+    """All runs under the folder, oldest first; links and names that are not run ids are left out.
+
+    Raises:
+        OSError: The folder exists and cannot be listed.
+    """
+    if not runs_dir.is_dir():
+        return []
+    paths = (path for path in runs_dir.iterdir() if is_run_id(path.name) and path.is_dir() and not path.is_symlink())
+    return [RunFolder(path) for path in sorted(paths, key=lambda path: path.name)]

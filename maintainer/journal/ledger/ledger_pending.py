@@ -1,0 +1,149 @@
+"""Rows on their way into the ledger: in the run folder first, and appended when the ledger can be written.
+
+``ledger_pending.jsonl`` holds the rows of a run until their append has landed. A run takes along what earlier ones
+could not append, and makes the rows of those that were killed before they could. No table fails by an append.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from maintainer.errors import MaintainerError
+from maintainer.journal.events.event_log import EVENTS_FILE, append_event, is_alive, last_event
+from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.journal.folder.run_folder import RunFolder, run_folders
+from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
+from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
+from maintainer.journal.ledger.recorded_rows import ROWS_KNOWN, missing_rows
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.outcome import RunEnd
+
+PENDING_FILE = "ledger_pending.jsonl"
+OF_THE_LEDGER = frozenset({"E655", "E656"})
+"""Codes of a ledger that is gone or damaged: waiting does not help."""
+
+MAX_PENDING_RUNS = 20
+"""Earlier runs whose rows one run takes along; the rest waits for the next."""
+
+
+def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
+    """Put rows of a run into its folder, durably, until they are in the ledger, and record that they are known.
+
+    Raises:
+        OSError: They could not be written.
+        FolderUnwritable: E650 or E651, that they are known could not be recorded.
+    """
+    data = "".join(row.to_json() + "\n" for row in rows)
+    write_atomically(folder.path / PENDING_FILE, data.encode("utf-8", "surrogatepass"))
+    append_event(folder.path / EVENTS_FILE, {"type": ROWS_KNOWN, "num_rows": len(rows)})
+
+
+def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | None) -> Problem | None:
+    """Append a run's rows to the ledger, and those of earlier runs that are still waiting.
+
+    Without a sink, or when the append fails, the rows stay in the run folder.
+
+    Returns:
+        What went wrong, for the report; the run itself does not fail by it.
+    """
+    problem: Problem | None = None
+    try:
+        if rows:
+            keep_pending(folder, rows)
+        if sink is None:
+            return None
+        runs_dir = folder.path.parent
+        check_mark(read_mark(runs_dir), sink.mark(), sink.location)
+        problem = _take_rows_of_dead_runs(folder, sink)
+        waiting = _waiting(folder)
+        for one in waiting:
+            problem = _append_pending(one, sink) or problem
+        if waiting:
+            write_mark(runs_dir, sink.mark())
+    except MaintainerError as error:
+        cause = error.what + (f" (found: {error.found})" if error.found else "")
+        if error.code in OF_THE_LEDGER:
+            return Problem(error.code, cause, error.where, error.help)
+        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
+    except OSError as error:
+        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
+    return problem
+
+
+LATER = "the rows are kept in the run folder; the next apply appends them"
+
+
+def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
+    """Let rows wait that no other run brings: those of killed runs, and of what was found out after a run had ended."""
+    problem: Problem | None = None
+    taken = 0
+    for folder in run_folders(own.path.parent)[-MAX_RUNS_READ:]:
+        if taken >= MAX_PENDING_RUNS:
+            break
+        if folder.run_id == own.run_id or not _may_miss_rows(folder.path):
+            continue
+        try:
+            record = read_record(folder.path)
+            missing = missing_rows(record) if record.end is not RunEnd.RUNNING else ()
+        except (OSError, ValueError, MaintainerError) as error:
+            help_text = "its events beside it hold the same facts; `maintainer ledger rebuild` reads the tables' logs"
+            problem = Problem("E652", f"the rows of a killed run cannot be told: {error}", str(folder.path), help_text)
+            continue
+        if record.end is not RunEnd.RUNNING:
+            taken += 1
+            there = sink.steps_of(folder.run_id) if missing else frozenset()
+            keep_pending(folder, tuple(row for row in missing if row.step_id not in there))
+    return problem
+
+
+def _may_miss_rows(folder: Path) -> bool:
+    """Whether a run died before its rows were known, or something was found out about it after they were."""
+    if not all((folder / name).is_file() for name in (PLAN_FILE, RESULTS_FILE, EVENTS_FILE)):
+        return False
+    last = last_event(folder / EVENTS_FILE)
+    ended = last is not None and last["type"] in ("run_finished", ROWS_KNOWN)
+    return not ended and not (folder / PENDING_FILE).is_file() and not is_alive(folder / EVENTS_FILE)
+
+
+def _waiting(own: RunFolder) -> list[RunFolder]:
+    """Run folders with rows not yet appended, oldest first, our own last and always."""
+    earlier = [
+        folder
+        for folder in run_folders(own.path.parent)
+        if folder.run_id != own.run_id
+        and (folder.path / PENDING_FILE).is_file()
+        and not is_alive(folder.path / EVENTS_FILE)
+    ]
+    mine = [own] if (own.path / PENDING_FILE).is_file() else []
+    return earlier[:MAX_PENDING_RUNS] + mine
+
+
+def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
+    path = folder.path / PENDING_FILE
+    try:
+        rows = read_pending(path)
+    except ValueError as error:
+        # One damaged file must not hold up the rows of every later run.
+        help_text = "move the file away; the events beside it hold the same facts"
+        return Problem("E652", f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
+    if rows:
+        sink.append(folder.run_id, rows)
+    with contextlib.suppress(FileNotFoundError):  # a run beside us may have taken them along
+        path.unlink()
+    return None
+
+
+def read_pending(path: Path) -> tuple[LedgerRow, ...]:
+    """Rows that wait in a run folder; none when the file is gone.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds something else.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8", "surrogatepass")
+    except FileNotFoundError:
+        return ()
+    return tuple(LedgerRow.from_json(line) for line in text.split("\n") if line)

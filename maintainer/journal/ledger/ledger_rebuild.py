@@ -1,0 +1,216 @@
+"""Ledger rows from what is left when the ledger is lost: run folders, and the tables' own histories.
+
+A row from a run folder is the one that the run itself appended. A row from a history knows only what the commit says:
+which run and step, the versions, the files and bytes, and when. What was planned, and how it was proven, is not in a
+table's log, so these columns are empty rather than guessed. ``source`` tells the three apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Protocol
+
+from maintainer.journal.folder.run_folder import is_run_id
+from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
+from maintainer.journal.ledger.recorded_rows import FROM_RUN_FOLDER, recorded_rows
+from maintainer.journal.memory.past_runs import RunRecord
+from maintainer.model.run.outcome import StepStatus
+from maintainer.model.table.commit_records import CommitsRead, TableCommit
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+FROM_HISTORY = "history"
+"""What ``source`` says of a row that only the table's log still knew of."""
+
+MAX_ROUNDS = 4
+"""Looks at the ledger before and after rows are appended: others may rebuild it, or append, at the same time."""
+
+RowKey = tuple[str, str]
+"""Run and step: what makes a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerContents:
+    """What is in the ledger: its version (-1 where there is none), and the run and step of each row."""
+
+    version: int
+    keys: frozenset[RowKey]
+
+
+class LedgerStore(LedgerSink, Protocol):
+    """A ledger whose rows can be told apart and filled up."""
+
+    def contents(self) -> LedgerContents:
+        """Return which rows it has.
+
+        Raises:
+            MaintainerError: It is there and cannot be read.
+        """
+        ...
+
+    def rows(self, *, table: str | None = None, limit: int = ...) -> tuple[LedgerRow, ...]:
+        """Return rows, the newest step first; none where there is no ledger yet.
+
+        Raises:
+            MaintainerError: It is there and cannot be read.
+        """
+        ...
+
+    def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
+        """Append rows that a look at ``after_version`` missed; nothing where somebody rebuilt it since.
+
+        Raises:
+            MaintainerError: They could not be appended.
+        """
+        ...
+
+
+def key_of(row: LedgerRow) -> RowKey:
+    """Return what makes the row."""
+    return (row.run_id, row.step_id)
+
+
+def started_at_ms(run_id: str) -> int:
+    """Return when a run began, as its id says (milliseconds since 1970 UTC)."""
+    return int(datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc).timestamp() * 1000)
+
+
+def rows_from_history(policy: ResolvedPolicy, read: CommitsRead) -> tuple[LedgerRow, ...]:
+    """Return a row for each step of ours that the table's log still knows, oldest first."""
+    steps: dict[RowKey, list[TableCommit]] = {}
+    for commit in reversed(read.commits):
+        stamp = commit.stamp
+        if stamp is not None and _is_run(stamp.run_id):
+            steps.setdefault((stamp.run_id, stamp.step_id), []).append(commit)
+    return tuple(_row(key, commits, policy, read) for key, commits in steps.items())
+
+
+def _is_run(run_id: str) -> bool:
+    """Whether a commit was made by a run; the hook after a write commits under a name of its own."""
+    if not is_run_id(run_id):
+        return False
+    try:
+        return started_at_ms(run_id) >= 0
+    except ValueError:
+        return False
+
+
+def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, read: CommitsRead) -> LedgerRow:
+    stamp = commits[0].stamp
+    assert stamp is not None
+    seconds = sum(one.duration_seconds or 0.0 for one in commits)
+    files_removed, bytes_removed, status = _removed(commits)
+    return LedgerRow(
+        run_id=key[0],
+        table=policy.table.identifier,
+        table_id=read.table_id,
+        location=read.location,
+        step_id=key[1],
+        kind=stamp.kind,
+        status=status.value,
+        reason="",
+        version_before=commits[0].version - 1,
+        version_after=commits[-1].version,
+        num_files_removed=files_removed,
+        num_files_added=sum(one.num_files_added for one in commits),
+        bytes_removed=bytes_removed,
+        bytes_added=sum(one.bytes_added for one in commits),
+        predicted_files_removed=None,
+        predicted_files_added=None,
+        predicted_bytes_removed=None,
+        predicted_bytes_added=None,
+        started_at_ms=commits[0].at_ms - int(1000 * (commits[0].duration_seconds or 0.0)),
+        duration_seconds=seconds,
+        proof_level="none",
+        proof_result="none",
+        policy_file=policy.file,
+        policy_digest=stamp.policy_digest,
+        git_commit=None,
+        environment=None,
+        owner=policy.owner,
+        error_code=None,
+        error=None,
+        source=FROM_HISTORY,
+    )
+
+
+def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
+    """Files and bytes that a step removed, and how it ended.
+
+    A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
+    only where every file went, and nothing is known where the second is missing.
+    """
+    start = next((one for one in commits if one.operation == "VACUUM START"), None)
+    if start is None:
+        removed = sum(one.num_files_removed for one in commits), sum(one.bytes_removed for one in commits)
+        return (*removed, StepStatus.SUCCEEDED)
+    end = next((one for one in commits if one.operation == "VACUUM END"), None)
+    if end is None:
+        return 0, 0, StepStatus.UNKNOWN
+    whole = end.num_files_removed == start.num_files_removed
+    status = StepStatus.FAILED if "FAILED" in end.detail else StepStatus.SUCCEEDED
+    return end.num_files_removed, start.bytes_removed if whole else 0, status
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a rebuild found and did. ``already`` rows were in the ledger; ``later`` are runs too young to be over."""
+
+    from_folders: int
+    from_history: int
+    already: int
+    later: tuple[str, ...] = ()
+
+
+def fill_up(
+    store: LedgerStore, rows: Iterable[LedgerRow], *, young_since_ms: int, is_over: Callable[[str], bool], dry_run: bool
+) -> Rebuilt:
+    """Append the rows that the ledger has not. Doing it again appends nothing.
+
+    Args:
+        store: The ledger.
+        rows: All rows that are known, the better source first: of two with one key the first counts.
+        young_since_ms: A run that began then or later is left for another time, unless it is over: it appends its
+            rows itself, and they would be there twice.
+        is_over: Tells of a run id whether the run is known to be over, its rows not waiting anywhere.
+        dry_run: Only count.
+
+    Raises:
+        MaintainerError: The ledger cannot be read or written.
+    """
+    known: dict[RowKey, LedgerRow] = {}
+    for row in rows:
+        known.setdefault(key_of(row), row)
+    later = {run for run, _ in known if started_at_ms(run) >= young_since_ms and not is_over(run)}
+    ready = {key: row for key, row in known.items() if key[0] not in later}
+    contents = store.contents()
+    missing = _missing(ready, contents)
+    rebuilt = Rebuilt(
+        from_folders=sum(row.source == FROM_RUN_FOLDER for row in missing),
+        from_history=sum(row.source == FROM_HISTORY for row in missing),
+        already=len(ready) - len(missing),
+        later=tuple(sorted(later)),
+    )
+    for _ in range(MAX_ROUNDS):
+        if dry_run or not missing:
+            break
+        store.append_missing(missing, after_version=contents.version)
+        contents = store.contents()
+        missing = _missing(ready, contents)
+    return rebuilt
+
+
+def _missing(ready: dict[RowKey, LedgerRow], contents: LedgerContents) -> list[LedgerRow]:
+    return sorted(
+        (row for key, row in ready.items() if key not in contents.keys),
+        key=lambda row: (row.started_at_ms, row.run_id, row.step_id),
+    )
+
+
+def each_row(runs: Iterable[RunRecord], histories: Iterable[tuple[ResolvedPolicy, CommitsRead]]) -> Iterator[LedgerRow]:
+    """Yield all rows that are known: those of run folders first, for they know more."""
+    for record in runs:
+        yield from recorded_rows(record)
+    for policy, read in histories:
+        yield from rows_from_history(policy, read)

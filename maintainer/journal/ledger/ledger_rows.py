@@ -1,0 +1,263 @@
+"""The ledger: one row a step, for people and for any engine that reads Delta.
+
+Rows are made here by a pure function from a plan and its outcome. The Delta table itself is written by whoever
+implements ``LedgerSink`` (``maintainer.delta.engine.ledger_table``), once a run: an append a step would cost more than
+the step. Until then they lie in the run folder (``journal.ledger_pending``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Protocol
+
+from maintainer.journal.ledger.ledger_mark import LedgerMark
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One step of one run. The columns of the ledger, in their order.
+
+    Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
+    how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
+    ``error`` (could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of incremental Z-order
+    (``planning.layout`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere. ``source`` is None for a
+    row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and its ``predicted_*`` are
+    None where only the table's history knew of it.
+    """
+
+    run_id: str
+    table: str
+    table_id: str | None
+    location: str | None
+    step_id: str
+    kind: str
+    status: str
+    reason: str
+    version_before: int | None
+    version_after: int | None
+    num_files_removed: int
+    num_files_added: int
+    bytes_removed: int
+    bytes_added: int
+    predicted_files_removed: int | None
+    predicted_files_added: int | None
+    predicted_bytes_removed: int | None
+    predicted_bytes_added: int | None
+    started_at_ms: int
+    duration_seconds: float
+    proof_level: str
+    proof_result: str
+    policy_file: str
+    policy_digest: str
+    git_commit: str | None
+    environment: str | None
+    owner: str | None
+    error_code: str | None
+    error: str | None
+    strategy: str | None = None
+    revision: int | None = None
+    level: int | None = None
+    cube: str | None = None
+    elements: int | None = None
+    files_read_before: float | None = None
+    files_read_after: float | None = None
+    overlap_depth_before: float | None = None
+    overlap_depth_after: float | None = None
+    source: str | None = None
+
+    def to_json(self) -> str:
+        """The row as one line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> LedgerRow:
+        """Read a row back; unknown keys of a newer version are left out.
+
+        Raises:
+            ValueError: Not a row.
+        """
+        try:
+            value = json.loads(text)
+            return LedgerRow(**{field.name: value.get(field.name) for field in fields(LedgerRow)})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"not a ledger row: {text[:200]}") from error
+
+
+class LedgerSink(Protocol):
+    """The place where ledger rows end up."""
+
+    @property
+    def location(self) -> str:
+        """Path or URI."""
+        ...
+
+    def mark(self) -> LedgerMark | None:
+        """Return the ledger as it is now; None where there is none, or only the beginning of its first append.
+
+        Raises:
+            MaintainerError: E656, it is damaged; or it cannot be read.
+        """
+        ...
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        """Append rows of a run, once: doing it again with the same rows changes nothing.
+
+        Raises:
+            MaintainerError: They could not be appended.
+        """
+        ...
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        """Return the ids of the steps of a run that have rows.
+
+        Raises:
+            MaintainerError: The ledger is there and cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a step was expected to do."""
+
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+
+def predicted(step: Step) -> Predicted:
+    """The plan's figures of a step. A rewrite is expected to write the bytes it reads."""
+    match step:
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+            size = sum(batch.size_bytes for batch in step.batches)
+            return Predicted(sum(len(batch.files) for batch in step.batches), step.num_files_added, size, size)
+        case VacuumStep():
+            return Predicted(num_files_removed=len(step.files), bytes_removed=step.size_bytes)
+        case SetPropertiesStep():
+            return Predicted()
+        case _:
+            assert_never(step)
+
+
+def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
+    """The ledger rows of a run, in order: one for each step that ended, or for each turn of an incremental Z-order."""
+    plans = {table.ref: table for table in plan.tables}
+    return tuple(
+        row
+        for table in outcome.tables
+        if table.ref in plans
+        for step in table.steps
+        for row in _rows(plan, plans[table.ref], outcome, table, step)
+    )
+
+
+def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow | None:
+    """Return one row for a step as a whole, its turns not told apart; None for a table that is not in the plan."""
+    planned = next((one for one in plan.tables if one.ref == table.ref), None)
+    return None if planned is None else _row(plan, planned, run, table, step)
+
+
+def _rows(
+    plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome
+) -> Iterator[LedgerRow]:
+    """A row for each turn, told as a step of its own; and one for the step where it has none, or did not succeed."""
+    for number, turn in enumerate(step.turns, start=1):
+        commits = tuple(one for one in step.commits if one.version == turn.version)
+        alone = replace(
+            step,
+            commits=commits,
+            status=StepStatus.SUCCEEDED,
+            error=None,
+            duration_seconds=sum(one.duration_seconds for one in commits),
+        )
+        row = _row(plan, table_plan, run, table, alone)
+        yield replace(
+            row,
+            step_id=step.step_id if number == 1 else f"{step.step_id}#{number}",
+            strategy=turn.turn.strategy.value,
+            revision=int(turn.turn.revision.partition(":")[0]),
+            level=turn.turn.level,
+            cube=turn.turn.cube,
+            elements=turn.turn.elements,
+            files_read_before=turn.before.files_read,
+            files_read_after=turn.after.files_read if turn.after else None,
+            overlap_depth_before=turn.before.overlap_depth,
+            overlap_depth_after=turn.after.overlap_depth if turn.after else None,
+        )
+    if not step.turns or step.status is not StepStatus.SUCCEEDED:
+        turned = {turn.version for turn in step.turns}
+        rest = tuple(one for one in step.commits if one.version not in turned)
+        own = f"{step.step_id}#{len(step.turns) + 1}" if step.turns else step.step_id
+        yield replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
+
+
+def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:
+    planned = next((one for one in table_plan.steps if table_plan.step_id(one) == step.step_id), None)
+    figures = predicted(planned) if planned is not None else Predicted()
+    observed = table_plan.observed
+    level, result = proof_of(step)
+    vacuum = step.vacuum
+    return LedgerRow(
+        run_id=run.run_id,
+        table=table.ref.identifier,
+        table_id=observed.table_id if observed else None,
+        location=observed.location if observed else None,
+        step_id=step.step_id,
+        kind=step.kind,
+        status=step.status.value,
+        reason="; ".join(reason.text for reason in planned.reasons) if planned is not None else "",
+        version_before=step.version_before,
+        version_after=step.version_after,
+        num_files_removed=_total(step, "num_files_removed") + (vacuum.num_files_deleted if vacuum else 0),
+        num_files_added=_total(step, "num_files_added"),
+        bytes_removed=_total(step, "bytes_removed") + (vacuum.bytes_deleted if vacuum else 0),
+        bytes_added=_total(step, "bytes_added"),
+        predicted_files_removed=figures.num_files_removed,
+        predicted_files_added=figures.num_files_added,
+        predicted_bytes_removed=figures.bytes_removed,
+        predicted_bytes_added=figures.bytes_added,
+        started_at_ms=step.started_at_ms,
+        duration_seconds=step.duration_seconds,
+        proof_level=level,
+        proof_result=result,
+        policy_file=table_plan.policy_file,
+        policy_digest=table_plan.policy_digest,
+        git_commit=plan.git_commit,
+        environment=plan.environment,
+        owner=table_plan.owner,
+        error_code=step.error.code if step.error else None,
+        error=step.error.what if step.error else None,
+    )
+
+
+def _total(step: StepOutcome, figure: str) -> int:
+    return sum(getattr(commit, figure) for commit in step.commits)
+
+
+def proof_of(step: StepOutcome) -> tuple[str, str]:
+    """How far a step was proven: (level, result)."""
+    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    level = "none"
+    if proofs:
+        level = "fingerprint" if all(proof.read.sums for proof in proofs) else "rows"
+    if step.status is StepStatus.VERIFY_FAILED or any(not proof.holds for proof in proofs):
+        return level, "fail"
+    if step.error is not None and step.error.code.startswith("V"):
+        return level, "error"
+    return level, "pass" if proofs or step.assertions else "none"

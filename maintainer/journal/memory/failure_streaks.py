@@ -1,0 +1,82 @@
+"""Runs in a row: how often a table lost against other writers, and how often it failed. By the table's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.journal.events.event_log import Event
+
+_FAILED = frozenset({"failed", "verify_failed"})
+_WELL = frozenset({"done", "up_to_date"})
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Runs in a row. ``lost`` and ``hot`` end with a rewrite that lands, ``failed`` with a run in which it ended well.
+
+    ``hot`` counts runs that left the table to its writers, and ends as well when nothing is left to rewrite. Runs in
+    which nothing was tried change nothing else. Times are milliseconds since 1970 UTC.
+    """
+
+    lost: int = 0
+    last_lost_at_ms: int | None = None
+    failed: int = 0
+    failing_since_ms: int | None = None
+    hot: int = 0
+    hot_since_ms: int | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether there is anything to remember."""
+        return bool(self.lost or self.failed or self.hot)
+
+    def after(self, event: Event) -> Streak:
+        """The streak after a ``table_finished`` event."""
+        at_ms, status = int(event.get("at_ms", 0)), event.get("status")
+        lost, last = self.lost, self.last_lost_at_ms
+        hot, hot_since = self.hot, self.hot_since_ms
+        if event.get("lost") is True:
+            lost, last = lost + 1, at_ms
+        elif event.get("rewritten") is True:
+            lost, last = 0, None
+        if event.get("rewritten") is True or status == "up_to_date":
+            hot, hot_since = 0, None
+        elif event.get("hot") is True:
+            hot, hot_since = hot + 1, at_ms if hot_since is None else hot_since
+        failed, failing_since = self.failed, self.failing_since_ms
+        if status in _FAILED:
+            failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
+        elif status in _WELL:
+            failed, failing_since = 0, None
+        return Streak(lost, last, failed, failing_since, hot, hot_since)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``state.json`` keeps it."""
+        return {
+            "lost": self.lost,
+            "last_lost_at_ms": self.last_lost_at_ms,
+            "failed": self.failed,
+            "failing_since_ms": self.failing_since_ms,
+            "hot": self.hot,
+            "hot_since_ms": self.hot_since_ms,
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Streak:
+        """Read it back.
+
+        Raises:
+            KeyError: A field is missing.
+            TypeError: A field is no number.
+            ValueError: A field is no number.
+        """
+
+        def time(name: str) -> int | None:
+            return None if value[name] is None else int(value[name])
+
+        return Streak(
+            int(value["lost"]), time("last_lost_at_ms"), int(value["failed"]), time("failing_since_ms"),
+            int(value["hot"]), time("hot_since_ms"),
+        )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Past runs, read back from their folders: the plan of each, and what came of it.
+
+A run that closed its record is read from ``results.json``. Of one that did not, the events are read as well
+(``recorded_outcome``), so that a commit that landed right before a kill is told like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.errors import MaintainerError
+from maintainer.journal.events.event_log import EVENTS_FILE, Event, is_alive, last_event, read_events
+from maintainer.journal.folder.atomic_files import unreadable
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.memory.recorded_outcome import recorded_outcome
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import from_json
+from maintainer.model.run.outcome import RunEnd, RunOutcome
+from maintainer.model.run.results_document import run_from_json
+
+MAX_RUNS_READ = 1000
+"""``history`` and ``status`` look at this many runs, newest first: two years of nights."""
+
+RESULTS_FILE, PLAN_FILE = "results.json", "plan.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run folder that could be read whole."""
+
+    folder: Path
+    plan: Plan
+    outcome: RunOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a run's folder holds: the plan, the results as they were last written, and all events."""
+
+    plan: Plan
+    results: RunOutcome
+    events: tuple[Event, ...]
+    end: RunEnd
+
+    def outcome(self, num_events: int | None = None) -> RunOutcome:
+        """What came of the run, as the first so many of its events tell; None: all of them.
+
+        Raises:
+            ValueError: An event does not say what it must.
+        """
+        try:
+            return recorded_outcome(self.plan, self.results, self.events[:num_events], self.end)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"an event of the run does not say what it must: {error!r}") from error
+
+
+def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
+    """Read run folders, newest first; one that cannot be read gives its path and why, and stops nothing.
+
+    A folder without ``results.json`` is a run that never came to a step; it is passed over.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of runs cannot be listed.
+    """
+    try:
+        folders = run_folders(runs_dir)
+    except OSError as error:
+        raise unreadable(runs_dir, error) from error
+    for folder in reversed(folders[-MAX_RUNS_READ:]):
+        if not (folder.path / RESULTS_FILE).is_file() or not (folder.path / PLAN_FILE).is_file():
+            continue
+        try:
+            yield read_run(folder.path)
+        except (OSError, ValueError, MaintainerError) as error:
+            yield folder.path, str(error)
+
+
+def read_run(folder: Path) -> PastRun:
+    """Read one run's folder.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: The results are damaged.
+        MaintainerError: The plan is damaged.
+    """
+    plan, results = _plan(folder), _results(folder)
+    path = folder / EVENTS_FILE
+    last = last_event(path)
+    if not path.is_file() or (last is not None and last["type"] == "run_finished"):
+        return PastRun(folder, plan, results)
+    return PastRun(folder, plan, _record(folder, plan, results).outcome())
+
+
+def read_record(folder: Path) -> RunRecord:
+    """Read one run's folder with all of its events.
+
+    Raises:
+        OSError: A file cannot be read.
+        ValueError: The results are damaged.
+        MaintainerError: The plan is damaged.
+    """
+    return _record(folder, _plan(folder), _results(folder))
+
+
+def _record(folder: Path, plan: Plan, results: RunOutcome) -> RunRecord:
+    path = folder / EVENTS_FILE
+    # Asked before the events are read: a run that ends in between has closed its record in what is read.
+    alive = is_alive(path)
+    events = read_events(path).events
+    end = RunEnd.RUNNING if alive else RunEnd.DIED
+    if any(event["type"] == "run_finished" for event in events):
+        end = RunEnd.FINISHED
+    return RunRecord(plan, results, events, end)
+
+
+def _plan(folder: Path) -> Plan:
+    path = folder / PLAN_FILE
+    return from_json(path.read_text(encoding="utf-8"), where=str(path))
+
+
+def _results(folder: Path) -> RunOutcome:
+    return run_from_json((folder / RESULTS_FILE).read_text(encoding="utf-8"))

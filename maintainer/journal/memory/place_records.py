@@ -1,0 +1,227 @@
+"""What is remembered of one table at one place, and how the records of several places make up a table's own.
+
+The same id at two places is one table that was moved, or two of which one is a copy. What protects rows (quarantine,
+versions not proven) counts wherever the id is met, until it is settled for the place. What only says when something was
+done counts for the place itself, and moves along with a table whose old place does not hold it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from maintainer.engine.protocols import TablePlaces, is_one_place
+from maintainer.journal.events.event_log import Event
+from maintainer.journal.events.intents import Fate, intent_of
+from maintainer.model.table.table_facts import TableRecord
+
+MAX_UNPROVEN_VERSIONS = 100
+"""One is enough to hold vacuum back; more are kept for people."""
+
+MAX_PROVEN_VERSIONS = 20
+"""The last ones; what is older and told of as not proven is checked again."""
+
+MAX_VACUUMS_REMEMBERED = 10
+"""Whose sizes a new one is compared with."""
+
+MAX_PLACES = 100
+"""Places remembered of one table; of further ones those are forgotten first that hold nothing back."""
+
+REWRITES = ("compact", "zorder", "rewrite", "cluster", "purge")
+"""Kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
+
+
+@dataclass(slots=True)
+class PlaceRecord:
+    """The fold of the events of one table at one location. Times are milliseconds since 1970 UTC.
+
+    ``first_at_ms`` is the first event's.
+    ``proven`` are the versions last proven or accepted here, for another place may tell of the same one as not proven.
+    """
+
+    first_at_ms: int | None = None
+    last_optimize_at_ms: int | None = None
+    last_vacuum_at_ms: int | None = None
+    unproven: set[int] = field(default_factory=set)
+    proven: list[int] = field(default_factory=list)
+    quarantined: str | None = None
+    quarantined_at_ms: int = 0
+    lifted_at_ms: int = -1
+    last_listing_at_ms: int | None = None
+    vacuumed_bytes: list[int] = field(default_factory=list)
+
+    def fold(self, event: Event) -> None:
+        """Take in an event of this table at this place."""
+        kind, at_ms, version = event["type"], int(event.get("at_ms", 0)), event.get("version")
+        self.first_at_ms = at_ms if self.first_at_ms is None else min(self.first_at_ms, at_ms)
+        if kind == "intent":
+            intent = intent_of(event)
+            if intent is None and event.get("kind") in REWRITES:
+                self.claim(int(event.get("read_version", -2)) + 1)
+        elif kind in ("result", "settled"):
+            # A rewrite counts as unproven until a `verified` event says otherwise.
+            if event.get("kind") in REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
+                self.claim(version)
+            if event.get("kind") == "vacuum" and event.get("fate") == Fate.LANDED.value:
+                deleted = event.get("bytes_deleted")
+                if isinstance(deleted, int) and event.get("num_files_deleted"):
+                    self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]
+        elif kind == "listed":
+            self.last_listing_at_ms = max(self.last_listing_at_ms or 0, int(event.get("listed_at_ms", 0)))
+        elif kind == "verified":
+            if event.get("result") == "pass" and isinstance(version, int):
+                self._prove(version)
+        elif kind == "step_finished":
+            if event.get("status") == "succeeded":
+                if event.get("kind") in REWRITES:
+                    self.last_optimize_at_ms = max(self.last_optimize_at_ms or 0, at_ms)
+                elif event.get("kind") == "vacuum":
+                    self.last_vacuum_at_ms = max(self.last_vacuum_at_ms or 0, at_ms)
+        elif kind == "quarantined":
+            if at_ms >= self.quarantined_at_ms:
+                self.quarantined, self.quarantined_at_ms = str(event.get("reason")), at_ms
+        elif kind == "accepted":
+            for each in event.get("versions") or ():
+                if isinstance(each, int):
+                    self._prove(each)
+        elif kind == "quarantine_lifted":
+            self.lifted_at_ms = max(self.lifted_at_ms, at_ms)
+
+    def claim(self, version: int) -> None:
+        """Count a version as ours and not proven."""
+        self.unproven.add(version)
+        self.proven = [one for one in self.proven if one != version]
+
+    def _prove(self, version: int) -> None:
+        self.unproven.discard(version)
+        self.proven = [*(one for one in self.proven if one != version), version][-MAX_PROVEN_VERSIONS:]
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether anything in it keeps files from being deleted, or says that it no longer does."""
+        return bool(self.unproven) or self.quarantined is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``state.json`` keeps it."""
+        return {
+            "first_at_ms": self.first_at_ms,
+            "last_optimize_at_ms": self.last_optimize_at_ms,
+            "last_vacuum_at_ms": self.last_vacuum_at_ms,
+            "unproven": sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:],
+            "proven": self.proven,
+            "quarantined": self.quarantined,
+            "quarantined_at_ms": self.quarantined_at_ms,
+            "lifted_at_ms": self.lifted_at_ms,
+            "last_listing_at_ms": self.last_listing_at_ms,
+            "vacuumed_bytes": self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:],
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> PlaceRecord:
+        """Read it back.
+
+        Raises:
+            KeyError: A field is missing.
+            TypeError: A field is of another type.
+            ValueError: A field is no number.
+        """
+        return PlaceRecord(
+            first_at_ms=_optional_int(value["first_at_ms"]),
+            last_optimize_at_ms=_optional_int(value["last_optimize_at_ms"]),
+            last_vacuum_at_ms=_optional_int(value["last_vacuum_at_ms"]),
+            unproven={int(version) for version in value["unproven"]},
+            proven=[int(version) for version in value["proven"]],
+            quarantined=None if value["quarantined"] is None else str(value["quarantined"]),
+            quarantined_at_ms=int(value["quarantined_at_ms"]),
+            lifted_at_ms=int(value["lifted_at_ms"]),
+            last_listing_at_ms=_optional_int(value["last_listing_at_ms"]),
+            vacuumed_bytes=[int(size) for size in value["vacuumed_bytes"]],
+        )
+
+
+def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: str, places: TablePlaces) -> TableRecord:
+    """Put together what is remembered of the table at a location.
+
+    A quarantine or a version not proven counts from every place. What lifts or proves counts from this place only, and
+    in a moved table for what its own old place recorded. Where runs saw another place before a quarantine was lifted,
+    there may have been two tables, and the lift was for one of them.
+
+    Args:
+        records: All that is remembered of the id, by location.
+        table_id: The id.
+        location: Where the table is now.
+        places: Tells which locations are one place, and which still hold a table.
+    """
+    here: dict[str, PlaceRecord] = {}
+    moved: dict[str, PlaceRecord] = {}
+    copies: dict[str, PlaceRecord] = {}
+    for recorded, record in records.items():
+        if is_one_place(places, recorded, location):
+            here[recorded] = record
+        elif places.may_hold(recorded, table_id):
+            copies[recorded] = record
+        else:
+            moved[recorded] = record
+    scheduled = tuple((here or moved).values())
+    proven = {version for record in here.values() for version in record.proven}
+    unproven = {version for record in records.values() for version in record.unproven} - proven
+    sizes = [size for record in scheduled for size in record.vacuumed_bytes]
+    return TableRecord(
+        last_optimize_at_ms=_newest(record.last_optimize_at_ms for record in scheduled),
+        last_vacuum_at_ms=_newest(record.last_vacuum_at_ms for record in scheduled),
+        unproven_versions=tuple(sorted(unproven)[-MAX_UNPROVEN_VERSIONS:]),
+        quarantined=_quarantine(here, moved, copies),
+        last_listing_at_ms=_newest(record.last_listing_at_ms for record in scheduled),
+        vacuumed_bytes=tuple(sizes[-MAX_VACUUMS_REMEMBERED:]),
+        copies=tuple(sorted(copies)),
+    )
+
+
+def _quarantine(
+    here: Mapping[str, PlaceRecord], moved: Mapping[str, PlaceRecord], copies: Mapping[str, PlaceRecord]
+) -> str | None:
+    """Why the table must be left alone: the newest reason of its own, or of an old place, or of a copy."""
+    lifted_at_ms = max((record.lifted_at_ms for record in here.values()), default=-1)
+    everywhere = (*here.values(), *moved.values(), *copies.values())
+    for records in (here, moved, copies):
+        held: list[tuple[int, str, str]] = []
+        for location, record in records.items():
+            until_ms = lifted_at_ms
+            if records is moved and all((one.first_at_ms or 0) > record.lifted_at_ms
+                                        for one in everywhere if one is not record):  # fmt: skip
+                until_ms = max(lifted_at_ms, record.lifted_at_ms)
+            if record.quarantined is not None and record.quarantined_at_ms > until_ms:
+                held.append((record.quarantined_at_ms, location, record.quarantined))
+        if held:
+            _, location, reason = max(held)
+            if records is here:
+                return reason
+            why = "where the table was before" if records is moved else "which has the same table id: one is a copy"
+            return f"{reason} (recorded for {location}, {why})"
+    return None
+
+
+def _newest(times_ms: Iterable[int | None]) -> int | None:
+    return max((one for one in times_ms if one is not None), default=None)
+
+
+def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:
+    """The records of one table without those of too many old places; what holds back or held back stays."""
+    surplus = len(records) - MAX_PLACES
+    if surplus <= 0:
+        return records
+    idle = sorted(
+        (location for location, record in records.items() if not record.holds_back),
+        key=lambda location: (records[location].last_optimize_at_ms or 0, records[location].last_vacuum_at_ms or 0),
+    )
+    forgotten = frozenset(idle[:surplus])
+    return {location: record for location, record in records.items() if location not in forgotten}
+
+
+def _optional_int(value: object) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int):
+        raise TypeError(f"not a time: {value!r}")
+    return value

@@ -1,0 +1,157 @@
+"""What our own past says about a table: last optimize and vacuum, versions not yet proven, quarantine.
+
+Every record is a fold over the events of runs. ``.maintainer/state.json`` keeps the fold of all runs that are over, so
+that a nightly run reads one file and not a year of folders; it is rebuilt from the run folders when it is missing,
+damaged or of another format. Runs that ended without closing their record are read each time until their open intents
+are settled.
+
+A table is known by its id, and an id may be met at several places: a table that was moved leaves its record behind, a
+copied one has the id of its original. What is kept for each place is put together by ``place_records``.
+
+The fold is safe in one direction: whatever cannot be read counts as not proven.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maintainer.engine.protocols import TablePlaces
+from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, is_alive, read_events
+from maintainer.journal.events.intents import open_intents
+from maintainer.journal.folder.atomic_files import exclusive, write_atomically
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.place_records import REWRITES, PlaceRecord, bounded, table_record
+from maintainer.model.table.table_facts import TableRecord
+
+STATE_FILE = "state.json"
+STATE_FORMAT = "2"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What past runs say: records by the table's id and the location it was seen at, and streaks by name."""
+
+    tables: Mapping[str, Mapping[str, PlaceRecord]] = field(default_factory=dict)
+    streaks: Mapping[str, Streak] = field(default_factory=dict)
+
+    def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
+        """Return what is remembered of the table with this id at a location; see ``place_records``."""
+        return table_record(self.tables.get(table_id, {}), table_id, location, places)
+
+
+@dataclass(slots=True)
+class _State:
+    """The fold of the runs named in ``runs``."""
+
+    runs: set[str] = field(default_factory=set)
+    tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
+    streaks: dict[str, Streak] = field(default_factory=dict)
+
+    def fold_run(self, read: EventsRead) -> None:
+        """Take in a run's events, and its open intents as versions not proven."""
+        for event in read.events:
+            if isinstance(event.get("table_id"), str) and isinstance(event.get("location"), str):
+                self._place(event["table_id"], event["location"]).fold(event)
+            elif event["type"] == "table_finished" and isinstance(event.get("table"), str):
+                self._count(event["table"], event)
+        for intent in open_intents(read.events):
+            if intent.kind in REWRITES:
+                self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
+
+    def _place(self, table_id: str, location: str) -> PlaceRecord:
+        return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
+
+    def _count(self, table: str, event: Event) -> None:
+        streak = self.streaks.get(table, Streak()).after(event)
+        if streak.matters:
+            self.streaks[table] = streak
+        else:
+            self.streaks.pop(table, None)
+
+
+def remembered(runs_dir: Path) -> Remembered:
+    """Everything that the runs so far say about tables. Reads only.
+
+    Raises:
+        OSError: The runs folder cannot be listed or read.
+    """
+    state, _ = _current(runs_dir)
+    return Remembered(state.tables, state.streaks)
+
+
+def update_state(runs_dir: Path) -> None:
+    """Take all runs that are over into ``state.json``. Called at the end of each run; several may do so at once.
+
+    Raises:
+        OSError: It cannot be written; the next run reads the folders instead.
+    """
+    with exclusive(runs_dir.parent / f".{STATE_FILE}.lock"):
+        _, over = _current(runs_dir)
+        tables = {
+            table_id: {location: record.to_json() for location, record in sorted(bounded(records).items())}
+            for table_id, records in sorted(over.tables.items())
+        }
+        streaks = {name: streak.to_json() for name, streak in sorted(over.streaks.items())}
+        document = {"format_version": STATE_FORMAT, "runs": sorted(over.runs), "tables": tables, "streaks": streaks}
+        write_atomically(runs_dir.parent / STATE_FILE, json.dumps(document, indent=1).encode() + b"\n")
+
+
+def _current(runs_dir: Path) -> tuple[_State, _State]:
+    """The fold of all runs, and the fold of those that are over (what may be kept)."""
+    folders = run_folders(runs_dir)
+    names = {folder.run_id for folder in folders}
+    over = _load(runs_dir.parent / STATE_FILE) or _State()
+    still_open = []
+    for folder in folders:
+        if folder.run_id in over.runs:
+            continue
+        read = read_events(folder.path / EVENTS_FILE)
+        if not read.is_whole:
+            _log.warning("%s: %d damaged lines; what they recorded counts as not proven", folder.path, read.damaged)
+        if _is_over(folder.path / EVENTS_FILE, read.events):
+            over.fold_run(read)
+            over.runs.add(folder.run_id)
+        else:
+            still_open.append(read)
+    over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
+    tables = {
+        table_id: {location: PlaceRecord.from_json(record.to_json()) for location, record in records.items()}
+        for table_id, records in over.tables.items()
+    }
+    everything = _State(set(over.runs), tables, dict(over.streaks))
+    for read in still_open:
+        everything.fold_run(read)
+    return everything, over
+
+
+def _is_over(path: Path, events: tuple[Event, ...]) -> bool:
+    """Whether nothing will be added: all it tried is settled, and the run closed its record or died."""
+    if open_intents(events):
+        return False
+    return any(event["type"] == "run_finished" for event in events) or not is_alive(path)
+
+
+def _load(path: Path) -> _State | None:
+    """The kept fold, or None when it has to be rebuilt."""
+    try:
+        document = json.loads(path.read_bytes())
+        if document["format_version"] != STATE_FORMAT:
+            return None
+        tables = {
+            str(table_id): {str(location): PlaceRecord.from_json(value) for location, value in records.items()}
+            for table_id, records in document["tables"].items()
+        }
+        streaks = {str(name): Streak.from_json(value) for name, value in document["streaks"].items()}
+        return _State({str(run) for run in document["runs"]}, tables, streaks)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        _log.warning("%s cannot be read; it is rebuilt from the run folders", path)
+        return None

@@ -1,0 +1,187 @@
+"""A plan: what will be done to which files, why, and what is left alone. Data, nothing else.
+
+``plan(policy, facts, now)`` makes one; it can be printed, saved, compared with ``==``, reviewed and applied.
+Totals are properties: nothing is stored that can be counted. What a plan is made of is in ``steps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Step
+from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.file_sizes import FileSizes
+from maintainer.model.table.table_facts import PartitionValues, Protocol, TableRef
+
+BUILT_IN_POLICY = "built-in"
+"""What stands where other tables have the name of their policy file: only the ledger is kept by such a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Files, or a step, or the whole table, that the plan does not touch, and why."""
+
+    reason: Reason
+    num_files: int = 0
+    size_bytes: int = 0
+    partition_values: PartitionValues | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """A column as it was when the plan was made, or a field within one: ``address.city``, ``items.element.price``.
+
+    ``type`` is Spark's name; that of a nested one says no more than ``struct``, its fields follow it. ``metadata`` is
+    the column's in the schema (comment, default, column mapping, ...), each value as JSON.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the plan was made from; re-checked before anything runs.
+
+    ``columns`` is the schema, in its order; none for a table of which nothing is carried out.
+    ``managed_properties`` are the table properties that the policy has a say in, as they were (None: not set).
+    ``file_sizes`` counts the live files by size; it is for people and is not checked.
+    ``small_files`` and ``small_bytes`` are those under the policy's ``minFileSize``, for curves over time; None in a
+    plan of a version that did not count them.
+    ``listed`` says that the folder was listed for files that the log never knew.
+    """
+
+    location: str
+    table_id: str
+    version: int
+    columns: tuple[PlannedColumn, ...]
+    partition_columns: tuple[str, ...]
+    protocol: Protocol
+    num_files: int
+    size_bytes: int
+    managed_properties: tuple[tuple[str, str | None], ...] = ()
+    file_sizes: FileSizes = ()
+    listed: bool = False
+    small_files: int | None = None
+    small_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedExpectation:
+    """A Great Expectations expectation: registered name and keyword arguments as canonical JSON."""
+
+    type: str
+    arguments_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What is asserted after each rewrite commit. Words as in the policy's ``verify``."""
+
+    row_count: str = "scan"
+    content: str = "fingerprint"
+    files: bool = True
+    expectations: tuple[CheckedExpectation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a table could not be planned: an error as data, so that one bad table never stops the others."""
+
+    code: str
+    what: str
+    where: str | None = None
+    help: str | None = None
+
+
+HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.HOT})
+"""Why nothing is done now whatever the table may need; every other reason is about the table itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """Everything planned for one table, in the order in which it runs.
+
+    Exactly one of these holds: ``problem`` is set (the table could not be planned), ``blocked`` is not empty
+    (a limit or a rule forbids it: no steps), there are steps, or there is nothing to do (``left_alone`` says why).
+    ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
+    ``writers`` is when others commit; None where nothing is rewritten, or the log does not say. No rewrite is committed
+    within ``quiet_after_updates_seconds`` after an update by others of the same partitions; 0 never holds one back.
+    """
+
+    ref: TableRef
+    policy_file: str
+    policy_digest: str
+    observed: Observed | None = None
+    steps: tuple[Step, ...] = ()
+    left_alone: tuple[LeftAlone, ...] = ()
+    blocked: tuple[Reason, ...] = ()
+    problem: Problem | None = None
+    checks: Checks = Checks()
+    timeout_seconds: int = 3 * 3600
+    owner: str | None = None
+    window_closes_ms: int | None = None
+    writers: WriterRhythm | None = None
+    quiet_after_updates_seconds: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps and (self.blocked or self.problem):
+            raise ValueError("a blocked or unplannable table has no steps")
+
+    @property
+    def hot(self) -> Reason | None:
+        """Why rewrites of the whole table are left to quieter hours; None where they are not."""
+        return next((left.reason for left in self.left_alone if left.reason.code is ReasonCode.HOT), None)
+
+    @property
+    def state(self) -> str:
+        """``problem``, ``blocked``, ``changes``, ``waiting`` (held back, and no step is left) or ``up_to_date``."""
+        if self.problem:
+            return "problem"
+        if self.blocked:
+            return "blocked"
+        if self.steps:
+            return "changes"
+        return "waiting" if any(left.reason.code in HELD_BACK for left in self.left_alone) else "up_to_date"
+
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, which no file names; it is never counted among the user's tables."""
+        return self.policy_file == BUILT_IN_POLICY
+
+    def step_id(self, step: Step) -> str:
+        """Name a step for journal and commit: the table and the kind, of which a plan has one each."""
+        return f"{self.ref.identifier}/{step.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Plans of all selected tables, in the order of their identifiers, and what the plan is pinned to."""
+
+    created_at_ms: int
+    expires_at_ms: int
+    tables: tuple[TablePlan, ...]
+    environment: str | None = None
+    selection: tuple[str, ...] = ()
+    git_commit: str | None = None
+    maintainer_version: str = ""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether applying the plan would do anything."""
+        return any(table.steps for table in self.tables)
+
+    @property
+    def user_tables(self) -> tuple[TablePlan, ...]:
+        """All tables but our own ledger."""
+        return tuple(table for table in self.tables if not table.is_ledger)
+
+    def steps(self) -> Iterator[tuple[TablePlan, Step]]:
+        """All steps of all tables, in order."""
+        for table in self.tables:
+            for step in table.steps:
+                yield table, step

@@ -1,0 +1,139 @@
+"""Plans as documents: canonical JSON with a digest of itself, read back exactly or refused.
+
+The document is the model, field by field, under its own names, with what people and pipelines like to see
+counted (``state``, ``totals``). It holds no SQL text: applying it runs none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from maintainer.errors import Refused
+from maintainer.model.codec import DecodeError, canonical_json, decode, encode
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+
+FORMAT_VERSION = 1
+
+MAX_PLAN_CHARACTERS = 512 * 1024 * 1024
+"""A longer text is refused unread; a million files are about half of it."""
+
+
+def to_document(plan: Plan) -> dict[str, Any]:
+    """Turn a plan into the JSON document, digest included."""
+    document: dict[str, Any] = {"format_version": FORMAT_VERSION, **encode(plan)}
+    for table, written in zip(plan.tables, document["tables"], strict=True):
+        written["state"] = table.state
+        for step, written_step in zip(table.steps, written["steps"], strict=True):
+            written_step["totals"] = totals(step)
+    document["digest"] = digest_of(document)
+    return document
+
+
+def to_json(plan: Plan, *, indent: int | None = None) -> str:
+    """Write a plan as JSON text, on one line or indented; the digest is the same either way."""
+    document = to_document(plan)
+    if indent is None:
+        return canonical_json(document)
+    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def plan_digest(plan: Plan) -> str:
+    """Digest a plan: what approvals and records refer to."""
+    return str(to_document(plan)["digest"])
+
+
+def from_json(text: str, *, where: str | None = None) -> Plan:
+    """Read a plan that ``to_json`` wrote.
+
+    Whether it is too old or the tables have moved on is not asked here, see ``planning.staleness``.
+
+    Args:
+        text: The document.
+        where: The file it came from, for messages.
+
+    Raises:
+        Refused: A402, it is no plan, of another format, or was edited after it was made.
+    """
+    if len(text) > MAX_PLAN_CHARACTERS:
+        raise _refused("the plan is too large to be read", where, f"{len(text):,} characters")
+    try:
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _refused("this is not a plan: it cannot be read as JSON", where, str(error)[:200]) from error
+    if not isinstance(document, dict) or "format_version" not in document:
+        raise _refused("this is not a plan", where, None)
+    if document["format_version"] != FORMAT_VERSION:
+        raise _refused(
+            "the plan was made by another version of maintainer",
+            where,
+            f"format {str(document['format_version'])[:50]}",
+        )
+    digest = document.pop("digest", None)
+    if digest != digest_of(document):
+        raise _refused("the plan was edited after it was made: its digest does not match", where, str(digest)[:100])
+    del document["format_version"]
+    try:
+        for table in document.get("tables", ()):
+            table.pop("state", None)
+            for step in table.get("steps", ()):
+                step.pop("totals", None)
+        return decode(Plan, document)
+    except DecodeError as error:
+        raise _refused("this is not a plan", where, str(error)[:500]) from error
+    except (AttributeError, TypeError) as error:
+        raise _refused("this is not a plan", where, None) from error
+
+
+def digest_of(document: dict[str, Any]) -> str:
+    """Digest a document without its ``digest``: ``sha256:`` over its canonical JSON."""
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    return "sha256:" + hashlib.sha256(canonical_json(rest).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def totals(step: Step) -> dict[str, int]:
+    """Count what a step does; never read back."""
+    match step:
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+            return {
+                "num_batches": len(step.batches),
+                "num_bins": sum(len(batch.bins) for batch in step.batches),
+                "num_files_removed": sum(len(batch.files) for batch in step.batches),
+                "num_files_added": step.num_files_added,
+                "size_bytes": sum(batch.size_bytes for batch in step.batches),
+            }
+        case VacuumStep():
+            return {"num_files_deleted": len(step.files), "size_bytes": step.size_bytes}
+        case SetPropertiesStep():
+            return {"num_properties": len(step.after)}
+        case _:
+            assert_never(step)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is written twice")
+    return made
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refused(what: str, where: str | None, found: str | None) -> Refused:
+    return Refused(
+        what, code="A402", where=where, found=found, help="make the plan again: `maintainer plan --out FILE`"
+    )

@@ -1,0 +1,99 @@
+"""Incremental Z-order as data: the strategies, the tags of files, one turn of the loop, and what bounds the loop."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from maintainer.model.table.table_facts import PartitionValues
+
+REVISION_TAG = "maintainer.zorder.revision"
+"""Tag of every file that an incremental Z-order wrote: the revision's number and a digest of its definition."""
+
+CUBE_TAG = "maintainer.zorder.cube"
+"""The file's cube: the longest common prefix of the Z-addresses of its rows, as zeros and ones."""
+
+ELEMENTS_TAG = "maintainer.zorder.elements"
+"""The number of rows in the file."""
+
+STRATEGY_TAG = "maintainer.zorder.strategy"
+"""The strategy whose turn wrote the file."""
+
+
+class Strategy(str, enum.Enum):
+    """How a turn chooses its files."""
+
+    UNINDEXED = "unindexed"
+    """Files that are not on the curve yet, oldest first."""
+    LEVELED = "leveled"
+    """Files of one cube and about one size, joined when they make a larger one."""
+    PIECES = "pieces"
+    """A piece of the curve, written anew where queries gain most for its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutFigures:
+    """How a table's files lie to queries on its Z-order columns, by the log alone (``planning.layout``).
+
+    ``files_read`` and ``bytes_read`` are what an average sample query cannot skip. ``overlap_depth`` is the number of
+    files over one point, 1 at best. ``unindexed_ratio`` is the share of bytes not in the newest revision, 0 to 1.
+    """
+
+    files_read: float
+    bytes_read: int
+    overlap_depth: float
+    unindexed_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn takes, and what is expected of it.
+
+    ``before`` and ``after`` are the layout now and as it is expected; None where nobody worked it out.
+    ``num_files`` is the number of files that each bin is to be written as, in the order of the bins. ``elements`` are
+    rows, as far as the log knows. ``cube`` and ``level`` are None where the strategy has none. Where small groups of
+    one level go together, a bin each, ``cube`` is that of the first, and no other is wider.
+    """
+
+    strategy: Strategy
+    revision: str
+    elements: int
+    num_files: tuple[int, ...]
+    level: int | None = None
+    cube: str | None = None
+    before: LayoutFigures | None = None
+    after: LayoutFigures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What one turn did: the version it made, and the layout before and after it (None: nobody looked any more)."""
+
+    turn: Turn
+    version: int
+    before: LayoutFigures
+    after: LayoutFigures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ZOrderSettings:
+    """All that the loop needs to choose its next turn from fresh facts, and what bounds it.
+
+    ``revision`` is the tag of the revision that unindexed files are written in, ``optimized`` that of the one whose
+    files leveled compaction and pieces work on. ``partitions`` are the partitions that may be touched, None for all.
+    ``request`` says that a person asked for it with properties of the table, which are removed afterwards.
+    ``budget_bytes`` bounds all turns together, None: nothing does. Sizes are bytes, times milliseconds since 1970 UTC.
+    """
+
+    revision: str
+    optimized: str
+    strategies: tuple[Strategy, ...]
+    batch_bytes: int
+    bytes_per_iteration: int
+    max_file_size_bytes: int
+    max_deleted_rows_ratio: float
+    from_timestamp_ms: int = 0
+    partitions: tuple[PartitionValues, ...] | None = None
+    max_turns: int = 1
+    budget_bytes: int | None = None
+    request: bool = False

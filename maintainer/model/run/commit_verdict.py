@@ -1,0 +1,104 @@
+"""What `verify` found out about a commit that is already there. Frozen values, no I/O."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from maintainer.model.plan.plan import Problem
+from maintainer.model.table.table_facts import TableRef
+
+
+class CheckResult(str, enum.Enum):
+    """How one check ended. *Wrong* and *could not check* are never mixed up."""
+
+    PROVEN = "proven"
+    WRONG = "wrong"
+    NOT_CHECKED = "not_checked"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCheck:
+    """One check of a commit.
+
+    Attributes:
+        level: ``actions``, ``rows``, ``statistics`` or ``files``.
+        name: What was checked, as a sentence that is true when it holds.
+        result: How it ended.
+        detail: Figures where it holds, findings where it does not, the reason where it could not be checked.
+    """
+
+    level: str
+    name: str
+    result: CheckResult
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitVerification:
+    """One commit, checked. ``kind`` is ``rewrite`` (it claims to change no data), ``data_change`` or ``other``.
+
+    ``rows_removed`` and ``rows_added`` were counted by reading the files; None where that was not done.
+    """
+
+    version: int
+    committed_at_ms: int
+    operation: str
+    engine: str | None
+    run_id: str | None
+    kind: str
+    checks: tuple[CommitCheck, ...]
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    rows_removed: int | None = None
+    rows_added: int | None = None
+    uncovered_columns: tuple[str, ...] = ()
+    duration_seconds: float = 0.0
+
+    @property
+    def result(self) -> CheckResult:
+        """The gravest of all checks; without any, nothing was checked."""
+        found = {one.result for one in self.checks}
+        for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED):
+            if result in found:
+                return result
+        return CheckResult.PROVEN if found else CheckResult.NOT_CHECKED
+
+    def worst(self, result: CheckResult) -> CommitCheck | None:
+        """The first check that ended so."""
+        return next((one for one in self.checks if one.result is result), None)
+
+    @property
+    def content_is_wrong(self) -> bool:
+        """Whether rows or actions are wrong: then the files that it removed must be kept."""
+        return any(one.result is CheckResult.WRONG and one.level in ("actions", "rows") for one in self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerification:
+    """One table's answer: a commit that was checked, or why none could be."""
+
+    ref: TableRef
+    commit: CommitVerification | None = None
+    problem: Problem | None = None
+    quarantined: str | None = None
+    note: str | None = None
+
+    @property
+    def result(self) -> CheckResult:
+        """How it ended."""
+        return CheckResult.NOT_CHECKED if self.commit is None else self.commit.result
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRun:
+    """All that one `verify` found, in the order of the tables."""
+
+    run_id: str
+    started_at_ms: int
+    duration_seconds: float
+    tables: tuple[TableVerification, ...]
+
+    def count(self, result: CheckResult) -> int:
+        """Tables that ended so."""
+        return sum(one.result is result for one in self.tables)

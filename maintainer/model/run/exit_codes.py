@@ -1,0 +1,102 @@
+"""What a process ends with, worked out from what happened. Pure, so that every front end says the same.
+
+Order, the gravest first: 5 a failed verification, 70 a bug of ours, 143 and 130 an interruption (the rest was never
+tried), 2 nothing ran, 1 a failure, 6 a refusal beside changes, 4 a refusal alone, 3 changes to apply, 0. A table that
+yielded to another writer is no failure: nothing is wrong, and the next run takes it up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
+
+BUG_CODE = "E699"
+"""Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
+
+_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.UNSUPPORTED, TableStatus.NOT_REACHED})
+"""A table that was not reached is no success either: what keeps tables from being started is a failure, or a full
+disk, which may have no table of its own. Nor is one that a policy names and that is not supported."""
+
+_FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
+
+
+_GRAVEST_FIRST = (
+    ExitCode.VERIFICATION_FAILED,
+    ExitCode.BUG,
+    ExitCode.TERMINATED,
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.FINDINGS,
+    ExitCode.PARTLY_REFUSED,
+    ExitCode.REFUSED,
+    ExitCode.CHANGES_PENDING,
+    ExitCode.OK,
+)
+
+
+def gravest(codes: Iterable[ExitCode]) -> ExitCode:
+    """Return the code that outranks the others; 0 where there is none. The numbers say nothing about it."""
+    return min(codes, key=_GRAVEST_FIRST.index, default=ExitCode.OK)
+
+
+def exit_code(outcome: RunOutcome) -> ExitCode:
+    """Return the exit code of a run.
+
+    5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
+    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached or is not supported,
+    or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a table
+    was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0. Of the
+    maintenance of our own ledger only a failed verification and a bug count: no table of the user's is worse for more.
+    """
+    everything = {table.status for table in outcome.tables}
+    every_step = {step.status for table in outcome.tables for step in table.steps}
+    tables = {table.status for table in outcome.user_tables}
+    steps = {step.status for table in outcome.user_tables for step in table.steps}
+    if TableStatus.VERIFY_FAILED in everything or StepStatus.VERIFY_FAILED in every_step:
+        return ExitCode.VERIFICATION_FAILED
+    problems = [table.problem for table in outcome.tables] + [s.error for table in outcome.tables for s in table.steps]
+    if any(problem is not None and problem.code == BUG_CODE for problem in problems):
+        return ExitCode.BUG
+    if outcome.interrupted_by is not None:
+        return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
+    if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:
+        return ExitCode.INTERRUPTED
+    if tables & _FAILED_TABLES or steps & _FAILED_STEPS or outcome.problems:
+        return ExitCode.FINDINGS
+    if TableStatus.BLOCKED in tables:
+        changed = any(step.changed_table for table in outcome.user_tables for step in table.steps)
+        return ExitCode.PARTLY_REFUSED if changed else ExitCode.REFUSED
+    return ExitCode.OK
+
+
+def plan_exit_code(plan: Plan, *, detailed: bool = False) -> ExitCode:
+    """Return the exit code of ``plan``.
+
+    1 if a table could not be planned, 4 if one is blocked, 3 if there are changes and the detailed code was asked
+    for, else 0. Our own ledger does not count.
+    """
+    states = {table.state for table in plan.user_tables}
+    if "problem" in states:
+        return ExitCode.FINDINGS
+    if "blocked" in states:
+        return ExitCode.REFUSED
+    return ExitCode.CHANGES_PENDING if detailed and "changes" in states else ExitCode.OK
+
+
+def exit_reason(code: ExitCode) -> str:
+    """Say in words why a run ended with a code, for the last line on the terminal."""
+    return {
+        ExitCode.OK: "nothing failed",
+        ExitCode.FINDINGS: "a step, a table or the ledger failed",
+        ExitCode.USAGE: "nothing ran: the call, the project or the environment is wrong",
+        ExitCode.CHANGES_PENDING: "there are changes to apply",
+        ExitCode.REFUSED: "refused: no table was changed",
+        ExitCode.PARTLY_REFUSED: "part done: some tables were changed, others were refused",
+        ExitCode.VERIFICATION_FAILED: "a verification failed",
+        ExitCode.BUG: "a bug of ours",
+        ExitCode.INTERRUPTED: "interrupted before everything was done",
+        ExitCode.TERMINATED: "terminated before everything was done",
+    }[code]

@@ -1,0 +1,97 @@
+"""Rows of `history` and `status`: what the looking-back commands print, whatever it was gathered from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.model.plan.plan import BUILT_IN_POLICY
+
+LOST = "its run folder is not here"
+"""The reason of a row of ours of which only the table's own log still knows."""
+
+NOT_RECORDED = "its run was killed before it recorded this; the next apply does"
+"""The reason of a commit of ours whose run folder is here, and does not tell of it yet."""
+
+BY_HOOK = "auto compaction right after a write"
+"""The reason of a row that our hook in a writer made; it has no run folder."""
+
+APPENDED = "rows that a run appended"
+"""The reason of a commit to the ledger that brought a run's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One step of one run, or one commit that was not ours.
+
+    ``run_id`` is None for a commit made outside of maintainer; then ``step`` is Delta's operation, ``by`` says who, and
+    ``reason`` has its parameters.
+    ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
+    1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
+    None.
+    """
+
+    at_ms: int
+    table: str
+    step: str
+    status: str
+    run_id: str | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    duration_seconds: float | None = None
+    proof: str | None = None
+    reason: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    policy_file: str | None = None
+    git_commit: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One table at one look.
+
+    ``state`` is one of ``ok``, ``due``, ``drift``, ``failed``, ``hot``, ``unsupported``, ``quarantined``,
+    ``suspended``, ``blocked``, ``problem``, ``unmanaged``. Figures are None where the table could not be read or
+    nobody counted. ``small_files`` are those under the policy's ``minFileSize``, with ``small_bytes`` in them.
+    ``deleted_rows_ratio`` (0 to 1) is the share of rows that deletion vectors hide. Times are milliseconds since 1970
+    UTC, None for never. ``last_proof`` is ``pass``, ``fail``, ``error`` or None; ``next`` is a sentence or a command.
+    ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
+    table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
+    an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
+    (``planning.layout``). ``scheduled`` says that the next apply would rewrite files; ``running`` is the run that works
+    on the table now, None without one.
+    """
+
+    table: str
+    state: str
+    small_files: int | None = None
+    num_files: int | None = None
+    size_bytes: int | None = None
+    version: int | None = None
+    last_optimize_at_ms: int | None = None
+    last_optimize_status: str | None = None
+    last_vacuum_at_ms: int | None = None
+    last_proof: str | None = None
+    last_proof_at_ms: int | None = None
+    next: str | None = None
+    auto_compact: bool | None = None
+    auto_compact_source: str | None = None
+    files_read: float | None = None
+    overlap_depth: float | None = None
+    unindexed_ratio: float | None = None
+    scheduled: bool = False
+    running: str | None = None
+    policy_file: str | None = None
+    owner: str | None = None
+    small_bytes: int | None = None
+    deleted_rows_ratio: float | None = None
+
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, which is not counted among the user's tables."""
+        return self.policy_file == BUILT_IN_POLICY

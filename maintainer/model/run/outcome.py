@@ -1,0 +1,298 @@
+"""What came of a plan: proofs, receipts and outcomes. Frozen values, no I/O."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
+from maintainer.model.plan.zorder_turn import TurnOutcome
+from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
+from maintainer.model.table.file_sizes import FileSizes
+from maintainer.model.table.table_facts import DataFile, TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """An order-free digest of rows: their number and sums of hashes (plain integers, added over bins)."""
+
+    rows: int
+    sums: tuple[int, ...]
+
+    def __add__(self, other: Fingerprint) -> Fingerprint:
+        if len(self.sums) != len(other.sums):
+            raise ValueError("fingerprints of different kinds")
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return Fingerprint(self.rows + other.rows, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was read against what was written, measured before the commit.
+
+    ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
+    not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
+    other things that are wrong, each in a sentence.
+    """
+
+    read: Fingerprint
+    written: Fingerprint
+    rows_in_log: int | None
+    uncovered_columns: tuple[str, ...] = ()
+    duration_seconds: float = 0.0
+    findings: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether every measured figure is equal."""
+        return self.read == self.written and self.rows_in_log in (None, self.read.rows) and not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """What some files come to; ``live_records`` is None where the log cannot say for each."""
+
+    num_files: int = 0
+    size_bytes: int = 0
+    num_deletion_vectors: int = 0
+    live_records: int | None = 0
+
+    @staticmethod
+    def of(files: Iterable[DataFile]) -> FileFigures:
+        """Add them up."""
+        listed = tuple(files)
+        counts = [one.live_records for one in listed]
+        return FileFigures(
+            len(listed),
+            sum(one.size_bytes for one in listed),
+            sum(one.deletion_vector is not None for one in listed),
+            None if None in counts else sum(count or 0 for count in counts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDifference:
+    """What a command of Delta's took beside the plan, and what it left: it decides for itself."""
+
+    beyond: FileFigures = FileFigures()
+    left: FileFigures = FileFigures()
+
+    def __str__(self) -> str:
+        beyond, left = self.beyond.num_files, self.left.num_files
+        return f"Delta's command took {beyond} files beside the plan and left {left} of it"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReceipt:
+    """A commit that landed. Figures are counted from its actions; sizes in bytes.
+
+    ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
+    ``difference`` is set where a command of Delta's took other files than were planned.
+    """
+
+    version: int
+    read_version: int
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    num_deletion_vectors_removed: int = 0
+    proof: Proof | None = None
+    attempts: int = 1
+    duration_seconds: float = 0.0
+    sizes_removed: FileSizes = ()
+    sizes_added: FileSizes = ()
+    num_deletion_vector_rows_removed: int = 0
+    files_removed: FileSizeMetrics = NO_FILES
+    files_added: FileSizeMetrics = NO_FILES
+    total_cluster_parallelism: int = 0
+    difference: PlanDifference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumReceipt:
+    """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete.
+
+    ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
+    None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``oldest_version``
+    is the oldest version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the
+    same folders, not needed and not planned, went meanwhile: somebody else deletes there.
+    """
+
+    num_files_deleted: int
+    bytes_deleted: int
+    remaining: tuple[str, ...] = ()
+    version_before: int | None = None
+    version_after: int | None = None
+    duration_seconds: float = 0.0
+    stopped: str | None = None
+    trash: str | None = None
+    num_files_emptied: int = 0
+    bytes_emptied: int = 0
+    oldest_version: int | None = None
+    num_vanished: int = 0
+
+    @property
+    def changed_table(self) -> bool:
+        """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
+        gone = self.num_files_deleted + self.num_files_emptied
+        return gone > 0 or self.version_after != self.version_before
+
+
+@dataclass(frozen=True, slots=True)
+class UndeleteReceipt:
+    """What came back from the trash. ``refused`` are files that stayed there, each with why."""
+
+    run_id: str
+    num_files_restored: int
+    bytes_restored: int
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One Great Expectations result: ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check)."""
+
+    expectation: str
+    outcome: str
+    version: int | None = None
+    expected: str | None = None
+    observed: str | None = None
+    error: str | None = None
+    column: str | None = None
+
+
+class StepStatus(str, enum.Enum):
+    """How a step ended. Every planned step ends with exactly one."""
+
+    SUCCEEDED = "succeeded"
+    NOTHING_LEFT = "nothing_left"  # its files were gone or done when it came to run
+    YIELDED = "yielded"  # another writer won; nothing of ours was committed (or only earlier batches)
+    INCOMPLETE = "incomplete"  # vacuum: some planned files would not go
+    FAILED = "failed"
+    VERIFY_FAILED = "verify_failed"
+    UNKNOWN = "unknown"  # whether the commit landed could not be learned
+    SKIPPED = "skipped"  # an earlier step of this table did not succeed
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """One step's end. ``commits`` are the batches that landed, also when a later one failed.
+
+    ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
+    before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
+    """
+
+    step_id: str
+    kind: str
+    status: StepStatus
+    started_at_ms: int
+    duration_seconds: float
+    commits: tuple[CommitReceipt, ...] = ()
+    vacuum: VacuumReceipt | None = None
+    assertions: tuple[Assertion, ...] = ()
+    error: Problem | None = None
+    note: str | None = None
+    metrics: OptimizeMetrics | None = None
+    turns: tuple[TurnOutcome, ...] = ()
+
+    @property
+    def changed_table(self) -> bool:
+        """Whether the step did anything that stays, however it ended."""
+        return bool(self.commits) or (self.vacuum is not None and self.vacuum.changed_table)
+
+    @property
+    def version_before(self) -> int | None:
+        """The version just before our first commit, None without one."""
+        if self.commits:
+            return self.commits[0].version - 1
+        return self.vacuum.version_before if self.vacuum else None
+
+    @property
+    def version_after(self) -> int | None:
+        """The version of our last commit, None without one."""
+        if self.commits:
+            return self.commits[-1].version
+        return self.vacuum.version_after if self.vacuum else None
+
+
+class TableStatus(str, enum.Enum):
+    """How a table ended. Every selected table ends with exactly one, and the counts add up."""
+
+    DONE = "done"
+    UP_TO_DATE = "up_to_date"
+    WAITING = "waiting"
+    YIELDED = "yielded"
+    FAILED = "failed"
+    VERIFY_FAILED = "verify_failed"
+    BLOCKED = "blocked"
+    UNSUPPORTED = "unsupported"
+    NOT_REACHED = "not_reached"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutcome:
+    """One table's end: its steps in order, or why there were none."""
+
+    ref: TableRef
+    status: TableStatus
+    steps: tuple[StepOutcome, ...] = ()
+    problem: Problem | None = None
+    policy_file: str = ""
+    owner: str | None = None
+
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, see `TablePlan.is_ledger`."""
+        return self.policy_file == BUILT_IN_POLICY
+
+
+class RunEnd(str, enum.Enum):
+    """Whether a run came to its end."""
+
+    FINISHED = "finished"
+    RUNNING = "running"
+    DIED = "died"  # its process was killed, or its machine went down: it has no exit code that anybody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a command did before its run began: starting Spark, and planning or checking a saved plan."""
+
+    start_seconds: float = 0.0
+    planning_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What came of a run, so far or for good.
+
+    ``problems`` is what went wrong beside the tables, such as a ledger that could not be written. The run itself took
+    ``duration_seconds`` from ``started_at_ms`` on, the ledger included; ``preparation`` came before that.
+    """
+
+    run_id: str
+    started_at_ms: int
+    duration_seconds: float
+    tables: tuple[TableOutcome, ...]
+    interrupted_by: str | None = None
+    end: RunEnd = RunEnd.FINISHED
+    problems: tuple[Problem, ...] = ()
+    preparation: Preparation = Preparation()
+
+    @property
+    def total_seconds(self) -> float:
+        """What somebody waited for: starting, planning and the run."""
+        return self.preparation.start_seconds + self.preparation.planning_seconds + self.duration_seconds
+
+    @property
+    def user_tables(self) -> tuple[TableOutcome, ...]:
+        """All tables but our own ledger."""
+        return tuple(table for table in self.tables if not table.is_ledger)
+
+    def count(self, status: TableStatus) -> int:
+        """Tables of the user's that ended so."""
+        return sum(table.status is status for table in self.user_tables)

@@ -1,0 +1,152 @@
+"""What happens during a run, as it happens: a closed union of frozen events.
+
+The only definition of progress events: `maintainer.execution` emits them, `maintainer.report` renders them (the two
+are siblings and never import one another), and the run folder keeps them as ``events.jsonl``. An event carries its
+own time, so that a renderer needs no clock; times are milliseconds since 1970 UTC. Whoever emits makes sure that
+events arrive one at a time (a lock or a queue); whoever receives must not raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, TableOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """First event of a run. ``num_steps`` counts all planned steps; ``num_workers`` tables run at once.
+
+    ``planned_bytes`` are those that the plan's rewrites read; ``timeout_seconds`` bounds the whole run, None does not.
+    """
+
+    at_ms: int
+    run_id: str
+    num_tables: int
+    num_steps: int
+    num_workers: int
+    run_folder: str
+    planned_bytes: int = 0
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStarted:
+    """A batch of ``num_tables`` tables is opened: the ``number``-th of ``total``, from 1. Not sent for a single one."""
+
+    at_ms: int
+    number: int
+    total: int
+    num_tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableStarted:
+    """A worker takes a table. ``num_steps`` are the table's own planned steps."""
+
+    at_ms: int
+    table: str
+    num_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step begins. ``number`` is its place in the whole plan, from 1, the same in each of its events."""
+
+    at_ms: int
+    table: str
+    step_id: str
+    kind: str
+    number: int
+    num_batches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepHeartbeat:
+    """A step still runs. May come as often as wanted; text for pipelines shows one each 30 s and step."""
+
+    at_ms: int
+    table: str
+    step_id: str
+    kind: str
+    number: int
+    elapsed_seconds: float
+    num_batches_done: int = 0
+    num_batches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A step ended, however. Also sent, without a `StepStarted`, for steps that are skipped."""
+
+    at_ms: int
+    table: str
+    number: int
+    outcome: StepOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A check after a commit ended. ``result`` is ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check).
+
+    Rows are None where they were not counted, ``content_equal`` where content was not compared,
+    ``num_files_checked`` where files were not looked for. ``detail`` is a sentence for people, or None.
+    """
+
+    at_ms: int
+    table: str
+    step_id: str
+    result: str
+    duration_seconds: float
+    version_before: int | None = None
+    version_after: int | None = None
+    rows_before: int | None = None
+    rows_after: int | None = None
+    content_equal: bool | None = None
+    num_files_checked: int | None = None
+    assertions: tuple[Assertion, ...] = ()
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFinished:
+    """A table ended; sent once for every selected table, also for those that were never started."""
+
+    at_ms: int
+    outcome: TableOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class RunStopping:
+    """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit."""
+
+    at_ms: int
+    reason: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """Last event of a run, also of an interrupted one."""
+
+    at_ms: int
+    outcome: RunOutcome
+
+
+ProgressEvent = (
+    RunStarted
+    | BatchStarted
+    | TableStarted
+    | StepStarted
+    | StepHeartbeat
+    | StepFinished
+    | Verified
+    | TableFinished
+    | RunStopping
+    | RunFinished
+)
+"""Closed: every renderer matches over it and ends in ``assert_never``."""
+
+ProgressSink = Callable[["ProgressEvent"], None]
+"""Receives events in order, one at a time."""

@@ -1,0 +1,98 @@
+"""Outcomes of runs as documents: ``results.json``, rewritten after every step and read by later commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from maintainer.model.codec import DecodeError, canonical_json, decode, encode
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+
+FORMAT_VERSION = 1
+
+
+def run_to_document(run: RunOutcome) -> dict[str, Any]:
+    """Turn a run's outcome into the JSON document, with the tables counted by status."""
+    return {
+        "format_version": FORMAT_VERSION,
+        **encode(run),
+        "counts": {status.value: run.count(status) for status in TableStatus},
+    }
+
+
+def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
+    """Write a run's outcome as JSON text, on one line or indented."""
+    document = run_to_document(run)
+    if indent is None:
+        return canonical_json(document)
+    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def run_from_fragments(run: RunOutcome, tables: Iterable[str]) -> str:
+    """Write the same text as `run_to_json` from the tables' own texts, each made once by `table_to_json`."""
+    head = {name: value for name, value in run_to_document(replace(run, tables=())).items() if name != "tables"}
+    head["counts"] = {status.value: run.count(status) for status in TableStatus}
+    # The name of the tables is the last in order, so they are added to the rest.
+    return f'{canonical_json(head)[:-1]},"tables":[{",".join(tables)}]}}'
+
+
+def table_to_json(table: TableOutcome) -> str:
+    """One table's outcome as it stands in the text of a run."""
+    return canonical_json(table_to_document(table))
+
+
+def run_from_document(document: object) -> RunOutcome:
+    """Read a run's outcome back.
+
+    Raises:
+        DecodeError: It is not a document of this format.
+    """
+    if not isinstance(document, dict) or document.get("format_version") != FORMAT_VERSION:
+        raise DecodeError("format_version", f"expected {FORMAT_VERSION}")
+    rest = {key: value for key, value in document.items() if key not in ("format_version", "counts")}
+    return decode(RunOutcome, rest)
+
+
+def run_from_json(text: str) -> RunOutcome:
+    """Read a run's outcome from JSON text.
+
+    Raises:
+        DecodeError: The text is not JSON, or not a document of this format.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError("", f"not JSON: {str(error)[:200]}") from error
+    return run_from_document(document)
+
+
+def table_to_document(table: TableOutcome) -> dict[str, Any]:
+    """Turn one table's outcome into JSON values."""
+    document: dict[str, Any] = encode(table)
+    return document
+
+
+def table_from_document(document: object) -> TableOutcome:
+    """Read one table's outcome back.
+
+    Raises:
+        DecodeError: It is not such a document.
+    """
+    return decode(TableOutcome, document)
+
+
+def step_to_document(step: StepOutcome) -> dict[str, Any]:
+    """Turn one step's outcome into JSON values."""
+    document: dict[str, Any] = encode(step)
+    return document
+
+
+def step_from_document(document: object) -> StepOutcome:
+    """Read one step's outcome back.
+
+    Raises:
+        DecodeError: It is not such a document.
+    """
+    return decode(StepOutcome, document)

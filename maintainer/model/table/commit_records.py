@@ -1,0 +1,130 @@
+"""A table's own history as its log tells it: each commit, who made it, and whether it was one of ours.
+
+When other writers of a table commit what can make a rewrite lose.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+MAINTENANCE = frozenset({"OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "VACUUM", "ZORDER BY", "FSCK REPAIR TABLE"})
+"""Operations that take care of a table, as Delta and its other writers name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """One commit of a table's log.
+
+    ``at_ms`` is milliseconds since 1970 UTC: what the commit says, or when its file was written. ``operation`` is
+    Delta's name (``WRITE``, ``OPTIMIZE``); empty where the commit does not say. ``by`` is the user or the engine.
+    Sizes are bytes; figures are 0 and ``duration_seconds`` is None where the commit does not say. ``stamp`` is set for
+    a commit of ours. ``detail`` are parameters worth a word, such as ``zOrderBy a, b``. ``takes_files`` says that it
+    removed files that were live or hid rows of them, which a rewrite of the same files cannot survive.
+    """
+
+    version: int
+    at_ms: int
+    operation: str
+    by: str | None = None
+    stamp: CommitStamp | None = None
+    num_files_removed: int = 0
+    num_files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+    duration_seconds: float | None = None
+    detail: str = ""
+    takes_files: bool = False
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether the commit takes care of the table rather than changes what is in it."""
+        return self.operation.upper() in MAINTENANCE
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsRead:
+    """Commits of a table, newest first. ``oldest_version`` is the first that the log still has, None for none.
+
+    ``table_id`` is the table's own id where a look was taken at it.
+    """
+
+    location: str
+    commits: tuple[TableCommit, ...]
+    oldest_version: int | None = None
+    table_id: str | None = None
+
+
+HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRhythm:
+    """What the newest commits of a table's log say about its other writers.
+
+    Times are milliseconds since 1970 UTC. A commit *takes files* when it removes live files or hides rows of them:
+    DELETE, UPDATE, MERGE, overwriting. Blind appends take none and make no rewrite lose.
+
+    Args:
+        since_ms: From when on commits were looked at.
+        until_ms: Up to when: the time of planning.
+        num_commits: Commits of others in that time, appends included.
+        taking_by_hour: How many of them took files, in each hour of the day in UTC; empty where none did.
+    """
+
+    since_ms: int
+    until_ms: int
+    num_commits: int
+    taking_by_hour: tuple[int, ...] = ()
+
+    @property
+    def num_taking(self) -> int:
+        """Commits of others that took files."""
+        return sum(self.taking_by_hour)
+
+    @property
+    def seconds(self) -> float:
+        """How long was looked at."""
+        return max(0, self.until_ms - self.since_ms) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStamp:
+    """Goes into the commit's ``userMetadata``, so that a commit can be traced and a lost answer settled.
+
+    ``batch`` counts from 0 within the step; (run_id, step_id, batch) is unique.
+    """
+
+    run_id: str
+    step_id: str
+    batch: int
+    policy_digest: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of step: the last part of its id, without the number of a turn."""
+        return self.step_id.rpartition("/")[2].partition("#")[0]
+
+    def to_json(self) -> str:
+        """The exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
+        return json.dumps(
+            {
+                "maintainer": {
+                    "batch": self.batch,
+                    "policy": self.policy_digest,
+                    "run": self.run_id,
+                    "step": self.step_id,
+                }
+            },
+            sort_keys=True,
+            separators=(",", ":"),
+        )
+
+    @staticmethod
+    def from_json(text: str | None) -> CommitStamp | None:
+        """Read a stamp back; None for anything that is not ours."""
+        try:
+            inner = json.loads(text or "")["maintainer"]
+            return CommitStamp(inner["run"], inner["step"], int(inner["batch"]), inner["policy"])
+        except (ValueError, KeyError, TypeError):
+            return None

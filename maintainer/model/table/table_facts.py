@@ -1,0 +1,243 @@
+"""A table as planning sees it: plain frozen values, read from the log at one version.
+
+Names are Delta's. Sizes are bytes as recorded in the log (compressed, on storage); times are milliseconds
+since 1970 UTC, as in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.storage_facts import StorageLook, VacuumHistory
+
+PartitionValues = tuple[tuple[str, str | None], ...]
+"""``(column, value)`` in the table's partition column order, logical names.
+
+Values are text as in the log, in one spelling: timestamps as ``yyyy-mm-dd hh:mm:ss`` in UTC."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableRef:
+    """A table as a policy names it: a catalog name, or a path or URI.
+
+    ``identifier`` is what people, plans and the ledger call it: a path below the project is relative to it, so that
+    it is the same in every clone. ``path`` is where such a table is; None where the identifier says it itself.
+    """
+
+    identifier: str
+    path: str | None = None
+
+    @property
+    def is_path(self) -> bool:
+        """Whether this is a path or URI and not a catalog name."""
+        return self.path is not None or "/" in self.identifier or "\\" in self.identifier
+
+    @property
+    def location(self) -> str:
+        """What the engine opens: a catalog name, an absolute path or a URI."""
+        return self.path or self.identifier
+
+    def __str__(self) -> str:
+        return self.identifier
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """Soft-deleted rows of one data file. ``unique_id`` is Delta's: storage type, path or inline data, offset."""
+
+    unique_id: str
+    cardinality: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One live file: an AddFile of the snapshot. Its identity is ``key``, never the path alone.
+
+    ``path`` is exactly the string in the log (relative, URL-encoded). ``physical_records`` counts rows in the
+    Parquet file, None where the log has no statistics. ``tags`` are the AddFile's, sorted by name;
+    ``clustering_provider`` is ``liquid`` for a file that Delta's clustering wrote.
+    """
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+    partition_values: PartitionValues = ()
+    physical_records: int | None = None
+    deletion_vector: DeletionVector | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    clustering_provider: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Path and deletion vector id (empty without one): what Delta reconciles actions by."""
+        return (self.path, self.deletion_vector.unique_id if self.deletion_vector else "")
+
+    def tag(self, name: str) -> str | None:
+        """Return the value of a tag, None where the file does not carry it."""
+        return next((value for key, value in self.tags if key == name), None)
+
+    @property
+    def deleted_records(self) -> int:
+        """Rows that the deletion vector hides."""
+        return self.deletion_vector.cardinality if self.deletion_vector else 0
+
+    @property
+    def live_records(self) -> int | None:
+        """Rows that a reader sees, None where the log cannot say."""
+        return None if self.physical_records is None else self.physical_records - self.deleted_records
+
+    @property
+    def deleted_rows_ratio(self) -> float | None:
+        """Share of soft-deleted rows (0 to 1); None with a deletion vector but no statistics."""
+        if self.deletion_vector is None:
+            return 0.0
+        if not self.physical_records:
+            return None
+        return self.deleted_records / self.physical_records
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A file that the log removed and that was still on storage when we looked: what vacuum may delete.
+
+    ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for the others.
+    ``kind`` is ``data``, ``deletion_vector``, ``change_data`` (the change feed of an old version; its time is that
+    version's) or ``untracked`` (the log never knew it; its time is its own last change). ``removed_in_version`` is
+    the commit that removed it, None where the log no longer says. ``replaced`` says that its rows live on in other
+    files: a rewrite removed it (``dataChange=false``), not a deletion of rows.
+    """
+
+    path: str
+    size_bytes: int
+    removed_at_ms: int
+    kind: str = "data"
+    removed_in_version: int | None = None
+    replaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Reader and writer versions and the features they name (both tuples sorted)."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+
+FileRange = tuple["str | None", "str | None", bool]
+"""Smallest and largest value of a column in a file as the log spells them, and whether it has nulls."""
+
+
+@dataclass(frozen=True)
+class ColumnRanges:
+    """What the log says of some columns in each live file, for one version.
+
+    ``by_file`` has the ranges of a file by its key, in the order of ``columns`` (dotted names as the schema spells
+    them, in back-ticks where needed). Values are None where all are null or nobody knows.
+    """
+
+    columns: tuple[str, ...]
+    by_file: Mapping[tuple[str, str], tuple[FileRange, ...]]
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """Values of some columns in rows drawn from the table, as text; one tuple a column, null is None."""
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[str | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A commit of somebody else's that removed files or hid rows of them: DELETE, UPDATE, MERGE, overwrite, OPTIMIZE.
+
+    ``partitions`` are those that it read or changed, as far as the log bounds them; None where it may have read the
+    whole table, so that it conflicts with a rewrite of any file.
+    """
+
+    version: int
+    at_ms: int
+    operation: str
+    partitions: frozenset[PartitionValues] | None = None
+
+    def meets(self, partitions: Collection[PartitionValues]) -> bool:
+        """Whether it read or changed one of the partitions."""
+        return self.partitions is None or not self.partitions.isdisjoint(partitions)
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Everything planning may know about one table at one version.
+
+    ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
+    the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
+    statistics, in back-ticks where a part has a dot itself. ``removed_files`` is None when nobody asked for them (no
+    vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
+    no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
+    or no column was ever dropped). ``writers`` and ``updates`` (newest first) are what others committed lately,
+    read where something would be rewritten.
+    """
+
+    ref: TableRef
+    location: str
+    table_id: str
+    version: int
+    committed_at_ms: int
+    schema_json: str
+    columns: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    properties: tuple[tuple[str, str], ...]
+    protocol: Protocol
+    files: tuple[DataFile, ...]
+    clustering_columns: tuple[str, ...] = ()
+    columns_with_stats: tuple[str, ...] = ()
+    removed_files: tuple[RemovedFile, ...] | None = None
+    history: VacuumHistory | None = None
+    storage: StorageLook | None = None
+    column_ranges: ColumnRanges | None = None
+    column_sample: ColumnSample | None = None
+    files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
+    zordered_paths: frozenset[str] = frozenset()
+    writers: WriterRhythm | None = None
+    updates: tuple[Update, ...] = ()
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Bytes of all live files."""
+        return sum(file.size_bytes for file in self.files)
+
+    @cached_property
+    def file_keys(self) -> frozenset[tuple[str, str]]:
+        """Identities of all live files, for asking whether a file is still live."""
+        return frozenset(file.key for file in self.files)
+
+    @cached_property
+    def property_map(self) -> dict[str, str]:
+        """Table properties as a dict, for look-ups."""
+        return dict(self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC.
+
+    ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
+    its last vacuums deleted, oldest first. ``lost_in_a_row`` are the runs since a rewrite last landed in which another
+    writer won. ``copies`` are other places that hold a table with the same id, as far as runs have seen them.
+    """
+
+    last_optimize_at_ms: int | None = None
+    last_vacuum_at_ms: int | None = None
+    unproven_versions: tuple[int, ...] = ()
+    quarantined: str | None = None
+    last_listing_at_ms: int | None = None
+    vacuumed_bytes: tuple[int, ...] = ()
+    lost_in_a_row: int = 0
+    last_lost_at_ms: int | None = None
+    copies: tuple[str, ...] = ()

@@ -1,0 +1,82 @@
+"""Which table features our own rewrite and deletion are known to keep intact.
+
+The reader tells what a table's protocol names; the planner compares it with this list and leaves a table
+with any other feature alone, by name. A feature is on the list only if a test rewrites a table that has it.
+Feature names are Delta's own (the protocol's ``readerFeatures`` and ``writerFeatures``).
+"""
+
+from __future__ import annotations
+
+from maintainer.model.table.table_facts import Protocol
+
+REWRITABLE_FEATURES: frozenset[str] = frozenset(
+    {
+        # Forbids commits that remove rows. Ours say dataChange=false, which Delta lets through.
+        "appendOnly",
+        # NOT NULL and the old per-column invariants: evaluated again on every rewritten row.
+        "invariants",
+        # CHECK constraints: evaluated again on every rewritten row.
+        "checkConstraints",
+        # A rewrite with dataChange=false writes no change rows and readers of the feed see none.
+        "changeDataFeed",
+        # Values are in the files; Delta checks them against the expression again.
+        "generatedColumns",
+        # Values are in the files; the high-water mark in the schema is not touched.
+        "identityColumns",
+        # Defaults concern new rows only.
+        "allowColumnDefaults",
+        # Read and written under physical names by Delta itself; renamed and dropped columns are tested.
+        "columnMapping",
+        # Soft-deleted rows are left out by Delta's reader; the vectors go with the removed files.
+        "deletionVectors",
+        # Row ids and commit versions are read and written into the new files, and part of the proof.
+        "rowTracking",
+        # Clustered tables are clustered by a step of their own, with Delta's tags; nothing else rewrites them.
+        "clustering",
+        # Domains are not touched by a rewrite (clustering columns are a feature of their own).
+        "domainMetadata",
+        # A commit's time is inside the commit; Delta writes it.
+        "inCommitTimestamp",
+        # A form of the checkpoint; Delta writes it.
+        "v2Checkpoint",
+        # Restricts clean-up of old log files, which we never do.
+        "checkpointProtection",
+        # Partition columns are also in the data files; Delta's writer looks at it.
+        "materializePartitionColumns",
+        "timestampNtz",
+        # Old files hold the narrower type; Delta's reader widens, the rewrite writes the wider type.
+        "typeWidening",
+        "typeWidening-preview",
+        # Values are compared by their JSON and type; the binary form may legitimately change.
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+        # Demands that VACUUM checks the protocol first; ours does.
+        "vacuumProtocolCheck",
+    }
+)
+"""Features that a table may have and still be rewritten, and vacuumed, by our own engine."""
+
+UNSUPPORTED_CODES = frozenset({"T404", "T406", "T407"})
+"""Codes of tables that cannot be maintained safely: they are named, and left as they are."""
+
+WHY_NOT: dict[str, str] = {
+    "catalogManaged": "its catalog decides on commits, and Delta refuses maintenance from outside",
+    "coordinatedCommits-preview": "commits go through a coordinator, with which nothing here is tested",
+    "icebergCompatV1": "its files are files of an Iceberg table, too, with rules of their own",
+    "icebergCompatV2": "its files are files of an Iceberg table, too, with rules of their own",
+    "icebergCompatV3": "its files are files of an Iceberg table, too, with rules of their own",
+    "geospatial": "a fingerprint does not cover its values, so that a rewrite could not be proven",
+    "redirectReaderWriter-preview": "the table has moved or is about to",
+    "redirectWriterOnly-preview": "the table has moved or is about to",
+    "adaptiveMetadata-preview": "its log has a form with which nothing here is tested",
+    "collations": "no feature of Delta 4.4.0",
+}
+"""Why a feature that Delta or another engine knows is not on the list. Any other is refused all the same."""
+
+
+def unsupported_features(protocol: Protocol) -> tuple[str, ...]:
+    """Return the features of the protocol that are not on the list, sorted; empty if the table may be rewritten."""
+    named = set(protocol.reader_features) | set(protocol.writer_features)
+    return tuple(sorted(named - REWRITABLE_FEATURES))

@@ -1,0 +1,181 @@
+"""Auto compaction decided from the log: which partitions have enough small files, and the bins that they make. Pure.
+
+Delta counts in the memory of one driver: what other drivers wrote does not count, a restart forgets everything and
+lets the first write to each partition compact (delta issue 4043), and without ``minFileSize`` files that are large
+already count too (4045). Here the live files of the snapshot are counted, and only small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from maintainer.model.plan.steps import CompactStep
+from maintainer.model.run.auto_compaction import (
+    DEFAULT,
+    DEFAULT_MAX_FILE_SIZE_BYTES,
+    DEFAULT_MIN_NUM_FILES,
+    MAX_FILE_SIZE,
+    MAX_PARTITIONS,
+    MIN_FILE_SIZE,
+    MIN_NUM_FILES,
+    MODIFIED_PARTITIONS_ONLY,
+    OWN_PREFIX,
+    SESSION_PREFIX,
+    AutoCompactSettings,
+)
+from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.planning.operations.compaction import plan_compaction
+from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.selection.decision import Partition, count_of, partition_text
+from maintainer.planning.selection.file_selection import group_by_partition
+from maintainer.planning.selection.supported_features import check_supported
+from maintainer.policy.resolve.resolved import (
+    ContentCheck,
+    LimitsPolicy,
+    OptimizePolicy,
+    ResolvedPolicy,
+    RowCountCheck,
+    VerifyPolicy,
+)
+from maintainer.units import format_size, parse_size
+
+MAX_THREADS = 8
+MAX_DELETED_ROWS_RATIO = 0.05
+"""Delta's default of ``optimize.maxDeletedRowsRatio``, which its hook uses as well."""
+BATCH_SIZE_BYTES = 10 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompactArguments:
+    """What the caller said; None where nothing. Sizes as text (``64MiB``) or bytes."""
+
+    min_num_files: int | None = None
+    min_file_size: str | int | None = None
+    max_file_size: str | int | None = None
+    modified_partitions_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompactDecision:
+    """The step, None where nothing qualifies; the partitions that qualified; and why, in words."""
+
+    step: CompactStep | None
+    partitions: tuple[str, ...]
+    reason: str
+
+
+def settings_of(
+    arguments: AutoCompactArguments, facts: TableFacts, session_value: Callable[[str], str | None]
+) -> AutoCompactSettings:
+    """Work out the settings: arguments, else the table's own properties, else the session's, else Delta's defaults.
+
+    Args:
+        arguments: What the caller said.
+        facts: The table, for its properties ``maintainer.autoCompact.*``.
+        session_value: Returns a setting of the writer's session, such as
+            ``spark.databricks.delta.autoCompact.minNumFiles``; None where it is not set.
+
+    Raises:
+        ValueError: A value that cannot be read, or values that do not go together.
+    """
+
+    def said(argument: object | None, name: str, session_name: str) -> str | None:
+        own = property_of(facts, name)
+        if argument is not None:
+            return str(argument)
+        return own if own not in (None, DEFAULT) else session_value(session_name)
+
+    def number(argument: object | None, name: str, read: Callable[[str], int]) -> int | None:
+        key = name.removeprefix(OWN_PREFIX)
+        text = said(argument, name, SESSION_PREFIX + key)
+        try:
+            return None if text is None else read(text)
+        except ValueError as error:
+            raise ValueError(f"{key} is `{text}`: {error}") from error
+
+    count = number(arguments.min_num_files, MIN_NUM_FILES, int)
+    largest = number(arguments.max_file_size, MAX_FILE_SIZE, parse_size)
+    smallest = number(arguments.min_file_size, MIN_FILE_SIZE, parse_size)
+    only = said(
+        arguments.modified_partitions_only, MODIFIED_PARTITIONS_ONLY, SESSION_PREFIX + "modifiedPartitionsOnly.enabled"
+    )
+    if only is not None and only.lower() not in ("true", "false"):
+        raise ValueError(f"modifiedPartitionsOnly is `{only}`, neither true nor false")
+    largest = DEFAULT_MAX_FILE_SIZE_BYTES if largest is None else largest
+    return AutoCompactSettings(
+        min_num_files=DEFAULT_MIN_NUM_FILES if count is None else count,
+        min_file_size_bytes=max(largest // 2, 1) if smallest is None else smallest,
+        max_file_size_bytes=largest,
+        modified_partitions_only=only is None or only.lower() == "true",
+    )
+
+
+def plan_auto_compact(
+    facts: TableFacts, settings: AutoCompactSettings, written: Collection[PartitionValues] | None, *, now_ms: int
+) -> AutoCompactDecision:
+    """Decide what is compacted.
+
+    Args:
+        facts: The table at its newest version.
+        settings: When a partition qualifies.
+        written: Partitions that were written since the last auto compaction; None where the log does not reach back
+            so far, and then every partition counts as written.
+        now_ms: The time of the decision.
+
+    Raises:
+        TableError: The table cannot be maintained: T404, T406, T407.
+    """
+    check_supported(facts, clustered=False)
+    partitions = group_by_partition(facts.files)
+    if settings.modified_partitions_only and written is not None:
+        partitions = tuple(one for one in partitions if one.values in written)
+    full = [one for one in partitions if _small_files(one, settings) >= settings.min_num_files]
+    most = max((_small_files(one, settings) for one in partitions), default=0)
+    if not full:
+        where = " in a partition written since the last auto compaction" if settings.modified_partitions_only else ""
+        return AutoCompactDecision(
+            None,
+            (),
+            f"at most {count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)}{where}, "
+            f"minNumFiles is {settings.min_num_files:,}",
+        )
+    # Not only modified ones: as in Delta, one partition with enough small files opens the whole table.
+    chosen = full if settings.modified_partitions_only else list(partitions)
+    chosen = sorted(chosen, key=lambda one: -_small_files(one, settings))[:MAX_PARTITIONS]
+    files = tuple(file for one in chosen for file in one.files)
+    today = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc).date()
+    found = plan_compaction(_as_policy(facts, settings), replace(facts, files=files), now_ms=now_ms, today=today)
+    names = tuple(partition_text(one.values) for one in chosen)
+    if not isinstance(found.step, CompactStep):
+        return AutoCompactDecision(None, names, "no two small files fit into one of maxFileSize, or none is new")
+    return AutoCompactDecision(
+        replace(found.step, auto=True),
+        names,
+        f"{count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)} in one partition, "
+        f"minNumFiles is {settings.min_num_files:,}",
+    )
+
+
+def _small_files(partition: Partition, settings: AutoCompactSettings) -> int:
+    return sum(file.size_bytes < settings.min_file_size_bytes for file in partition.files)
+
+
+def _as_policy(facts: TableFacts, settings: AutoCompactSettings) -> ResolvedPolicy:
+    """The settings as a policy, so that bins are made by the one rule that there is."""
+    optimize = OptimizePolicy(
+        min_file_size_bytes=settings.min_file_size_bytes,
+        max_file_size_bytes=settings.max_file_size_bytes,
+        max_threads=MAX_THREADS,
+        max_deleted_rows_ratio=MAX_DELETED_ROWS_RATIO,
+        batch_size_bytes=max(BATCH_SIZE_BYTES, settings.max_file_size_bytes),
+    )
+    return ResolvedPolicy(
+        table=facts.ref,
+        file="",
+        digest="",
+        optimize=optimize,
+        verify=VerifyPolicy(RowCountCheck.OFF, ContentCheck.OFF, False),
+        limits=LimitsPolicy(None, None, 0),
+    )

@@ -1,0 +1,90 @@
+"""Hot tables: what somebody else updated a moment ago, or is about to update, is left to him.
+
+A rewrite that lands while a DELETE, UPDATE or MERGE of the same files is under way makes it fail, and one that comes
+second is lost itself. The log shows an update when it is over, so one that runs now is guessed from those before it:
+one in the last ``optimize.quietAfterUpdates``, or a rhythm by which the next one is more likely than not in as long.
+Appends conflict with no rewrite and never make a table hot.
+"""
+
+from __future__ import annotations
+
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.table_facts import DataFile, TableFacts, Update
+from maintainer.planning.budget.conflict_probability import LEAST_HOURS, conflict_ratio
+from maintainer.planning.selection.decision import Partition, count_of, leave_files, leave_partitions
+from maintainer.planning.selection.file_selection import group_by_partition
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import format_duration
+
+LIKELY = 0.5
+"""From here on the next update is more likely than not."""
+
+RHYTHM_LOOK_BACK_MS = 6 * 3_600_000
+"""Where the rhythm makes a table hot, so far back is looked for the partitions that the updates meet."""
+
+
+def updates_since_ms(policy: ResolvedPolicy, rhythm: WriterRhythm, now_ms: int) -> int:
+    """Return from when on planning must know of updates by others."""
+    quiet_ms = policy.optimize.quiet_after_updates_seconds * 1000
+    return now_ms - (max(quiet_ms, RHYTHM_LOOK_BACK_MS) if _next_is_likely(policy, rhythm, now_ms) else quiet_ms)
+
+
+def without_updated(
+    policy: ResolvedPolicy, facts: TableFacts, now_ms: int
+) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
+    """Split off the files that a rewrite would take from an update by somebody else.
+
+    Args:
+        policy: The effective policy; ``optimize.quietAfterUpdates`` of 0 splits off nothing.
+        facts: The table, with ``writers`` and ``updates``.
+        now_ms: The time of planning.
+
+    Returns:
+        The files that may be rewritten, and the reasons for the others: the whole table where an update may have read
+        all of it, else the partitions that the updates met.
+    """
+    quiet_ms = policy.optimize.quiet_after_updates_seconds * 1000
+    if not quiet_ms or not facts.updates:
+        return facts.files, ()
+    recent = tuple(one for one in facts.updates if one.at_ms > now_ms - quiet_ms)
+    likely = _next_is_likely(policy, facts.writers, now_ms)
+    hot = facts.updates if likely else recent
+    if not hot:
+        return facts.files, ()
+    origin = str(policy.origin("optimize.quietAfterUpdates"))
+    why = _why(facts, hot, now_ms, policy.optimize.quiet_after_updates_seconds, likely=not recent)
+    if any(one.partitions is None for one in hot):
+        whole = ", and may have read every partition" if facts.partition_columns else ""
+        return (), (leave_files(ReasonCode.HOT, f"hot: {why}{whole}", facts.files, origin),)
+    partitions = [one for one in group_by_partition(facts.files) if any(each.meets((one.values,)) for each in hot)]
+
+    def text(files: int, number: int) -> str:
+        return count_of(files, "file") + (f" of {number:,} partitions" if number > 1 else "") + f" hot: {why}"
+
+    return _without(facts, partitions), leave_partitions(ReasonCode.HOT_PARTITION, text, partitions, origin)
+
+
+def _next_is_likely(policy: ResolvedPolicy, rhythm: WriterRhythm | None, now_ms: int) -> bool:
+    """Whether the rhythm of the log's updates brings the next one within the quiet time; a short log has none."""
+    quiet_seconds = policy.optimize.quiet_after_updates_seconds
+    if rhythm is None or rhythm.seconds < LEAST_HOURS * 3600:
+        return False
+    return conflict_ratio(rhythm, now_ms, quiet_seconds) >= LIKELY
+
+
+def _why(facts: TableFacts, hot: tuple[Update, ...], now_ms: int, quiet_seconds: int, *, likely: bool) -> str:
+    newest = hot[0]
+    ago = format_duration(max(0, now_ms - newest.at_ms) // 1000)
+    quiet = format_duration(quiet_seconds)
+    if not likely or facts.writers is None:
+        return f"{newest.operation} by another writer {ago} ago (quietAfterUpdates {quiet})"
+    span = format_duration(max(1, round(facts.writers.seconds)))
+    updates = f"{count_of(facts.writers.num_taking, 'update')} by others in {span}, the last {ago} ago"
+    return f"{updates}; the next one is likely within {quiet} (quietAfterUpdates)"
+
+
+def _without(facts: TableFacts, partitions: list[Partition]) -> tuple[DataFile, ...]:
+    values = {one.values for one in partitions}
+    return tuple(file for file in facts.files if file.partition_values not in values)

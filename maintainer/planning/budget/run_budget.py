@@ -1,0 +1,221 @@
+"""Fits a plan into budgets: the best rewrites stay, the others are left alone with their place in the queue.
+
+Property changes and vacuum rewrite nothing and always stay. What is learned from past runs is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from maintainer.model.plan.plan import LeftAlone, Plan, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    PartitionRewriteStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.budget.conflict_probability import lost_ratio
+from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Waiting, choose
+from maintainer.policy.resolve.budget_settings import Budget, Budgets
+from maintainer.units import format_size
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class Learned:
+    """What past runs say. Times are milliseconds since 1970 UTC.
+
+    ``commit_seconds`` is what each commit of a kind of step takes whatever its size, ``bytes_per_second`` what it
+    rewrites beyond that.
+    """
+
+    bytes_per_second: dict[str, float] = field(default_factory=dict)
+    yielded: dict[str, tuple[int, int]] = field(default_factory=dict)
+    waiting_since_ms: dict[str, int] = field(default_factory=dict)
+    commit_seconds: dict[str, float] = field(default_factory=dict)
+
+    def rate_of(self, kind: str) -> float:
+        """Bytes a second that a kind of step rewrites."""
+        return self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
+
+    def seconds_of(self, kind: str, size_bytes: int, *, num_commits: int = 1) -> float:
+        """How long a kind of step takes for so many bytes in so many commits."""
+        return self.commit_seconds.get(kind, 0.0) * num_commits + size_bytes / self.rate_of(kind)
+
+
+def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan, Choice]:
+    """Return the plan with those rewrites that the budgets have room for, and what was chosen.
+
+    A table's own budget cuts its rewrites, bin by bin; those of the run and of owners take a table's rewrites whole or
+    not at all.
+
+    Args:
+        plan: With everything that could be done.
+        budgets: Of the run, of owners and of single tables.
+        learned: What past runs say.
+    """
+    tables = [cut_to(table, budgets.of_table(table.ref), learned) for table in plan.tables]
+    candidates = [
+        candidate for table in tables if (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
+    ]
+    choice = choose(candidates, budgets)
+    waiting = {one.candidate.name: one for one in choice.waiting}
+    fitted = tuple(
+        _waits(table, waiting[table.ref.identifier], len(choice.waiting)) if table.ref.identifier in waiting else table
+        for table in tables
+    )
+    return replace(plan, tables=fitted), choice
+
+
+def cut_to(table: TablePlan, budget: Budget, learned: Learned) -> TablePlan:
+    """The table with those bins of its rewrites that its own budget has room for, in their order.
+
+    A bin that does not fit is passed over and the next is tried. A turn of incremental Z-order is one whole.
+    """
+    if not budget.bounded:
+        return table
+    room = _Room(budget, learned)
+    steps = [one for step in table.steps if (one := room.fit(step)) is not None]
+    if not room.num_left:
+        return table
+    text = f"waits for the next run: the table's own budget has no room for {format_size(room.left_bytes)} more"
+    left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), room.num_left, room.left_bytes)
+    return replace(table, steps=tuple(steps), left_alone=(*table.left_alone, left))
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is left of one table's budget, and what did not fit: files and bytes."""
+
+    budget: Budget
+    learned: Learned
+    size_bytes: int = 0
+    num_files: int = 0
+    seconds: float = 0.0
+    num_left: int = 0
+    left_bytes: int = 0
+
+    def fit(self, step: Step) -> Step | None:
+        """The step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
+        if isinstance(step, SetPropertiesStep | VacuumStep):
+            return step
+        if isinstance(step, ZOrderStep) and step.settings is not None:
+            bins = [one for batch in step.batches for one in batch.bins]
+            return step if self._takes(step.kind, bins) else None
+        batches = []
+        for batch in step.batches:
+            taken = tuple(one for one in batch.bins if self._takes(step.kind, [one]))
+            if taken:
+                batches.append(replace(batch, bins=taken))
+        return replace(step, batches=tuple(batches)) if batches else None
+
+    def _takes(self, kind: str, bins: Sequence[Bin]) -> bool:
+        size, files = sum(one.size_bytes for one in bins), sum(len(one.files) for one in bins)
+        # What a commit takes by itself is counted with the first bin: the others go into the same one, or a few more.
+        seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.num_files else 1)
+        bound = self.budget
+        if (
+            (bound.size_bytes is not None and self.size_bytes + size > bound.size_bytes)
+            or (bound.num_files is not None and self.num_files + files > bound.num_files)
+            or (bound.seconds is not None and self.seconds + seconds > bound.seconds)
+        ):
+            self.num_left += files
+            self.left_bytes += size
+            return False
+        self.size_bytes += size
+        self.num_files += files
+        self.seconds += seconds
+        return True
+
+
+def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate | None:
+    """A table's rewrites as ranking sees them; None for a table without any."""
+    batches = [(step, batch) for step in table.steps for batch in _batches(step)]
+    if not batches:
+        return None
+    name = table.ref.identifier
+    files = [file for _, batch in batches for file in batch.files]
+    added = sum(getattr(step, "num_files_added", 0) for step in table.steps if _batches(step))
+    seconds = sum(learned.seconds_of(step.kind, batch.size_bytes) for step, batch in batches)
+    since = learned.waiting_since_ms.get(name)
+    return Candidate(
+        name=name,
+        owner=table.owner,
+        files_fewer=max(0, len(files) - added),
+        deleted_rows=sum(file.deleted_records for file in files),
+        size_bytes=sum(batch.size_bytes for _, batch in batches),
+        num_files=len(files),
+        seconds=seconds,
+        conflict_ratio=expected_loss(table, now_ms, learned),
+        waiting_days=0.0 if since is None else max(0.0, (now_ms - since) / _DAY_MS),
+        layout_files=sum(len(batch.files) for step, batch in batches if _orders(step)),
+    )
+
+
+def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
+    """Share of a table's rewrites, 0 to 1, that is expected to be lost to other writers.
+
+    What their rhythm says counts as one try; each rewrite of ours that was tried counts as much. So a single lost race
+    is no proof that all are lost, and a table whose writers never touch what we rewrite is soon believed.
+
+    Args:
+        table: With its steps and the rhythm of its writers.
+        now_ms: When the first rewrite begins, milliseconds since 1970 UTC.
+        learned: What past runs say.
+    """
+    work = [
+        (learned.seconds_of(step.kind, one.size_bytes), one.size_bytes)
+        for step in table.steps
+        for one in _batches(step)
+    ]
+    if not work:
+        return 0.0
+    tries, lost = learned.yielded.get(table.ref.identifier, (0, 0))
+    return (lost + lost_ratio(table.writers, now_ms, work)) / (tries + 1)
+
+
+def expected_losses(plan: Plan, learned: Learned) -> dict[TableRef, float]:
+    """Return `expected_loss` of every table that is rewritten, were it the first."""
+    found = {table.ref: expected_loss(table, plan.created_at_ms, learned) for table in plan.tables if table.steps}
+    return {ref: ratio for ref, ratio in found.items() if ratio > 0}
+
+
+def _orders(step: Step) -> bool:
+    """Whether a step puts rows in an order that queries can use."""
+    return isinstance(step, ZOrderStep | ClusterStep) or (
+        isinstance(step, PartitionRewriteStep) and bool(step.request.sort_columns)
+    )
+
+
+def expected_seconds(plan: Plan, learned: Learned) -> float | None:
+    """How long the plan's rewrites take at the speed of past runs, one table at a time; None where none was timed."""
+    batches = [(step.kind, batch.size_bytes) for _, step in plan.steps() for batch in _batches(step)]
+    if not any(kind in learned.bytes_per_second for kind, _ in batches):
+        return None
+    return sum(learned.seconds_of(kind, size) for kind, size in batches)
+
+
+def _batches(step: Step) -> tuple[Batch, ...]:
+    found: tuple[Batch, ...] = getattr(step, "batches", ())
+    return found
+
+
+def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
+    """The table without its rewrites, and why."""
+    one = waiting.candidate
+    days = f", for {one.waiting_days:.0f} days now" if one.waiting_days >= 1 else ""
+    text = (
+        f"waits: {waiting.budget} has no room for {format_size(one.size_bytes)}; "
+        f"place {waiting.place:,} of {total:,} in the queue{days}"
+    )
+    left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), one.num_files, one.size_bytes)
+    steps = tuple(step for step in table.steps if not _batches(step))
+    return replace(table, steps=steps, left_alone=(*table.left_alone, left))

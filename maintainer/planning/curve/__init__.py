@@ -1,0 +1,1 @@
+"""The Z-order curve: addresses, cubes, revisions with their boundaries, and figures of data skipping."""

@@ -1,0 +1,141 @@
+"""The Z-order curve over ranks: addresses, cubes, and the box of a cube. Pure arithmetic on integers.
+
+A value's *rank* in a column is the number of boundaries at or below it (``maintainer.planning.curve.revision``). Ranks
+of several columns are interleaved bit by bit, the first column first, into a *Z-address*. A *cube* is a prefix of
+addresses, written as text of zeros and ones: ``""`` is everything, each bit more halves one column's range. Cubes are
+aligned by nature: two either contain one another or have nothing in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MAX_ADDRESS_BITS = 62
+"""Addresses are signed 64-bit integers in Spark; one bit is kept free."""
+
+
+def bits_of(num_ranks: int) -> int:
+    """Return the bits that hold the ranks 0 to ``num_ranks - 1``; one rank alone needs none.
+
+    Raises:
+        ValueError: There is not even one rank.
+    """
+    if num_ranks < 1:
+        raise ValueError("a column has at least one rank")
+    return (num_ranks - 1).bit_length()
+
+
+def bit_order(bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """List the bits of an address from the most significant on, as ``(column, bit of its rank)``.
+
+    Columns take turns, each with its own highest bit first; one whose bits are used up is passed over, so that a
+    column of few distinct values costs the others nothing.
+    """
+    order: list[tuple[int, int]] = []
+    for turn in range(max(bits, default=0)):
+        order += [(column, count - 1 - turn) for column, count in enumerate(bits) if turn < count]
+    return tuple(order)
+
+
+def address_of(ranks: Sequence[int], bits: Sequence[int]) -> int:
+    """Interleave ranks into a Z-address.
+
+    Args:
+        ranks: One rank per column, below ``2 ** bits`` of its column.
+        bits: Bits per column; together at most ``MAX_ADDRESS_BITS``.
+    """
+    address = 0
+    for column, bit in bit_order(bits):
+        address = address << 1 | ranks[column] >> bit & 1
+    return address
+
+
+def cube_of(low: Sequence[int], high: Sequence[int], bits: Sequence[int]) -> str:
+    """Return the smallest cube that holds the box from ``low`` to ``high`` (ranks, both inclusive).
+
+    It is the longest common prefix of the addresses of the two corners, and that of all addresses in the box: a bit
+    at which no two points differ in their column's rank is one at which the corners do not differ.
+    """
+    cube = ""
+    for column, bit in bit_order(bits):
+        # Bits further up were equal, so the two differ here exactly when their ranks shifted by it differ.
+        if low[column] >> bit != high[column] >> bit:
+            break
+        cube += str(low[column] >> bit & 1)
+    return cube
+
+
+def box_of(cube: str, bits: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the lowest and the highest ranks (inclusive) of a cube.
+
+    Raises:
+        ValueError: The cube is deeper than addresses are long.
+    """
+    order = bit_order(bits)
+    if len(cube) > len(order):
+        raise ValueError(f"a cube of {len(cube)} bits in addresses of {len(order)}")
+    low = [0] * len(bits)
+    high = [(1 << count) - 1 for count in bits]
+    for digit, (column, bit) in zip(cube, order, strict=False):
+        if digit == "1":
+            low[column] |= 1 << bit
+        else:
+            high[column] &= ~(1 << bit)
+    return tuple(low), tuple(high)
+
+
+def is_cube(text: str) -> bool:
+    """Whether the text spells a cube."""
+    return len(text) <= MAX_ADDRESS_BITS and not text.strip("01")
+
+
+def cut_curve(counts: Sequence[tuple[int, int]], *, num_bits: int, max_rows: int) -> tuple[int, ...]:
+    """Cut the curve into pieces of at most about ``max_rows``, at the borders of cubes as large as can be.
+
+    A cube is halved while it holds more than ``max_rows``, so that a piece never lies across the border of a cube.
+    Where the data is even, pieces hold from half of ``max_rows`` to all of it. A quarter more is let pass where
+    halving would leave one half with next to nothing.
+
+    Args:
+        counts: ``(address, rows)`` in ascending order of the addresses, each once.
+        num_bits: Length of the addresses.
+        max_rows: Rows that a piece holds at most, unless one address alone has more.
+
+    Returns:
+        The first address of every piece, ascending; the first one is 0. Never empty.
+
+    Raises:
+        ValueError: ``max_rows`` is not positive.
+    """
+    if max_rows <= 0:
+        raise ValueError(f"a piece holds at least one row, not {max_rows}")
+    starts: list[int] = []
+    totals = [0]
+    for _, rows in counts:
+        totals.append(totals[-1] + rows)
+    # (first and last position in counts, first address, free bits); a stack, for the depth may be 62.
+    stack = [(0, len(counts), 0, num_bits)]
+    while stack:
+        first, last, address, free = stack.pop()
+        if first == last:
+            continue
+        rows = totals[last] - totals[first]
+        middle_address = address + (1 << (free - 1) if free else 0)
+        middle = _first_at_least(counts, middle_address, first, last)
+        smaller_half = min(totals[middle] - totals[first], totals[last] - totals[middle])
+        if free == 0 or rows <= max_rows or (4 * rows <= 5 * max_rows and 4 * smaller_half < max_rows):
+            starts.append(address)
+            continue
+        stack.append((middle, last, middle_address, free - 1))
+        stack.append((first, middle, address, free - 1))
+    return (0, *starts[1:]) if starts else (0,)
+
+
+def _first_at_least(counts: Sequence[tuple[int, int]], address: int, low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high) // 2
+        if counts[middle][0] < address:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,169 @@
+"""Liquid clustering: which files of a clustered table are put on the curve again, and what is left as it is.
+
+Files that one run clustered together are a *cube* (Delta tags them with its id and the columns). Selection is that of
+``OPTIMIZE`` on a clustered table: files in no cube, and cubes smaller than ``minCubeSize``, unless one cube is all
+there is. Two deliberate differences. The bound of a cube comes from the policy and is 10 GiB, not Delta's 100 GiB,
+below which one appended file makes OPTIMIZE rewrite the whole table (41 GB for 1 GB appended, delta issue 4304). And
+small cubes are merged only together with files in none, or when the sizes asked for have changed: what a run
+wrote may be smaller than its input said, and a second run with nothing new must commit nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from maintainer.errors import TableError
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, Bin, ClusterStep
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.operations.compaction import weigh
+from maintainer.planning.selection.decision import Decision, count_of, leave_files
+from maintainer.planning.selection.file_selection import select_partitions
+from maintainer.planning.selection.packing import file_order, pack_batches, pack_in_order
+from maintainer.planning.selection.schema_columns import at_version
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import format_size
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The files of a clustered table, every one in exactly one of these."""
+
+    taken: tuple[DataFile, ...] = ()
+    sealed: tuple[DataFile, ...] = ()
+    other: tuple[DataFile, ...] = ()
+    done: tuple[DataFile, ...] = ()
+
+
+def plan_clustering(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+    """Decide which files of a table with clustering columns are clustered.
+
+    Raises:
+        TableError: T410 ``where``, T423 the policy asks for a layout that clustering excludes.
+    """
+    _refuse_other_layouts(policy, facts)
+    optimize, cluster = policy.optimize, policy.optimize.cluster
+    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    left = list(selection.left_alone)
+    files = [file for partition in selection.partitions for file in partition.files]
+    request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
+    chosen = _choose(files, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
+    bins = list(pack_in_order(chosen.taken, max_bin_bytes=cluster.bin_size_bytes))
+    origin = str(policy.origin("optimize.cluster.minCubeSize"))
+    if chosen.sealed:
+        text = f"{count_of(len(chosen.sealed), 'file')} in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
+        left.append(leave_files(ReasonCode.SEALED_CUBE, text, chosen.sealed, origin))
+    if chosen.other:
+        text = f"{count_of(len(chosen.other), 'file')} clustered by other columns before"
+        left.append(
+            leave_files(ReasonCode.OTHER_CLUSTERING, text, chosen.other, str(policy.origin("optimize.cluster.full")))
+        )
+    if chosen.done:
+        text = f"{count_of(len(chosen.done), 'file')} clustered already, no file without a cube beside them"
+        left.append(leave_files(ReasonCode.SAME_CLUSTERING, text, chosen.done, origin))
+    bins, not_worth_it = weigh(
+        policy, bins, lambda file: cube_of(file) is None, "file not clustered", "files not clustered"
+    )
+    left += not_worth_it
+    if not bins:
+        return Decision(None, tuple(left))
+    step = ClusterStep(
+        batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
+        columns=facts.clustering_columns,
+        min_cube_size_bytes=cluster.min_cube_size_bytes,
+        target_cube_size_bytes=cluster.target_cube_size_bytes,
+        max_file_size_bytes=optimize.max_file_size_bytes,
+        max_threads=optimize.max_threads,
+        full=cluster.full,
+        reasons=_reasons(policy, facts, bins),
+    )
+    return Decision(step, tuple(left))
+
+
+def cube_of(file: DataFile) -> tuple[str, tuple[str, ...]] | None:
+    """The cube a file belongs to: its id and the columns it was clustered by; None for a file in none.
+
+    Tags that cannot be read count as none, so that the file is clustered again.
+    """
+    identity, columns = file.tag(ZCUBE_ID_TAG), file.tag(ZCUBE_COLUMNS_TAG)
+    if identity is None or columns is None:
+        return None
+    try:
+        names = json.loads(columns)
+    except ValueError:
+        return None
+    return (identity, tuple(str(name) for name in names)) if isinstance(names, list) else None
+
+
+def taken_by_optimize(
+    files: Iterable[DataFile], columns: tuple[str, ...], min_cube_size_bytes: int, *, full: bool
+) -> tuple[DataFile, ...]:
+    """Return the files that Delta's own OPTIMIZE takes: small cubes are merged also with nothing new beside them."""
+    chosen = _choose(list(files), columns, min_cube_size_bytes, "", full=full)
+    return chosen.taken
+
+
+def _choose(
+    files: list[DataFile], columns: tuple[str, ...], min_cube_size_bytes: int, request: str, *, full: bool
+) -> _Chosen:
+    other = [file for file in files if not _is_ours(file, columns)]
+    others = {file.key for file in other}
+    candidates = sorted((file for file in files if file.key not in others), key=_cube_order)
+    cubes: dict[str, list[DataFile]] = {}
+    loose: list[DataFile] = []
+    for file in candidates:
+        cube = cube_of(file)
+        cubes.setdefault(cube[0], []).append(file) if cube else loose.append(file)
+    small = {name: cube for name, cube in cubes.items() if _live_bytes(cube) < min_cube_size_bytes}
+    sealed = [file for name, cube in cubes.items() if name not in small for file in cube]
+    in_small = [file for cube in small.values() for file in cube]
+    if full and other:
+        return _Chosen((*loose, *in_small, *sorted(other, key=_cube_order)), tuple(sealed))
+    if loose or (len(small) > 1 and any(file.tag(CUBE_TAG) != request for file in in_small)):
+        return _Chosen((*loose, *in_small), tuple(sealed), tuple(other))
+    return _Chosen((), tuple(sealed), tuple(other), tuple(in_small))
+
+
+def _is_ours(file: DataFile, columns: tuple[str, ...]) -> bool:
+    """Whether the file is in no cube, or in one of liquid clustering by today's columns."""
+    cube = cube_of(file)
+    return file.clustering_provider in (None, LIQUID) and (cube is None or cube[1] == columns)
+
+
+def _cube_order(file: DataFile) -> tuple[str, tuple[int, str, str]]:
+    """Order files as Delta takes them: those in no cube first, then cube by cube."""
+    return (file.tag(ZCUBE_ID_TAG) or "", file_order(file))
+
+
+def _live_bytes(cube: list[DataFile]) -> int:
+    """Bytes of a cube without the share of soft-deleted rows, as Delta weighs it against the bound."""
+    return sum(int(file.size_bytes * (1.0 - (file.deleted_rows_ratio or 0.0))) for file in cube)
+
+
+def _reasons(policy: ResolvedPolicy, facts: TableFacts, bins: list[Bin]) -> tuple[Reason, ...]:
+    files = [file for one in bins for file in one.files]
+    loose = sum(cube_of(file) is None for file in files)
+    other = sum(not _is_ours(file, facts.clustering_columns) for file in files)
+    parts = [f"{count_of(loose, 'file')} not clustered by {', '.join(facts.clustering_columns)}"] if loose else []
+    if other:
+        parts.append(f"{count_of(other, 'file')} clustered by other columns before")
+    small = len(files) - loose - other
+    if small:
+        size = format_size(policy.optimize.cluster.min_cube_size_bytes)
+        parts.append(f"{count_of(small, 'file')} in cubes under {size}")
+    return (Reason(ReasonCode.CLUSTERING_DUE, ", ".join(parts), str(policy.origin("optimize.cluster.minCubeSize"))),)
+
+
+def _refuse_other_layouts(policy: ResolvedPolicy, facts: TableFacts) -> None:
+    for key, asked in (("zorder", policy.optimize.zorder), ("rewrite", policy.optimize.rewrite)):
+        if asked is not None:
+            raise TableError(
+                f"the table is clustered by {', '.join(facts.clustering_columns)}: `{key}` would undo it",
+                code="T423",
+                where=str(policy.origin(f"optimize.{key}")),
+                found=at_version(facts),
+                help=f"remove optimize.{key}, or end the clustering with ALTER TABLE ... CLUSTER BY NONE",
+            )

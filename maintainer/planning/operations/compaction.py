@@ -1,0 +1,187 @@
+"""Compaction: small files and files with many deleted rows, written as fewer and larger ones.
+
+Selection and packing are those of OPTIMIZE, with two deliberate differences. A lone file with many deleted
+rows is rewritten (OPTIMIZE drops every bin of one file, so it can never purge it). What a rewrite of ours
+wrote, to the same or a larger size, is packed again only together with files that came after it: results may be
+smaller than their input said, and a second run with nothing new must commit nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import PACKED_TAG, Bin, CompactStep
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files, leave_partitions
+from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small, select_partitions
+from maintainer.planning.selection.packing import pack_batches, pack_bins
+from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
+from maintainer.units import format_size
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """One partition, every file in exactly one of these."""
+
+    bins: tuple[Bin, ...]
+    at_target: tuple[DataFile, ...]
+    alone: tuple[DataFile, ...]
+    packed: tuple[DataFile, ...]
+
+
+def plan_compaction(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+    """Decide which files are compacted.
+
+    Args:
+        policy: The effective policy of the table, without Z-order.
+        facts: The table at the version that is planned.
+        now_ms: The time of planning.
+        today: What ``current_date()`` in ``where`` means.
+
+    Raises:
+        TableError: T410, ``where`` does not fit the table.
+    """
+    optimize = policy.optimize
+    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    parts = [(partition, _sort_files(partition, optimize)) for partition in selection.partitions]
+    left = [*selection.left_alone, *_left_by_files(policy, parts)]
+    bins = [one for _, part in parts for one in part.bins]
+    bins, not_worth_it = weigh(policy, bins, lambda file: is_small(file, optimize), "small file", "small files")
+    left += not_worth_it
+    if not bins:
+        return Decision(None, tuple(left))
+    step = CompactStep(
+        batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
+        max_file_size_bytes=optimize.max_file_size_bytes,
+        max_threads=optimize.max_threads,
+        reasons=_reasons(policy, bins),
+        repartition=optimize.repartition,
+    )
+    return Decision(step, tuple(left))
+
+
+def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
+    """Whether a rewrite of ours wrote the file, to the same size or a larger one."""
+    size = file.tag(PACKED_TAG)
+    return size is not None and size.isdecimal() and int(size) >= max_file_size_bytes
+
+
+def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
+    deleted = {file.key for file in partition.files if has_many_deleted_rows(file, optimize)}
+    taken = [file for file in partition.files if is_small(file, optimize) or file.key in deleted]
+    at_target = tuple(file for file in partition.files if not is_small(file, optimize) and file.key not in deleted)
+    done = {file.key for file in taken if is_packed(file, optimize.max_file_size_bytes) and file.key not in deleted}
+    packed: list[DataFile] = []
+    if not _has_fresh_files(partition, taken, done, optimize):
+        packed = [file for file in taken if file.key in done]
+        taken = [file for file in taken if file.key not in done]
+    bins: list[Bin] = []
+    alone: list[DataFile] = []
+    for one in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
+        if any(file.key in deleted for file in one.files):
+            bins.append(one)
+        elif len(one.files) == 1:
+            alone += one.files
+        elif all(file.key in done for file in one.files):
+            packed += one.files
+        else:
+            bins.append(one)
+    return _Sorted(tuple(bins), at_target, tuple(alone), tuple(packed))
+
+
+def _has_fresh_files(
+    partition: Partition, taken: list[DataFile], done: set[tuple[str, str]], optimize: OptimizePolicy
+) -> bool:
+    """Whether files came after the last rewrite of the partition, so that its small results may be joined again.
+
+    Example: bins of 100, files of 31, 32 and 38. The first two become one file of 63 by the log, but of 56 as
+    written, and beside that the third would fit. It was there when the 56 was written; joining them would make
+    every second run commit something, and the same bytes be written again and again.
+    """
+    written = [file.modification_time_ms for file in partition.files if is_packed(file, optimize.max_file_size_bytes)]
+    last_ms = max(written, default=0)
+    return any(file.modification_time_ms > last_ms for file in taken if file.key not in done)
+
+
+def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:
+    optimize = policy.optimize
+    left: list[LeftAlone] = []
+    at_target = [file for _, part in parts for file in part.at_target]
+    least = str(policy.origin("optimize.minFileSize"))
+    if at_target:
+        text = f"{count_of(len(at_target), 'file')} of {format_size(optimize.min_file_size_bytes)} or more"
+        left.append(leave_files(ReasonCode.AT_TARGET, text, at_target, least))
+    packed = [file for _, part in parts for file in part.packed]
+    if packed:
+        text = f"{count_of(len(packed), 'file')} as the last compaction wrote them, nothing new beside them"
+        left.append(leave_files(ReasonCode.AT_TARGET, text, packed, least))
+    size = format_size(optimize.max_file_size_bytes)
+    left += leave_partitions(
+        ReasonCode.NO_PARTNER,
+        lambda files, _: f"{count_of(files, 'small file')} without another that fits beside it within {size}",
+        [Partition(partition.values, part.alone) for partition, part in parts if part.alone],
+        str(policy.origin("optimize.maxFileSize")),
+    )
+    return left
+
+
+def weigh(
+    policy: ResolvedPolicy, bins: list[Bin], counts: Callable[[DataFile], bool], one_of: str, many_of: str
+) -> tuple[list[Bin], list[LeftAlone]]:
+    """Apply ``optimize.when``: are the files that would really be rewritten enough to be worth it?
+
+    Bins that purge deleted rows do not depend on it: ``when`` weighs the layout, and those rows would stay.
+
+    Args:
+        policy: The effective policy.
+        bins: What would be rewritten.
+        counts: Which of the files count: small ones for compaction, ones not in order for Z-order.
+        one_of: What such a file is called.
+        many_of: What several are called.
+
+    Returns:
+        The bins that remain, and what is left alone because it is not worth it.
+    """
+    when = policy.optimize.when
+    counted = [file for one in bins for file in one.files if counts(file)]
+    size_bytes = sum(file.size_bytes for file in counted)
+    unmet: list[tuple[str, str]] = []
+    if when.min_small_files is not None and len(counted) < when.min_small_files:
+        found, least = len(counted), when.min_small_files
+        more = "1 more is needed" if least - found == 1 else f"{least - found:,} more are needed"
+        text = f"{found:,} {one_of if found == 1 else many_of}, less than {least:,} ({more})"
+        unmet.append((text, "optimize.when.minSmallFiles"))
+    if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
+        text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"
+        unmet.append((text, "optimize.when.minSmallBytes"))
+    purged = [one for one in bins if any(has_many_deleted_rows(file, policy.optimize) for file in one.files)]
+    if not unmet or len(purged) == len(bins):
+        return bins, []
+    kept = {one.files[0].key for one in purged}
+    dropped = [file for one in bins if one.files[0].key not in kept for file in one.files]
+    text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
+    return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, str(policy.origin(unmet[0][1])))]
+
+
+def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
+    files = [file for one in bins for file in one.files]
+    small = sum(is_small(file, policy.optimize) for file in files)
+    reasons: list[Reason] = []
+    if small:
+        text = f"{count_of(small, 'file')} under {format_size(policy.optimize.min_file_size_bytes)}"
+        reasons.append(Reason(ReasonCode.SMALL_FILES, text, str(policy.origin("optimize.minFileSize"))))
+    return (*reasons, *deleted_rows_reason(policy, files))
+
+
+def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[Reason, ...]:
+    """Say how many of the files are rewritten for their deleted rows; nothing when none is."""
+    number = sum(has_many_deleted_rows(file, policy.optimize) for file in files)
+    if not number:
+        return ()
+    share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"
+    text = f"{count_of(number, 'file')} with more than {share} of {'its' if number == 1 else 'their'} rows deleted"
+    return (Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))),)

@@ -1,0 +1,114 @@
+"""Full Z-order: every selected partition is written anew in Z-order, unless it already is.
+
+As ``OPTIMIZE ... ZORDER BY``, it takes all files of a partition into one bin, and a bin gives
+``max(1, floor(bytes / maxFileSize))`` files. Unlike it, partitions that are in order are left alone: files that
+our Z-order wrote carry its columns as a tag, and a partition where every file carries the same one has had
+nothing added, deleted or rewritten since. Where Z-order is configured, compaction is not planned separately.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from maintainer.errors import MaintainerError
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import PACKED_TAG, ZORDER_TAG, Bin, ZOrderStep, zorder_tag_value
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files, leave_partitions
+from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
+from maintainer.planning.selection.packing import pack_batches
+from maintainer.planning.zorder.zorder_columns import zorder_columns
+from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
+
+
+def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+    """Decide which partitions are written in Z-order.
+
+    Raises:
+        TableError: T410 ``where``, T411 no such column, T412 a partition column, T413 a column without
+            statistics, T414 a type that has no order, T420 a column twice.
+    """
+    optimize = policy.optimize
+    columns = tuple(column.quoted for column in zorder_columns(policy, facts))
+    tag = zorder_tag_value(columns)
+    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    origin = str(policy.origin("optimize.zorder"))
+    left = list(selection.left_alone)
+    in_order: list[Partition] = []
+    single: list[Partition] = []
+    bins: list[Bin] = []
+    for partition in selection.partitions:
+        if any(has_many_deleted_rows(file, optimize) for file in partition.files):
+            bins.append(Bin(partition.files))
+        elif all(_is_ordered(file, tag, optimize, facts.zordered_paths) for file in partition.files):
+            in_order.append(partition)
+        elif len(partition.files) == 1 and partition.size_bytes < 2 * optimize.max_file_size_bytes:
+            single.append(partition)
+        else:
+            bins.append(Bin(partition.files))
+    listed = ", ".join(columns)
+    if in_order:
+        files = [file for partition in in_order for file in partition.files]
+        text = f"{count_of(len(files), 'file')} already in Z-order of {listed}"
+        left.append(leave_files(ReasonCode.SAME_ZORDER, text, files, origin))
+    left += leave_partitions(
+        ReasonCode.NO_PARTNER,
+        lambda files, _: f"{count_of(files, 'file')} alone in a partition: Z-order within one file skips nothing",
+        single,
+        origin,
+    )
+    bins, not_worth_it = weigh(
+        policy,
+        bins,
+        lambda file: not _is_ordered(file, tag, optimize, facts.zordered_paths),
+        "file not in order",
+        "files not in order",
+    )
+    left += not_worth_it
+    if not bins:
+        return Decision(None, tuple(left))
+    files = [file for one in bins for file in one.files]
+    new = sum(not _is_ordered(file, tag, optimize, facts.zordered_paths) for file in files)
+    reasons = (
+        [Reason(ReasonCode.ZORDER_DUE, f"{count_of(new, 'file')} not in Z-order of {listed}", origin)] if new else []
+    )
+    step = ZOrderStep(
+        batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
+        columns=columns,
+        max_file_size_bytes=optimize.max_file_size_bytes,
+        max_threads=optimize.max_threads,
+        reasons=(*reasons, *deleted_rows_reason(policy, files)),
+    )
+    return Decision(step, tuple(left))
+
+
+def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns for which the table's history is asked which files a Z-order wrote; none where tags say it.
+
+    Empty also where planning will end in a problem, and without full Z-order.
+    """
+    zorder = policy.optimize.zorder
+    if zorder is None or zorder.mode is not ZOrderMode.FULL:
+        return ()
+    if all(file.tag(PACKED_TAG) is not None for file in facts.files):
+        return ()
+    try:
+        return tuple(column.quoted for column in zorder_columns(policy, facts))
+    except MaintainerError:
+        return ()
+
+
+def _is_ordered(
+    file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] = frozenset()
+) -> bool:
+    """Whether our Z-order wrote the file with these columns and a size of about this one (half to double).
+
+    Or somebody else's with these columns, as the table's history says: their files have no tag, and any size.
+    """
+    size = file.tag(PACKED_TAG)
+    if size is None and file.path in zordered_paths:
+        return True
+    if file.tag(ZORDER_TAG) != tag or size is None or not size.isdecimal():
+        return False
+    return optimize.max_file_size_bytes <= 2 * int(size) and int(size) <= 2 * optimize.max_file_size_bytes

@@ -1,0 +1,161 @@
+"""Rewrite: whole partitions, into a number of files or files of a size, on request in sorted order.
+
+What people do by hand with ``dataChange=false``, and OPTIMIZE cannot: split large files, even out sizes, sort. It is
+due once: every file written carries a digest of what was asked for, and a partition in which all files carry it
+is left alone. Files that come later make their partition due again. Where it is configured, compaction is not
+planned separately: small files are part of what it puts right.
+
+Columns of ``optimize.rewrite.sortBy`` against the table: they exist, and rows of a file differ in them.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from maintainer.errors import TableError
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import REWRITE_TAG, Bin, PartitionRewriteStep, RewriteRequest
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files
+from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
+from maintainer.planning.selection.packing import pack_batches
+from maintainer.planning.selection.schema_columns import FoundColumn, find_column, nearest_column
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import format_size
+
+_UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
+
+
+def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns to sort by as the schema spells them, safe for Spark to parse again.
+
+    Raises:
+        TableError: T411 no such column, T412 a partition column, T414 a type without order, T420 a column twice.
+    """
+    rewrite = policy.optimize.rewrite
+    if rewrite is None:
+        raise ValueError("the policy has no rewrite")
+    where = str(policy.origin("optimize.rewrite.sortBy"))
+    partition_columns = {name.lower() for name in facts.partition_columns}
+    columns: list[FoundColumn] = []
+    for name in rewrite.sort_by:
+        column = find_column(facts, name)
+        if column is None:
+            close = nearest_column(facts, name)
+            help = f"did you mean `{close}`?" if close else f"the table has {', '.join(facts.columns)}"
+            raise TableError(f"sort column `{name}` does not exist", code="T411", where=where, found=name, help=help)
+        if column.dotted.lower() in partition_columns:
+            raise _refused(column, "is a partition column: all of a file has one value of it", "T412", where)
+        if column.type_name.startswith(_UNORDERED_TYPES):
+            raise _refused(column, f"has a type without order, {column.type_name}", "T414", where)
+        columns.append(column)
+    if len(set(columns)) < len(columns):
+        raise TableError(
+            "a sort column is named twice",
+            code="T420",
+            where=where,
+            found=", ".join(rewrite.sort_by),
+            help="remove one of the two",
+        )
+    return tuple(column.quoted for column in columns)
+
+
+def _refused(column: FoundColumn, what: str, code: str, where: str) -> TableError:
+    return TableError(
+        f"sort column `{column.dotted}` {what}",
+        code=code,
+        where=where,
+        found=column.dotted,
+        help="leave it out of optimize.rewrite.sortBy",
+    )
+
+
+def plan_rewrite(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+    """Decide which partitions are rewritten.
+
+    Raises:
+        TableError: T410 ``where``; T411, T412, T414, T420 ``sortBy``, see ``sort_columns``.
+    """
+    optimize = policy.optimize
+    request = read_request(policy, facts)
+    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    origin = str(policy.origin("optimize.rewrite"))
+    done: list[DataFile] = []
+    as_is: list[DataFile] = []
+    bins: list[Bin] = []
+    for partition in selection.partitions:
+        if any(has_many_deleted_rows(file, optimize) for file in partition.files):
+            bins.append(Bin(partition.files))
+        elif all(_is_as_asked(file, request) for file in partition.files):
+            done += partition.files
+        elif _has_its_files(partition, request):
+            as_is += partition.files
+        else:
+            bins.append(Bin(partition.files))
+    left = list(selection.left_alone)
+    wanted = describe_request(request)
+    if done:
+        text = f"{count_of(len(done), 'file')} already written as asked, {wanted}"
+        left.append(leave_files(ReasonCode.SAME_REWRITE, text, done, origin))
+    if as_is:
+        text = f"{count_of(len(as_is), 'file')} in partitions that have as many files as asked, {wanted}"
+        left.append(leave_files(ReasonCode.AT_TARGET, text, as_is, origin))
+    bins, not_worth_it = weigh(
+        policy, bins, lambda file: not _is_as_asked(file, request), "file not as asked", "files not as asked"
+    )
+    left += not_worth_it
+    if not bins:
+        return Decision(None, tuple(left))
+    taken = [file for one in bins for file in one.files]
+    new = sum(not _is_as_asked(file, request) for file in taken)
+    text = f"{count_of(new, 'file')} not written as asked, {wanted}"
+    step = PartitionRewriteStep(
+        batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
+        request=request,
+        max_threads=optimize.max_threads,
+        reasons=(
+            *((Reason(ReasonCode.REWRITE_DUE, text, origin),) if new else ()),
+            *deleted_rows_reason(policy, taken),
+        ),
+    )
+    return Decision(step, tuple(left))
+
+
+def read_request(policy: ResolvedPolicy, facts: TableFacts) -> RewriteRequest:
+    """Say what ``optimize.rewrite`` asks for on this table; without a number and a size, files of ``maxFileSize``.
+
+    Raises:
+        TableError: T411, T412, T414, T420, see ``sort_columns``.
+    """
+    rewrite = policy.optimize.rewrite
+    if rewrite is None:
+        raise ValueError("the policy has no rewrite")
+    columns = check_sort_columns(policy, facts)
+    if rewrite.num_files is not None:
+        return RewriteRequest(rewrite.num_files, None, columns)
+    return RewriteRequest(None, rewrite.file_size_bytes or policy.optimize.max_file_size_bytes, columns)
+
+
+def describe_request(request: RewriteRequest) -> str:
+    """Say what is asked for: ``4 files a partition, sorted by id``."""
+    if request.num_files is not None:
+        text = f"{count_of(request.num_files, 'file')} a partition"
+    else:
+        text = f"files of about {format_size(request.file_size_bytes or 0)}"
+    return text + (f", sorted by {', '.join(request.sort_columns)}" if request.sort_columns else "")
+
+
+def _is_as_asked(file: DataFile, request: RewriteRequest) -> bool:
+    return file.tag(REWRITE_TAG) == request.digest
+
+
+def _has_its_files(partition: Partition, request: RewriteRequest) -> bool:
+    """Whether the partition is as asked though somebody else wrote it: without an order, by the number of files.
+
+    By size only where one file is asked for: more files of very different sizes are just what is put right.
+    """
+    wanted = request.num_files_of(partition.size_bytes)
+    if request.sort_columns or len(partition.files) != wanted:
+        return False
+    return request.num_files is not None or wanted == 1

@@ -1,0 +1,108 @@
+"""Purge: files with soft-deleted rows, and files that still hold dropped columns, written anew without them.
+
+As ``REORG TABLE ... APPLY (PURGE)``, a file alone is rewritten as well, and files are packed up to ``maxFileSize``.
+Unlike it, only files are taken that no other step of the plan rewrites anyway; files that a Z-order, a rewrite or
+clustering has put in order are purged one by one, so that they stay what they are; and healthy tables are not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import ROW_ORDER_TAGS, Bin, PurgeStep
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.planning.schedule import is_due
+from maintainer.planning.selection.decision import Decision, Partition, count_of
+from maintainer.planning.selection.dropped_column_plan import files_to_open
+from maintainer.planning.selection.file_selection import select_partitions
+from maintainer.planning.selection.packing import pack_batches, pack_bins
+from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy
+
+
+def files_to_check(
+    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, *, now_ms: int, ignore_every: bool
+) -> tuple[DataFile, ...]:
+    """Return the files of which planning needs to know whether they hold dropped columns; none where it is not asked.
+
+    Raises:
+        TableError: T403, the schema cannot be read.
+    """
+    purge = policy.optimize.purge
+    if purge is None or not purge.dropped_columns or record.quarantined is not None:
+        return ()
+    if not ignore_every and not is_due(policy.optimize.every_seconds, record.last_optimize_at_ms, now_ms):
+        return ()
+    return files_to_open(facts)
+
+
+def plan_purge(
+    policy: ResolvedPolicy, facts: TableFacts, taken: Collection[tuple[str, str]], *, now_ms: int, today: date
+) -> Decision:
+    """Decide which files are purged.
+
+    Args:
+        policy: The effective policy.
+        facts: The table, with ``files_with_dropped_columns`` where ``files_to_check`` names any.
+        taken: Files that another step of the plan rewrites, which purges them.
+        now_ms: The time of planning.
+        today: What ``current_date()`` in ``where`` means.
+
+    Returns:
+        A step or none; what is left alone is for the other step to say.
+    """
+    optimize, purge = policy.optimize, policy.optimize.purge
+    if purge is None or not facts.files:
+        return Decision()
+    bins: list[Bin] = []
+    for partition in select_partitions(policy, facts, now_ms=now_ms, today=today).partitions:
+        due = [file for file in partition.files if file.key not in taken and _is_due(file, facts, purge)]
+        arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]
+        bins += [Bin((file,)) for file in arranged]
+        loose = Partition(partition.values, tuple(file for file in due if file not in arranged))
+        bins += pack_bins(loose.files, max_bin_bytes=optimize.max_file_size_bytes) if loose.files else ()
+    if not bins:
+        return Decision()
+    step = PurgeStep(
+        batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
+        max_file_size_bytes=optimize.max_file_size_bytes,
+        max_threads=optimize.max_threads,
+        reasons=_reasons(policy, facts, [file for one in bins for file in one.files], purge),
+    )
+    return Decision(step)
+
+
+def _is_due(file: DataFile, facts: TableFacts, purge: PurgePolicy) -> bool:
+    return _has_deleted_rows(file, purge) or _has_dropped_columns(file, facts, purge)
+
+
+def _has_deleted_rows(file: DataFile, purge: PurgePolicy) -> bool:
+    """Whether more rows are soft-deleted than allowed; without statistics nobody can say, so it always counts."""
+    if file.deletion_vector is None:
+        return False
+    ratio = file.deleted_rows_ratio
+    return ratio is None or ratio > purge.deleted_rows_ratio
+
+
+def _has_dropped_columns(file: DataFile, facts: TableFacts, purge: PurgePolicy) -> bool:
+    return purge.dropped_columns and file.key in (facts.files_with_dropped_columns or ())
+
+
+def _reasons(
+    policy: ResolvedPolicy, facts: TableFacts, files: list[DataFile], purge: PurgePolicy
+) -> tuple[Reason, ...]:
+    reasons = []
+    deleted = sum(_has_deleted_rows(file, purge) for file in files)
+    if deleted:
+        share = f"more than {purge.deleted_rows_ratio * 100:.4g}% of its" if deleted == 1 else ""
+        share = share or f"more than {purge.deleted_rows_ratio * 100:.4g}% of their"
+        text = f"{count_of(deleted, 'file')} with {share} rows deleted"
+        origin = str(policy.origin("optimize.purge.deletedRowsRatio"))
+        reasons.append(Reason(ReasonCode.DELETED_ROWS, text, origin))
+    dropped = sum(_has_dropped_columns(file, facts, purge) for file in files)
+    if dropped:
+        text = f"{count_of(dropped, 'file')} with columns that were dropped"
+        origin = str(policy.origin("optimize.purge.droppedColumns"))
+        reasons.append(Reason(ReasonCode.DROPPED_COLUMNS, text, origin))
+    return tuple(reasons)

@@ -1,0 +1,269 @@
+"""Table properties: what the policy holds against what the table has, as one step.
+
+Delta keeps keys as it spells them itself and values as they were written, so keys are compared without regard
+to case and values by meaning: ``TRUE`` is ``true``, ``interval 1 week`` is ``interval 7 days``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.errors import TableError
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.run.auto_compaction import AUTO_COMPACT, DEFAULT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.properties.property_names import (
+    KNOWN_PROPERTIES,
+    RESERVED_BY_SPARK,
+    PropertyKind,
+    canonical_name,
+    format_interval,
+    kind_of,
+    parse_interval_ms,
+)
+from maintainer.planning.selection.schema_columns import nearest
+from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy
+from maintainer.units import format_duration
+
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+LOG_RETENTION = "delta.logRetentionDuration"
+
+DELETED_FILE_RETENTION_DEFAULT_MS = 7 * 86_400_000
+LOG_RETENTION_DEFAULT_MS = 30 * 86_400_000
+
+_SETTABLE = (PropertyKind.BOOLEAN, PropertyKind.INTERVAL, PropertyKind.TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    value: str
+    reason: Reason
+
+
+def property_of(facts: TableFacts, key: str) -> str | None:
+    """Return a property's value whatever the case of its key; None where it is not set."""
+    lower = key.lower()
+    return next((value for name, value in facts.properties if name.lower() == lower), None)
+
+
+def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
+    """Return an interval property in milliseconds, the default where it is not set.
+
+    Raises:
+        TableError: T418, the value is not an interval as Delta reads them.
+    """
+    value = property_of(facts, key)
+    if value is None:
+        return default_ms
+    parsed = parse_interval_ms(value)
+    if parsed is None:
+        raise TableError(
+            f"the table property {key} is not an interval",
+            code="T418",
+            where=str(facts.ref),
+            found=value,
+            allowed="interval 7 days",
+            help=f"set it right: `properties: {{{key}: interval 7 days}}` in its policy",
+        )
+    return parsed
+
+
+def same_value(key: str, left: str | None, right: str | None) -> bool:
+    """Whether two values of a property mean the same to Delta; None is not set."""
+    if left is None or right is None:
+        return left is right
+    match kind_of(key):
+        case PropertyKind.BOOLEAN:
+            return left.lower() == right.lower()
+        case PropertyKind.INTERVAL:
+            parsed = parse_interval_ms(left)
+            return left == right if parsed is None else parsed == parse_interval_ms(right)
+        case _:
+            return left == right
+
+
+def managed_properties(policy: ResolvedPolicy, facts: TableFacts) -> tuple[tuple[str, str | None], ...]:
+    """Return the properties that the policy has a say in, as they are now, sorted by name.
+
+    These are pinned: a plan is stale when one of them has changed. Retention counts wherever vacuum is managed.
+    """
+    names = {canonical_name(key) for key, _ in policy.properties}
+    if policy.auto_compact is not None:
+        names |= {AUTO_COMPACT, LEGACY_AUTO_OPTIMIZE}
+        names |= set(OWN_PROPERTIES) if policy.auto_compact.enabled else set()
+    if policy.vacuum is not None:
+        names |= {DELETED_FILE_RETENTION, LOG_RETENTION}
+    return tuple((name, property_of(facts, name)) for name in sorted(names))
+
+
+def plan_properties(policy: ResolvedPolicy, facts: TableFacts) -> SetPropertiesStep | None:
+    """Decide which table properties are set.
+
+    Raises:
+        TableError: T415 no such property, T416 it may change the protocol or is Delta's own, T417 two parts of
+            the policy disagree, T418 a value that Delta would refuse.
+    """
+    wanted = _held(policy, facts)
+    _add_auto_compact(policy, facts, wanted)
+    _add_retention(policy, facts, wanted)
+    changes = [
+        (name, property_of(facts, name), entry)
+        for name, entry in sorted(wanted.items())
+        if not same_value(name, property_of(facts, name), entry.value)
+    ]
+    if not changes:
+        return None
+    return SetPropertiesStep(
+        before=tuple((name, before) for name, before, _ in changes),
+        after=tuple((name, entry.value) for name, _, entry in changes),
+        reasons=tuple(entry.reason for _, _, entry in changes),
+    )
+
+
+def _drift(facts: TableFacts, name: str, value: str, origin: str) -> _Wanted:
+    before = property_of(facts, name)
+    text = f"{name} is {'not set' if before is None else before}, the policy says {value}"
+    return _Wanted(value, Reason(ReasonCode.PROPERTY_DRIFT, text, origin))
+
+
+def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
+    wanted: dict[str, _Wanted] = {}
+    for key, value in policy.properties:
+        origin = str(policy.origin(f"properties.{key}"))
+        name = canonical_name(key)
+        if name in wanted:
+            raise TableError(
+                f"the property {name} is written twice, in different case",
+                code="T417",
+                where=origin,
+                help="remove one of the two",
+            )
+        if not same_value(name, property_of(facts, name), value):
+            _check_settable(name, value, origin)
+        wanted[name] = _drift(facts, name, value, origin)
+    return wanted
+
+
+def _check_settable(name: str, value: str, origin: str) -> None:
+    kind = kind_of(name)
+    if kind is None or name.lower() in RESERVED_BY_SPARK:
+        known = [key.removeprefix("delta.") for key, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE]
+        close = nearest(name[len("delta.") :], known) if kind is None else None
+        raise TableError(
+            f"{name} is not a table property of Delta" if kind is None else f"Spark keeps {name} for itself",
+            code="T415",
+            where=origin,
+            found=name,
+            help=f"did you mean delta.{close}?" if close else "keys of your own must not start with `delta.`",
+        )
+    if kind not in _SETTABLE:
+        change = "changes what readers and writers must support" if kind is PropertyKind.PROTOCOL else "is Delta's own"
+        raise TableError(
+            f"{name} {change}; setting it is not supported yet",
+            code="T416",
+            where=origin,
+            found=value,
+            help="set it by hand with ALTER TABLE; once the table has this value, the policy may hold it",
+        )
+    boolean_wrong = kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false")
+    interval_wrong = kind is PropertyKind.INTERVAL and parse_interval_ms(value) is None
+    if boolean_wrong or interval_wrong:
+        raise TableError(
+            f"Delta would refuse this value of {name}",
+            code="T418",
+            where=origin,
+            found=value,
+            allowed="true or false" if boolean_wrong else "interval 7 days",
+            help="correct the value in the policy",
+        )
+
+
+def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+    """Add ``autoCompact``. The deprecated ``delta.autoOptimize=true`` would win over false, so it is turned off.
+
+    Where the policy says false and nothing is set, nothing is written: off is what Delta does by itself.
+    """
+    if policy.auto_compact is None:
+        return
+    origin, value = str(policy.origin("autoCompact")), "true" if policy.auto_compact.enabled else "false"
+    held = wanted.get(AUTO_COMPACT)
+    if held is not None and not same_value(AUTO_COMPACT, held.value, value):
+        raise TableError(
+            f"autoCompact and properties.{AUTO_COMPACT} disagree",
+            code="T417",
+            where=origin,
+            found=f"{value} and {held.value} ({held.reason.origin})",
+            help="remove one of the two",
+        )
+    if policy.auto_compact.enabled or property_of(facts, AUTO_COMPACT) is not None:
+        wanted[AUTO_COMPACT] = _drift(facts, AUTO_COMPACT, value, origin)
+    legacy = property_of(facts, LEGACY_AUTO_OPTIMIZE)
+    if not policy.auto_compact.enabled and legacy is not None and LEGACY_AUTO_OPTIMIZE not in wanted:
+        wanted[LEGACY_AUTO_OPTIMIZE] = _drift(facts, LEGACY_AUTO_OPTIMIZE, "false", origin)
+    if policy.auto_compact.enabled:
+        _add_hook_settings(policy, policy.auto_compact, facts, wanted)
+
+
+def _add_hook_settings(
+    policy: ResolvedPolicy, auto: AutoCompactPolicy, facts: TableFacts, wanted: dict[str, _Wanted]
+) -> None:
+    """Add how our hook for writers decides; what the policy no longer says goes back to the default."""
+    only = None if auto.modified_partitions_only is None else str(auto.modified_partitions_only).lower()
+    values = (auto.min_num_files, auto.min_file_size_bytes, auto.max_file_size_bytes, only)
+    for name, value in zip(OWN_PROPERTIES, values, strict=True):
+        if value is not None or property_of(facts, name) not in (None, DEFAULT):
+            origin = str(policy.origin(name.removeprefix("maintainer.")))
+            wanted[name] = _drift(facts, name, DEFAULT if value is None else str(value), origin)
+
+
+def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+    """Raise the table's retention to the policy's, and the log's to the table's.
+
+    Since Delta 4.1 ``RETAIN`` is ignored and the property alone decides what a VACUUM keeps, whoever runs it,
+    and Delta refuses ``deletedFileRetentionDuration`` above ``logRetentionDuration``, defaults included.
+    """
+    if policy.vacuum is not None:
+        seconds, origin = policy.vacuum.retention_seconds, str(policy.origin("vacuum.retention"))
+        held = wanted.get(DELETED_FILE_RETENTION)
+        if held is not None and (parse_interval_ms(held.value) or 0) < seconds * 1000:
+            raise TableError(
+                f"vacuum.retention and properties.{DELETED_FILE_RETENTION} disagree",
+                code="T417",
+                where=origin,
+                found=f"{format_duration(seconds)} and {held.value} ({held.reason.origin})",
+                help=f"remove the property, or set it to {format_interval(seconds)} or more",
+            )
+        now_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
+        if held is None and now_ms < seconds * 1000:
+            wanted[DELETED_FILE_RETENTION] = _raised(DELETED_FILE_RETENTION, now_ms, seconds, origin)
+    if DELETED_FILE_RETENTION in wanted or LOG_RETENTION in wanted:
+        _hold_log_retention(facts, wanted)
+
+
+def _hold_log_retention(facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+    def planned_ms(name: str, default_ms: int) -> int:
+        entry = wanted.get(name)
+        if entry is not None:
+            return parse_interval_ms(entry.value) or 0
+        return interval_property_ms(facts, name, default_ms)
+
+    files_ms = planned_ms(DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
+    log_ms = planned_ms(LOG_RETENTION, LOG_RETENTION_DEFAULT_MS)
+    if files_ms <= log_ms:
+        return
+    origin = (wanted.get(DELETED_FILE_RETENTION) or wanted[LOG_RETENTION]).reason.origin
+    if LOG_RETENTION in wanted:
+        raise TableError(
+            f"properties.{LOG_RETENTION} is shorter than the retention of deleted files: Delta refuses that",
+            code="T417",
+            where=wanted[LOG_RETENTION].reason.origin,
+            found=f"{wanted[LOG_RETENTION].value}, deleted files are kept {format_duration(files_ms // 1000)}",
+            help=f"set {LOG_RETENTION} to {format_interval(-(-files_ms // 1000))} or more",
+        )
+    wanted[LOG_RETENTION] = _raised(LOG_RETENTION, log_ms, -(-files_ms // 1000), origin)
+
+
+def _raised(name: str, now_ms: int, seconds: int, origin: str | None) -> _Wanted:
+    text = f"{name} keeps {format_duration(now_ms // 1000)}, the policy needs {format_duration(seconds)}"
+    return _Wanted(format_interval(seconds), Reason(ReasonCode.RETENTION_TOO_SHORT_ON_TABLE, text, origin))

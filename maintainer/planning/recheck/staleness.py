@@ -1,0 +1,243 @@
+"""Does a plan still hold? Asked for every table right before anything of it runs; pure, like planning.
+
+What a person approved is refused when the ground has moved (another table, schema, protocol, policy), and
+reduced when only files have: bins whose files are all still live run exactly as planned, others are dropped.
+It is never patched with anything new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from maintainer.errors import Refused
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import LeftAlone, Observed, Plan, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.plan.zorder_turn import Turn
+from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
+from maintainer.planning.properties.property_plan import property_of, same_value
+from maintainer.planning.recheck.column_changes import column_changes
+from maintainer.planning.selection.decision import count_of
+from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.units import format_duration
+
+PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
+
+
+@dataclass(frozen=True, slots=True)
+class StaleReasons:
+    """Why a table's plan must not be applied: sentences, never none."""
+
+    ref: TableRef
+    reasons: tuple[str, ...]
+
+
+def check_age(plan: Plan, now_ms: int) -> None:
+    """Refuse a plan that is too old, or that was made in the future by a clock that disagrees with ours.
+
+    Raises:
+        Refused: A404.
+    """
+    if plan.created_at_ms <= now_ms <= plan.expires_at_ms:
+        return
+    late = now_ms > plan.expires_at_ms
+    away = format_duration(abs(now_ms - (plan.expires_at_ms if late else plan.created_at_ms)) // 1000)
+    raise Refused(
+        "the plan is too old" if late else "the plan was made in the future",
+        code="A404",
+        found=f"it expired {away} ago" if late else f"by {away}: the clocks of two machines differ",
+        help=PLAN_AGAIN,
+    )
+
+
+def refused_alone(plan: TablePlan, stale: StaleReasons) -> TablePlan:
+    """Return the plan of a table that is not touched for these reasons, while the others of its plan are done."""
+    reason = Reason(ReasonCode.PLAN_STALE, f"not as planned: {'; '.join(stale.reasons)}")
+    return replace(plan, steps=(), blocked=(reason,))
+
+
+def refusal(stale: Iterable[StaleReasons]) -> Refused:
+    """Make one refusal (A403) that says everything that is stale, table by table."""
+    return Refused(
+        "the plan is stale",
+        code="A403",
+        found="\n".join(f"{table.ref}: {reason}" for table in stale for reason in table.reasons),
+        help=PLAN_AGAIN,
+    )
+
+
+def still_live(batch: Batch, facts: TableFacts) -> bool:
+    """Whether every file of the batch is live, with the deletion vector it had when it was planned."""
+    return all(file.key in facts.file_keys for file in batch.files)
+
+
+def recheck(
+    plan: TablePlan, facts: TableFacts, policy_digest_now: str | None, *, exact: bool = False
+) -> StaleReasons | TablePlan:
+    """Check a table's plan against the table as it is now.
+
+    Args:
+        plan: The plan of one table.
+        facts: The table now.
+        policy_digest_now: Digest of the table's effective policy now; None where no policy matches it any more.
+        exact: Demand the very version that was planned (``apply --exact``).
+
+    Returns:
+        The reasons for which it is refused, all at once; or the plan, reduced to what is still there: dropped
+        bins and files are in ``left_alone``. A property that already has its planned value is no difference,
+        so a plan of which a part was applied can be applied again.
+    """
+    if plan.observed is None or not plan.steps:
+        return plan
+    reasons = tuple(_differences(plan, plan.observed, facts, policy_digest_now, exact))
+    if reasons:
+        return StaleReasons(plan.ref, reasons)
+    steps: list[Step] = []
+    left = list(plan.left_alone)
+    for step in plan.steps:
+        reduced, dropped = _reduce(step, facts)
+        if reduced is not None:
+            steps.append(reduced)
+        left += dropped
+    return replace(plan, steps=tuple(steps), left_alone=tuple(left))
+
+
+def _differences(
+    plan: TablePlan, observed: Observed, facts: TableFacts, policy_digest_now: str | None, exact: bool
+) -> Iterator[str]:
+    if policy_digest_now is None:
+        yield "no policy matches the table any more"
+    elif plan.policy_digest != policy_digest_now:
+        yield f"its policy was changed ({plan.policy_file})"
+    if observed.table_id != facts.table_id:
+        yield f"the table was dropped and made again (table id {observed.table_id}, now {facts.table_id})"
+    if observed.location != facts.location:
+        yield f"the table is at another place ({observed.location}, now {facts.location})"
+    yield from column_changes(observed.columns, planned_columns(facts))
+    if observed.partition_columns != facts.partition_columns:
+        yield _changed("the partition columns", observed.partition_columns, facts.partition_columns)
+    yield from _protocol_changes(observed.protocol, facts.protocol)
+    columns = next((step.columns for step in plan.steps if isinstance(step, ClusterStep)), None)
+    if columns is not None and columns != facts.clustering_columns:
+        yield _changed("the clustering columns", columns, facts.clustering_columns)
+    if facts.version < observed.version:
+        yield f"the table went back from version {observed.version} to {facts.version}"
+    elif exact and facts.version > observed.version:
+        yield f"the table is at version {facts.version}, the plan was made at version {observed.version} (--exact)"
+    targets = {name: value for step in plan.steps if isinstance(step, SetPropertiesStep) for name, value in step.after}
+    for name, before in observed.managed_properties:
+        now = property_of(facts, name)
+        done = name in targets and same_value(name, now, targets[name])
+        if not done and not same_value(name, before, now):
+            yield f"table property {name} was {before or 'not set'}, now {now or 'not set'}"
+
+
+def _protocol_changes(planned: Protocol, now: Protocol) -> Iterator[str]:
+    if planned == now:
+        return
+    before = {*planned.reader_features, *planned.writer_features}
+    after = {*now.reader_features, *now.writer_features}
+    for feature in sorted(after - before):
+        yield f"the table feature {feature} was added"
+    for feature in sorted(before - after):
+        yield f"the table feature {feature} was removed"
+    for what, old, new in (
+        ("reader", planned.min_reader_version, now.min_reader_version),
+        ("writer", planned.min_writer_version, now.min_writer_version),
+    ):
+        if old != new:
+            yield f"the protocol's {what} version was {old}, now {new}"
+    if before == after and planned.reader_features != now.reader_features:
+        yield _changed("the reader features", planned.reader_features, now.reader_features)
+
+
+def _changed(what: str, planned: tuple[str, ...], now: tuple[str, ...]) -> str:
+    return f"{what} were {_listed(planned)}, now {_listed(now)}"
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(columns) or "none"
+
+
+def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]]:
+    match step:
+        case SetPropertiesStep():
+            return _reduce_properties(step, facts), []
+        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+            batches, dropped = _live_batches(step.batches, facts)
+            if isinstance(step, ZOrderStep) and step.turn is not None and dropped:
+                step = replace(step, turn=_live_turn(step.turn, step.batches, batches))
+            return (replace(step, batches=batches) if batches else None), dropped
+        case VacuumStep():
+            return _reduce_vacuum(step, facts)
+        case _:
+            assert_never(step)
+
+
+def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropertiesStep | None:
+    kept = [
+        (before, after, reason)
+        for before, after, reason in zip(step.before, step.after, step.reasons, strict=True)
+        if not same_value(after[0], property_of(facts, after[0]), after[1])
+    ]
+    if not kept:
+        return None
+    return replace(
+        step,
+        before=tuple(before for before, _, _ in kept),
+        after=tuple(after for _, after, _ in kept),
+        reasons=tuple(reason for _, _, reason in kept),
+    )
+
+
+def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[Batch, ...], list[LeftAlone]]:
+    kept: list[Batch] = []
+    dropped: list[LeftAlone] = []
+    for batch in batches:
+        live = tuple(one for one in batch.bins if all(file.key in facts.file_keys for file in one.files))
+        dropped += [_dropped(one, facts) for one in batch.bins if one not in live]
+        if live:
+            kept.append(Batch(live))
+    return tuple(kept), dropped
+
+
+def _live_turn(turn: Turn, batches: tuple[Batch, ...], live: tuple[Batch, ...]) -> Turn:
+    """The turn of what is left: as many numbers of files as bins, in their order."""
+    kept = [one for batch in live for one in batch.bins]
+    bins = [one for batch in batches for one in batch.bins]
+    num_files = tuple(number for one, number in zip(bins, turn.num_files, strict=True) if one in kept)
+    elements = sum(file.live_records or 0 for one in kept for file in one.files)
+    return replace(turn, num_files=num_files, elements=elements)
+
+
+def _dropped(one: Bin, facts: TableFacts) -> LeftAlone:
+    gone = sum(file.key not in facts.file_keys for file in one.files)
+    text = f"a bin of {count_of(len(one.files), 'file')}, of which {gone:,} changed since the plan was made"
+    return LeftAlone(
+        Reason(ReasonCode.NO_LONGER_LIVE, text), len(one.files), one.size_bytes, one.partition_values or None
+    )
+
+
+def _reduce_vacuum(step: VacuumStep, facts: TableFacts) -> tuple[VacuumStep | None, list[LeftAlone]]:
+    live = {file.path for file in facts.files}
+    known = None if facts.removed_files is None else {file.path for file in facts.removed_files}
+    revived = [file for file in step.files if file.path in live]
+    files = tuple(file for file in step.files if file.path not in live and (known is None or file.path in known))
+    dropped: list[LeftAlone] = []
+    if revived:
+        text = f"{count_of(len(revived), 'file')} removed once and live again"
+        dropped.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, text)))
+    return (replace(step, files=files) if files or step.emptied else None), dropped

@@ -1,0 +1,86 @@
+"""Which files may still hold columns that were dropped, told without opening them as far as that can be told.
+
+With column mapping, DROP COLUMN changes the schema only: the values stay in the files. REORG PURGE finds such files by
+reading the footer of every file of the table, each time. Here three things are asked first. Column ids are given
+out upwards and never again, so ids up to ``delta.columnMapping.maxColumnId`` that the schema lacks are the dropped
+columns; without any there is nothing to look for. Files that we wrote carry a digest of the columns that were dropped
+when they were written; the same digest means that none was dropped since. And a file written after such a
+one was written under a schema that lacked the same columns. Only what is left has to be opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from maintainer.model.plan.steps import DROPPED_COLUMNS_TAG
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.selection.schema_columns import read_schema
+
+CLOCK_SLACK_MS = 3_600_000
+"""How far the clocks of two writers may differ: a file is known to be later than another one only by more than this."""
+
+MAX_COLUMN_ID = 1_000_000
+"""Above it the ids are not looked at: no table has so many columns, so the property is not what it says."""
+
+_MODE = "delta.columnMapping.mode"
+_MAX_ID = "delta.columnMapping.maxColumnId"
+_ID = "delta.columnMapping.id"
+_NESTED_IDS = "delta.columnMapping.nested.ids"
+
+
+def dropped_columns_digest(facts: TableFacts) -> str | None:
+    """Digest the ids of all columns that were ever dropped; None where none was, or column mapping is off.
+
+    Raises:
+        TableError: T403, the schema cannot be read.
+    """
+    properties = facts.property_map
+    largest = properties.get(_MAX_ID, "")
+    if properties.get(_MODE, "none") not in ("name", "id") or not largest.isdecimal():
+        return None
+    if not 0 < int(largest) <= MAX_COLUMN_ID:
+        return None
+    used: set[int] = set()
+    _collect_ids(read_schema(facts), used)
+    dropped = [number for number in range(1, int(largest) + 1) if number not in used]
+    return hashlib.sha256(json.dumps(dropped).encode()).hexdigest()[:16] if dropped else None
+
+
+def files_to_open(facts: TableFacts) -> tuple[DataFile, ...]:
+    """Return the files of which only their own footers say whether they hold dropped columns, oldest first."""
+    digest = dropped_columns_digest(facts)
+    if digest is None:
+        return ()
+    known = [file.modification_time_ms for file in facts.files if file.tag(DROPPED_COLUMNS_TAG) == digest]
+    latest_ms = min(known) + CLOCK_SLACK_MS if known else None
+    return tuple(
+        sorted(
+            (
+                file
+                for file in facts.files
+                if file.tag(DROPPED_COLUMNS_TAG) != digest
+                and (latest_ms is None or file.modification_time_ms <= latest_ms)
+            ),
+            key=lambda file: (file.modification_time_ms, file.key),
+        )
+    )
+
+
+def _collect_ids(value: Any, found: set[int]) -> None:  # noqa: ANN401 (any JSON value)
+    """Collect the ids of all fields, also of fields within structs, arrays and maps."""
+    if isinstance(value, dict):
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict):
+            if isinstance(metadata.get(_ID), int):
+                found.add(metadata[_ID])
+            nested = metadata.get(_NESTED_IDS)
+            if isinstance(nested, dict):
+                found |= {number for number in nested.values() if isinstance(number, int)}
+        for key, inner in value.items():
+            if key != "metadata":
+                _collect_ids(inner, found)
+    elif isinstance(value, list):
+        for inner in value:
+            _collect_ids(inner, found)

@@ -1,0 +1,174 @@
+"""The table's schema as planning needs it: partition types, a list for the plan, and columns found by dotted name.
+
+The schema string is Delta's JSON (Spark's ``StructType.json``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.errors import TableError
+from maintainer.model.plan.plan import PlannedColumn
+from maintainer.model.table.table_facts import TableFacts
+
+# Moves with every append to a table with an identity column; it is state, not schema.
+_STATE_KEYS = frozenset({"delta.identity.highWaterMark"})
+
+_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundColumn:
+    """A column of the schema: its name parts as the schema spells them, and its type's name."""
+
+    parts: tuple[str, ...]
+    type_name: str
+
+    @property
+    def dotted(self) -> str:
+        """Parts joined by dots, for people."""
+        return ".".join(self.parts)
+
+    @property
+    def quoted(self) -> str:
+        """Parts joined by dots, in back-ticks where a part itself has a dot or a back-tick: safe to parse again.
+
+        So ``TableFacts.columns_with_stats`` names columns, too.
+        """
+        return ".".join(
+            "`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part for part in self.parts
+        )
+
+
+def read_schema(facts: TableFacts) -> list[dict[str, Any]]:
+    """Return the fields of the schema.
+
+    Raises:
+        TableError: T403, the log's schema string cannot be read.
+    """
+    try:
+        fields = json.loads(facts.schema_json)["fields"]
+        if all(isinstance(field["name"], str) and "type" in field for field in fields):
+            return list(fields)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise TableError(
+        "the schema in the table's log cannot be read",
+        code="T403",
+        where=at_version(facts),
+        help="nothing was changed; compare the _delta_log folder with a backup",
+    )
+
+
+def at_version(facts: TableFacts) -> str:
+    """Name the place of a finding: ``sales.orders@1841``."""
+    return f"{facts.ref}@{facts.version}"
+
+
+def planned_columns(facts: TableFacts) -> tuple[PlannedColumn, ...]:
+    """List the schema for a plan: equal exactly when names, types, nullability, order and metadata are.
+
+    Raises:
+        TableError: T403, the schema cannot be read.
+    """
+    return tuple(_listed(read_schema(facts), ()))
+
+
+def _listed(fields: list[dict[str, Any]], above: tuple[str, ...]) -> Iterator[PlannedColumn]:
+    for field in fields:
+        yield from _columns_of((*above, str(field.get("name"))), field.get("type"), field)
+
+
+def _columns_of(path: tuple[str, ...], type_: Any, field: dict[str, Any]) -> Iterator[PlannedColumn]:  # noqa: ANN401
+    """A field and everything in its type; elements of arrays, keys and values of maps count as fields."""
+    metadata = without_state(field.get("metadata") or {})
+    assert isinstance(metadata, dict)
+    texts = tuple((name, json.dumps(value, sort_keys=True, ensure_ascii=False)) for name, value in metadata.items())
+    name = FoundColumn(path, "").quoted
+    kind = _type_name(type_)
+    yield PlannedColumn(name, kind, bool(field.get("nullable", True)), tuple(sorted(texts)))
+    if not isinstance(type_, dict):
+        return
+    match kind:
+        case "struct":
+            yield from _listed(type_.get("fields") or [], path)
+        case "array":
+            element = {"nullable": type_.get("containsNull", True)}
+            yield from _columns_of((*path, "element"), type_.get("elementType"), element)
+        case "map":
+            value = {"nullable": type_.get("valueContainsNull", True)}
+            yield from _columns_of((*path, "key"), type_.get("keyType"), {"nullable": False})
+            yield from _columns_of((*path, "value"), type_.get("valueType"), value)
+        case _:
+            yield PlannedColumn(f"{name}.type", json.dumps(type_, sort_keys=True))
+
+
+def without_state(schema: object) -> object:
+    """A schema's JSON without what is state and not schema: high-water marks of identity columns."""
+    if isinstance(schema, dict):
+        return {key: without_state(inner) for key, inner in schema.items() if key not in _STATE_KEYS}
+    if isinstance(schema, list):
+        return [without_state(inner) for inner in schema]
+    return schema
+
+
+def partition_types(facts: TableFacts) -> dict[str, str]:
+    """Map each partition column, in order, to Spark's name of its type."""
+    types = {field["name"].lower(): _type_name(field["type"]) for field in read_schema(facts)}
+    return {column: types.get(column.lower(), "unknown") for column in facts.partition_columns}
+
+
+def find_column(facts: TableFacts, name: str) -> FoundColumn | None:
+    """Find a column by its dotted name, as Spark does without regard to case; None when there is none.
+
+    ``a.b`` is the field ``b`` of the struct ``a``, or else a column that is called just so; a part in back-ticks
+    may hold dots.
+    """
+    parts = [(quoted.replace("``", "`") or plain) for quoted, plain in _NAME_PART.findall(name)]
+    fields = read_schema(facts)
+    return _descend(fields, parts) or _descend(fields, [name])
+
+
+def _descend(fields: list[dict[str, Any]], parts: list[str]) -> FoundColumn | None:
+    found: list[str] = []
+    type_: Any = {"type": "struct", "fields": fields}
+    for part in parts:
+        inner = type_["fields"] if isinstance(type_, dict) and type_.get("type") == "struct" else []
+        match = next((field for field in inner if field["name"].lower() == part.lower()), None)
+        if match is None:
+            return None
+        found.append(match["name"])
+        type_ = match["type"]
+    return FoundColumn(tuple(found), _type_name(type_)) if found else None
+
+
+def _type_name(type_: object) -> str:
+    return str(type_.get("type", "unknown")) if isinstance(type_, dict) else str(type_)
+
+
+def nearest_column(facts: TableFacts, name: str) -> str | None:
+    """Return the column whose name is most like the one given, None when none is."""
+    return nearest(name, [FoundColumn(parts, "").quoted for parts in _leaves(read_schema(facts), ())])
+
+
+def nearest(name: str, names: list[str]) -> str | None:
+    """Return the name that is most like the one given, whatever the case; None when none is close."""
+    by_lower = {other.lower(): other for other in names}
+    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def _leaves(fields: list[dict[str, Any]], above: tuple[str, ...]) -> list[tuple[str, ...]]:
+    leaves: list[tuple[str, ...]] = []
+    for field in fields:
+        path = (*above, field["name"])
+        if isinstance(field["type"], dict) and field["type"].get("type") == "struct":
+            leaves += _leaves(field["type"]["fields"], path)
+        else:
+            leaves.append(path)
+    return leaves

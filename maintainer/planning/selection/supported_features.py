@@ -1,0 +1,102 @@
+"""Which tables may be touched at all. A table with anything that is not understood is named and left as it is.
+
+What an engine that only issues Delta's commands cannot do: left alone, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.errors import TableError
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import PartitionRewriteStep
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_features import WHY_NOT, unsupported_features
+from maintainer.planning.selection.decision import Decision, leave_files
+from maintainer.planning.selection.dropped_column_plan import dropped_columns_digest
+from maintainer.planning.selection.schema_columns import at_version
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+MAX_READER_VERSION = 3
+MAX_WRITER_VERSION = 7
+
+_CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+
+
+def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
+    """Refuse a table that cannot be maintained safely.
+
+    ``delta.appendOnly`` is no hindrance: it forbids commits that take rows away, and a rewrite with
+    ``dataChange=false`` and a deletion of files the log already removed do not.
+
+    Args:
+        facts: The table.
+        clustered: Whether the caller can keep a clustered table clustered.
+
+    Raises:
+        TableError: T404 a feature or version outside what is tested, T406 liquid clustering, T407 catalog-managed.
+    """
+    protocol = facts.protocol
+    unsupported = unsupported_features(protocol)
+    managed = [feature for feature in unsupported if feature in _CATALOG_MANAGED]
+    if managed:
+        raise TableError(
+            "the table is managed by its catalog: Delta refuses maintenance from outside",
+            code="T407",
+            where=at_version(facts),
+            found=f"table feature {', '.join(managed)}",
+            help="leave it to the catalog, and remove the table from the policies",
+        )
+    if facts.clustering_columns and not clustered:
+        raise TableError(
+            "a table with liquid clustering is not compacted after a write",
+            code="T406",
+            where=at_version(facts),
+            found=f"clustering columns {', '.join(facts.clustering_columns)}",
+            help="`maintainer apply` clusters it; compaction would undo that",
+        )
+    if unsupported:
+        raise TableError(
+            "the table has a feature that this version of maintainer is not tested with",
+            code="T404",
+            where=at_version(facts),
+            found=f"table feature {', '.join(_with_reason(feature) for feature in unsupported)}",
+            help="the table is left as it is; remove it from the policies to silence this",
+        )
+    if protocol.min_reader_version > MAX_READER_VERSION or protocol.min_writer_version > MAX_WRITER_VERSION:
+        raise TableError(
+            "the table's protocol is newer than this version of maintainer",
+            code="T404",
+            where=at_version(facts),
+            found=f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}",
+            allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
+            help="the table is left as it is; remove it from the policies to silence this",
+        )
+
+
+def _with_reason(feature: str) -> str:
+    return f"{feature} ({WHY_NOT[feature]})" if feature in WHY_NOT else feature
+
+
+_HELP = "apply with --engine transaction beside the storage"
+
+
+def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
+    """Leave a rewrite of partitions alone: OPTIMIZE joins files and puts them on a curve, nothing else."""
+    if not isinstance(layout.step, PartitionRewriteStep):
+        return layout
+    files = [file for batch in layout.step.batches for file in batch.files]
+    text = f"rewrite: no command writes files of a number, a size or an order; {_HELP}"
+    left = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, str(policy.origin("optimize.rewrite")))
+    return Decision(None, (*layout.left_alone, left))
+
+
+def left_by_commands(policy: ResolvedPolicy, facts: TableFacts, purge: Decision) -> Decision:
+    """Say that nobody looked for dropped columns, where there may be any."""
+    asked = policy.optimize.purge is not None and policy.optimize.purge.dropped_columns
+    if not asked or dropped_columns_digest(facts) is None:
+        return purge
+    text = f"dropped columns: the command engine opens no file to look for them; {_HELP}"
+    origin = str(policy.origin("optimize.purge.droppedColumns"))
+    return replace(purge, left_alone=(*purge.left_alone, LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, origin))))

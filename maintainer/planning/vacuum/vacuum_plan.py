@@ -1,0 +1,207 @@
+"""Vacuum: which files may be deleted, and everything that is kept though it is old enough.
+
+Only files that the log itself removed are named, only those removed before the horizon, and none that a
+rewrite replaced which was never proven. Files that the log never knew are named only where the policy says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.storage_facts import StorageLook
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
+from maintainer.planning.schedule import is_due
+from maintainer.planning.selection.decision import Decision, count_of
+from maintainer.planning.vacuum.deletion_limits import broken_caps, refuse_trash
+from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
+from maintainer.policy.resolve.resolved import ResolvedPolicy, VacuumMode
+from maintainer.units import format_duration, format_size
+
+UNTRACKED = "untracked"
+
+_CODES = {
+    "clone": ReasonCode.KEPT_FOR_CLONE,
+    "needed": ReasonCode.LIVE_AGAIN,
+    "nested_table": ReasonCode.NESTED_TABLE,
+    "symlink": ReasonCode.BEHIND_SYMLINK,
+    "untracked": ReasonCode.UNTRACKED,
+}
+
+
+def listing_wanted(policy: ResolvedPolicy, record: TableRecord, now_ms: int, *, ignore_every: bool = False) -> bool:
+    """Whether the folder is listed for untracked files: in mode full each time, in auto only to delete them."""
+    vacuum = policy.vacuum
+    if vacuum is None or vacuum.mode is VacuumMode.LITE:
+        return False
+    if vacuum.mode is VacuumMode.FULL:
+        return True
+    due = ignore_every or is_due(vacuum.untracked_every_seconds, record.last_listing_at_ms, now_ms)
+    return vacuum.delete_untracked and due
+
+
+def untracked_before_ms(policy: ResolvedPolicy, horizon: Horizon, now_ms: int) -> int:
+    """Untracked files last changed strictly before this may go: the longer of their own age and the horizon."""
+    age = policy.vacuum.untracked_age_seconds if policy.vacuum is not None else 0
+    return min(horizon.removed_before_ms, now_ms - age * 1000)
+
+
+def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, ...]:
+    """Return why it cannot be known what is still needed; then nothing is deleted."""
+    found = []
+    for position in facts.history.positions if facts.history is not None else ():
+        if position.problem is not None:
+            text = f"the checkpoint of consumer {position.consumer} does not say what it still needs: "
+            origin = str(policy.origin("consumers"))
+            found.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
+    for kept in facts.storage.kept if facts.storage is not None else ():
+        if kept.why in ("unknown_reference", "clock"):
+            found.append(Reason(ReasonCode.CANNOT_BE_SURE, kept.text))
+    return tuple(found)
+
+
+def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reason]:
+    """A consumer's checkpoint that nobody read is never taken for one that needs nothing."""
+    read = {position.consumer for position in facts.history.positions} if facts.history is not None else set()
+    origin = str(policy.origin("consumers"))
+    return [
+        Reason(ReasonCode.CANNOT_BE_SURE, f"the checkpoint of consumer {consumer.name} was not read", origin)
+        for consumer in policy.consumers
+        if consumer.checkpoint is not None and consumer.name not in read
+    ]
+
+
+def plan_vacuum(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int) -> Decision:
+    """Decide which files are deleted.
+
+    Args:
+        policy: The effective policy, with ``vacuum``.
+        facts: The table, with ``removed_files`` read (see ``schedule.vacuum_wanted``).
+        record: What the ledger knows: versions whose proof is missing protect what they removed. A file whose
+            removing version the log no longer tells is protected as long as there is any such version.
+        now_ms: The time of planning.
+
+    Raises:
+        TableError: T418, the table's retention cannot be read; T431, a trash on an object store.
+        ValueError: ``removed_files`` were not read though nothing stands in the way.
+    """
+    assert policy.vacuum is not None
+    if policy.vacuum.trash_seconds:
+        refuse_trash(facts.location, str(policy.origin("vacuum.trash")))
+    horizon = vacuum_horizon(policy, facts, now_ms)
+    unsure = (*cannot_be_sure(policy, facts), *_unread_checkpoints(policy, facts))
+    if unsure:
+        return Decision(None, tuple(LeftAlone(reason) for reason in unsure), blocked=unsure)
+    if facts.removed_files is None:
+        raise ValueError("vacuum is planned from facts without removed files")
+    storage = facts.storage or StorageLook()
+    old = _old_files(policy, facts.removed_files, horizon, now_ms)
+    files, left = _protected(policy, facts, record, old)
+    left.extend(_kept(storage))
+    step = _step(policy, files, storage, horizon, now_ms)
+    if step is None:
+        if not left:
+            left.append(_nothing(policy, horizon))
+        return Decision(None, tuple(left))
+    broken = broken_caps(policy, facts, record, files)
+    if broken:
+        size_bytes = sum(file.size_bytes for file in files)
+        over = [LeftAlone(reason, len(files), size_bytes) for reason in broken[:1]]
+        over.extend(LeftAlone(reason) for reason in broken[1:])
+        return Decision(None, (*left, *over), blocked=broken)
+    return Decision(step, tuple(left))
+
+
+def _old_files(
+    policy: ResolvedPolicy, found: Iterable[RemovedFile], horizon: Horizon, now_ms: int
+) -> list[RemovedFile]:
+    """Files past their time, oldest first."""
+    before = {True: untracked_before_ms(policy, horizon, now_ms), False: horizon.removed_before_ms}
+    return sorted(
+        (file for file in found if file.removed_at_ms < before[file.kind == UNTRACKED]),
+        key=lambda file: (file.removed_at_ms, file.path),
+    )
+
+
+def _protected(
+    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, old: Sequence[RemovedFile]
+) -> tuple[tuple[RemovedFile, ...], list[LeftAlone]]:
+    """What may go of the old files, and what is left alone of them for a reason."""
+    assert policy.vacuum is not None
+    live = {file.path for file in facts.files}
+    left: list[LeftAlone] = []
+    revived = [file for file in old if file.path in live]
+    if revived:
+        left.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, f"{_of(revived)} removed once and live again")))
+    unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
+    if unproven:
+        versions = ", ".join(str(version) for version in record.unproven_versions)
+        text = f"{_of(unproven)} kept: the rewrite of version {versions} is not proven"
+        left.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, str(policy.origin("vacuum")))))
+    free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
+    untracked = [file for file in free if file.kind == UNTRACKED]
+    if untracked and not policy.vacuum.delete_untracked:
+        text = f"{_of(untracked)} that the log never knew; `deleteUntracked: true` would delete them"
+        left.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, str(policy.origin("vacuum.deleteUntracked")))))
+        free = [file for file in free if file.kind != UNTRACKED]
+    return tuple(free), left
+
+
+def _kept(storage: StorageLook) -> Iterable[LeftAlone]:
+    """Tell what the look at storage found and left alone; it is no candidate in the first place."""
+    for kept in storage.kept:
+        yield LeftAlone(Reason(_CODES[kept.why], kept.text))
+    if storage.listing is not None and storage.listing.stopped:
+        yield LeftAlone(Reason(ReasonCode.UNTRACKED, f"nothing untracked is deleted: {storage.listing.stopped}"))
+
+
+def _nothing(policy: ResolvedPolicy, horizon: Horizon) -> LeftAlone:
+    by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
+    text = f"nothing removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
+    return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, str(policy.origin("vacuum.retention"))))
+
+
+def _step(
+    policy: ResolvedPolicy, files: tuple[RemovedFile, ...], storage: StorageLook, horizon: Horizon, now_ms: int
+) -> VacuumStep | None:
+    assert policy.vacuum is not None
+    if not files and not storage.trash:
+        return None
+    reasons: list[Reason] = []
+    tracked = [file for file in files if file.kind != UNTRACKED]
+    untracked = [file for file in files if file.kind == UNTRACKED]
+    if tracked:
+        text = f"{_of(tracked)} removed more than {format_duration(horizon.retention_seconds)} ago"
+        reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, str(policy.origin("vacuum.retention"))))
+    before_ms = untracked_before_ms(policy, horizon, now_ms)
+    if untracked:
+        age = format_duration((now_ms - before_ms) // 1000)
+        text = f"{_of(untracked)} that the log never knew, not changed for more than {age}"
+        reasons.append(Reason(ReasonCode.UNTRACKED_FILES_OLD, text, str(policy.origin("vacuum.deleteUntracked"))))
+    if storage.trash:
+        count, size = sum(one.num_files for one in storage.trash), sum(one.size_bytes for one in storage.trash)
+        text = f"{count_of(count, 'file')} ({format_size(size)}) in the trash past their time"
+        reasons.append(Reason(ReasonCode.TRASH_EXPIRED, text))
+    return VacuumStep(
+        files=files,
+        removed_before_ms=horizon.removed_before_ms,
+        retention_seconds=horizon.retention_seconds,
+        decided_by=horizon.decided_by,
+        reasons=tuple(reasons),
+        untracked_before_ms=before_ms if untracked else None,
+        trash_seconds=policy.vacuum.trash_seconds if files else 0,
+        emptied=storage.trash,
+        listing=storage.listing,
+    )
+
+
+def _is_unproven(file: RemovedFile, record: TableRecord) -> bool:
+    if not record.unproven_versions or file.kind == UNTRACKED:
+        return False
+    return file.removed_in_version is None or file.removed_in_version in record.unproven_versions
+
+
+def _of(files: Sequence[RemovedFile]) -> str:
+    return f"{count_of(len(files), 'file')} ({format_size(sum(file.size_bytes for file in files))})"

@@ -1,0 +1,5 @@
+"""Plans incremental Z-order: which files are sorted in this turn, and why the others wait.
+
+``incremental_zorder`` is the entry, ``turn_choice`` picks the strategy; ``leveled_compaction`` and
+``cube_rewrite`` are two of them.
+"""

@@ -1,0 +1,223 @@
+"""Incremental Z-order: the first turn of the loop as a step, and what waits for later turns or other days.
+
+The step carries the settings of the loop (``model.zorder.ZOrderSettings``), so that later turns are planned from fresh
+facts by ``next_turn`` without the policy. Everything is decided from tags, statistics and properties in the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from maintainer.errors import TableError
+from maintainer.model.plan.plan import LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.curve.revision import Revision, revisions_in
+from maintainer.planning.curve.skipping_metrics import unindexed_bytes
+from maintainer.planning.selection.decision import Decision, PropertyChange, count_of, leave_files
+from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
+from maintainer.planning.selection.schema_columns import FoundColumn
+from maintainer.planning.zorder.layout_forecast import forecast
+from maintainer.planning.zorder.turn_choice import Candidates, Chosen, choose_turn, sort_candidates
+from maintainer.planning.zorder.zorder_options import ZOrderOptions, incremental_columns, options_of, sample_wanted
+from maintainer.planning.zorder.zorder_reasons import left_on_curve, turn_reason
+from maintainer.planning.zorder.zorder_revision import fitting_revision, new_revision, ranges_of
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+MAX_TURNS = 500
+"""Turns of one table in one run: far more than a night has, and an end whatever happens."""
+
+
+def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+    """Decide the first turn.
+
+    Raises:
+        TableError: As ``zorder_columns``; T410 ``where``; T418 a property of the table that cannot be read; T426 no
+            such revision; T427 a type without smallest and largest values; T428 nothing to put in order.
+    """
+    options = options_of(policy, facts)
+    columns = incremental_columns(policy, facts)
+    if options.disabled_by is not None:
+        text = f"incremental Z-order is switched off on the table ({options.disabled_by})"
+        return Decision(None, (leave_files(ReasonCode.OFF_ON_TABLE, text, facts.files, options.origin),))
+    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    inside = [file for partition in selection.partitions for file in partition.files]
+    target, is_new = _target(policy, columns, facts)
+    optimized = _optimized(policy, options, facts, target)
+    left = list(selection.left_alone)
+    if options.note is not None:
+        left.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
+    if target is None:
+        # Without a revision nothing is on a curve, and without a second file nothing can be put in order.
+        left.append(leave_files(ReasonCode.NO_PARTNER, _ALONE.format(count_of(len(inside), "file")), inside))
+        return Decision(None, tuple(left))
+    scoped = policy.optimize.where or policy.optimize.skip_newest_partitions or policy.optimize.quiet_for_seconds
+    settings = ZOrderSettings(
+        revision=target.tag,
+        optimized=optimized.tag,
+        strategies=_strategies(options),
+        batch_bytes=options.batch_bytes,
+        bytes_per_iteration=options.bytes_per_iteration,
+        max_file_size_bytes=policy.optimize.max_file_size_bytes,
+        max_deleted_rows_ratio=policy.optimize.max_deleted_rows_ratio,
+        from_timestamp_ms=options.from_timestamp_ms,
+        partitions=tuple(partition.values for partition in selection.partitions) if scoped else None,
+        max_turns=MAX_TURNS,
+        budget_bytes=policy.limits.max_bytes,
+        request=options.request,
+    )
+    candidates = sort_candidates(inside, settings, target, optimized, ranges_of(facts, optimized))
+    settings, held = _worth_it(policy, settings, candidates)
+    chosen = choose_turn(settings, candidates, target, optimized)
+    taken = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
+    left += _left(candidates, chosen, taken, settings, optimized, options, held)
+    if chosen is None:
+        return Decision(None, tuple(left))
+    written = target if chosen.turn.revision == target.tag else optimized
+    now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
+    chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
+    reasons = [turn_reason(chosen, target, optimized, options)]
+    purged = sum(has_many_deleted_rows(file, policy.optimize) for file in chosen.batch.files)
+    if purged:
+        text = f"{count_of(purged, 'file')} with many deleted rows"
+        reasons.append(Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))))
+    step = ZOrderStep(
+        batches=(chosen.batch,),
+        columns=written.names(),
+        max_file_size_bytes=policy.optimize.max_file_size_bytes,
+        max_threads=policy.optimize.max_threads,
+        reasons=tuple(reasons),
+        turn=chosen.turn,
+        settings=settings,
+    )
+    change = None
+    if is_new and chosen.turn.revision == target.tag:
+        ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
+        why = Reason(ReasonCode.NEW_REVISION, f"{target.property_name}: {ranks}", options.origin)
+        change = PropertyChange(target.property_name, None, target.to_json(), why)
+    return Decision(step, tuple(left), property_change=change)
+
+
+def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrderStep | None:
+    """Return the step of the next turn, from facts as they are now; None when nothing is left or may be done.
+
+    Args:
+        step: The planned step, whose settings hold for all turns.
+        facts: The table now, with ``column_ranges`` of the step's columns.
+        spent_bytes: Bytes that earlier turns of this run have rewritten; counted against the budget.
+    """
+    settings = step.settings
+    if settings is None:
+        return None
+    if settings.budget_bytes is not None:
+        settings = replace(settings, budget_bytes=max(0, settings.budget_bytes - spent_bytes))
+    by_tag = {revision.tag: revision for revision in revisions_in(facts.properties).values()}
+    target, optimized = by_tag.get(settings.revision), by_tag.get(settings.optimized)
+    if target is None or optimized is None:
+        return None
+    candidates = sort_candidates(facts.files, settings, target, optimized, ranges_of(facts, optimized))
+    chosen = choose_turn(settings, candidates, target, optimized)
+    if chosen is None:
+        return None
+    columns = (target if chosen.turn.revision == target.tag else optimized).names()
+    return replace(step, batches=(chosen.batch,), turn=chosen.turn, columns=columns)
+
+
+def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns whose ranges the next turn is chosen by: those of the revision that is worked on."""
+    if step.settings is None:
+        return step.columns
+    found = (one for one in revisions_in(facts.properties).values() if one.tag == step.settings.optimized)
+    return next((revision.names() for revision in found), step.columns)
+
+
+def _target(
+    policy: ResolvedPolicy, columns: tuple[FoundColumn, ...], facts: TableFacts
+) -> tuple[Revision | None, bool]:
+    """The revision that files are written in, and whether it is still to be made; None where nothing needs one."""
+    found = fitting_revision(columns, facts)
+    if not sample_wanted(policy, facts):
+        return found, False
+    if found is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
+        return None, False
+    return new_revision(columns, facts, str(policy.origin("optimize.zorder.columns"))), True
+
+
+def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:
+    """The revision whose files leveled compaction and pieces work on.
+
+    Raises:
+        TableError: T426, the one that was named does not exist.
+    """
+    if options.revision:
+        known = revisions_in(facts.properties)
+        if options.revision not in known:
+            raise TableError(
+                f"the table has no Z-order revision {options.revision}",
+                code="T426",
+                where=options.origin,
+                found=", ".join(str(number) for number in known) or "none",
+                help="leave the revision out to work on the newest one",
+            )
+        return known[options.revision]
+    return target if target is not None else Revision(0, ())
+
+
+def _strategies(options: ZOrderOptions) -> tuple[Strategy, ...]:
+    """Revision 0 is what is not indexed: then nothing but indexing is done."""
+    if options.revision == 0:
+        return tuple(one for one in options.strategies if one is Strategy.UNINDEXED)
+    return options.strategies
+
+
+def _worth_it(
+    policy: ResolvedPolicy, settings: ZOrderSettings, candidates: Candidates
+) -> tuple[ZOrderSettings, tuple[DataFile, ...]]:
+    """Apply ``optimize.when`` to the unindexed files: too few or too small, and they wait for more."""
+    when, files = policy.optimize.when, candidates.unindexed
+    purged = any(has_many_deleted_rows(file, policy.optimize) for file in files)
+    few = when.min_small_files is not None and len(files) < when.min_small_files
+    small = when.min_small_bytes is not None and sum(file.size_bytes for file in files) < when.min_small_bytes
+    if settings.request or purged or not files or not (few or small):
+        return settings, ()
+    others = tuple(one for one in settings.strategies if one is not Strategy.UNINDEXED)
+    return replace(settings, strategies=others), files
+
+
+_ALONE = "{} alone in a partition: Z-order within one file skips nothing"
+
+
+def _left(
+    candidates: Candidates,
+    chosen: Chosen | None,
+    taken: frozenset[tuple[str, str]],
+    settings: ZOrderSettings,
+    optimized: Revision,
+    options: ZOrderOptions,
+    held: tuple[DataFile, ...],
+) -> list[LeftAlone]:
+    """Every live file of the selected partitions that the turn does not take, each counted once."""
+    left: list[LeftAlone] = []
+    waiting = [file for file in candidates.unindexed if file.key not in taken]
+    if held:
+        text = f"{count_of(len(held), 'unindexed file')}: not worth it yet (optimize.when)"
+        left.append(leave_files(ReasonCode.NOT_WORTH_IT, text, held, options.origin))
+    elif waiting and Strategy.UNINDEXED in settings.strategies:
+        text = f"{count_of(len(waiting), 'unindexed file')} for later turns"
+        left.append(leave_files(ReasonCode.WAITS_FOR_TURN, text, waiting, options.origin))
+    elif waiting:
+        text = f"{count_of(len(waiting), 'unindexed file')}: the strategy `unindexed` is off"
+        left.append(leave_files(ReasonCode.SAME_ZORDER, text, waiting, options.origin))
+    if candidates.too_old:
+        text = f"{count_of(len(candidates.too_old), 'unindexed file')} written before fromTimestamp"
+        left.append(leave_files(ReasonCode.BEFORE_TIMESTAMP, text, candidates.too_old, options.origin))
+    if candidates.alone:
+        text = _ALONE.format(count_of(len(candidates.alone), "file"))
+        left.append(leave_files(ReasonCode.NO_PARTNER, text, candidates.alone, options.origin))
+    if candidates.other_revision:
+        text = f"{count_of(len(candidates.other_revision), 'file')} of the newest revision, which is not worked on"
+        left.append(leave_files(ReasonCode.SAME_ZORDER, text, candidates.other_revision, options.origin))
+    return [*left, *left_on_curve(candidates.on_curve, chosen, taken, settings, optimized, options)]

@@ -1,0 +1,204 @@
+"""The loop of incremental Z-order, one turn at a time: strategies in order, and the first that yields files wins.
+
+Pure: a turn follows from settings and from the files alone. That it comes to an end: a turn of ``unindexed`` leaves
+fewer files unindexed, and no other makes one; ``pieces`` leaves fewer files unsettled; ``leveled`` makes fewer files or
+files of deeper cubes, and depth is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.plan.zorder_turn import Strategy, Turn, ZOrderSettings
+from maintainer.model.table.table_facts import DataFile, PartitionValues
+from maintainer.planning.curve.curve_files import CurveFile, Ranges, curve_files
+from maintainer.planning.curve.revision import Revision
+from maintainer.planning.zorder.cube_rewrite import Piece, select_piece
+from maintainer.planning.zorder.leveled_compaction import Group, leveled_groups, select_leveled
+
+SPREAD = 16
+"""New rows are written as up to so many files as ``maxFileSize`` would hold once: narrow ones, so that few of them lie
+in a query's way, and so that a piece of the curve can be rewritten without rows from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The files that a turn may take, sorted by what they are."""
+
+    unindexed: tuple[DataFile, ...]
+    too_old: tuple[DataFile, ...]
+    alone: tuple[DataFile, ...]
+    other_revision: tuple[DataFile, ...]
+    on_curve: tuple[CurveFile, ...]
+    bytes_of: dict[PartitionValues, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a turn takes: the turn itself, its batch, and the groups (a bin each) or the piece behind it."""
+
+    turn: Turn
+    batch: Batch
+    groups: tuple[Group, ...] = ()
+    piece: Piece | None = None
+
+    @property
+    def cubes(self) -> tuple[str, ...]:
+        """The cube that each bin's rows lie in; empty for the whole curve."""
+        if self.groups:
+            return tuple(group.cube for group in self.groups)
+        return (self.turn.cube or "",) * len(self.batch.bins)
+
+
+def sort_candidates(
+    files: Iterable[DataFile], settings: ZOrderSettings, target: Revision, optimized: Revision, ranges: Ranges
+) -> Candidates:
+    """Sort live files into those that are not indexed and those on the curve.
+
+    Args:
+        files: Live files of the table.
+        settings: Of the loop; files outside of its partitions are passed over.
+        target: The revision that unindexed files are written in.
+        optimized: The revision whose files leveled compaction and pieces work on: the same, or one that was named.
+        ranges: Smallest and largest values, in the order of the columns of ``optimized``.
+    """
+    scope = None if settings.partitions is None else frozenset(settings.partitions)
+    inside = [file for file in files if scope is None or file.partition_values in scope]
+    bytes_of: dict[PartitionValues, int] = {}
+    counts: dict[PartitionValues, int] = {}
+    for file in inside:
+        bytes_of[file.partition_values] = bytes_of.get(file.partition_values, 0) + file.size_bytes
+        counts[file.partition_values] = counts.get(file.partition_values, 0) + 1
+    kept = [file for file in inside if not _many_deleted(file, settings.max_deleted_rows_ratio)]
+    on_curve = curve_files(kept, optimized, ranges)
+    indexed = {one.file.key for one in on_curve}
+    other: tuple[DataFile, ...] = ()
+    if target.tag != optimized.tag:
+        other = tuple(one.file for one in curve_files(kept, target, {}))
+        indexed |= {file.key for file in other}
+    unindexed: list[DataFile] = []
+    too_old: list[DataFile] = []
+    alone: list[DataFile] = []
+    kept_keys = {file.key for file in kept}
+    for file in inside:
+        if file.key in indexed:
+            continue
+        lone = counts[file.partition_values] == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
+        if file.modification_time_ms < settings.from_timestamp_ms:
+            too_old.append(file)
+        elif lone and file.key in kept_keys:
+            alone.append(file)
+        else:
+            unindexed.append(file)
+    return Candidates(
+        tuple(sorted(unindexed, key=_age)), tuple(too_old), tuple(alone), other, tuple(on_curve), bytes_of
+    )
+
+
+def choose_turn(
+    settings: ZOrderSettings, candidates: Candidates, target: Revision, optimized: Revision
+) -> Chosen | None:
+    """Try the strategies in order; return what the first one that yields files takes, None when none does."""
+    room = min(settings.batch_bytes, _budget(settings))
+    iteration = min(settings.bytes_per_iteration, _budget(settings))
+    for strategy in settings.strategies:
+        chosen: Chosen | None = None
+        match strategy:
+            case Strategy.UNINDEXED:
+                chosen = _unindexed(candidates, settings, target, room)
+            case Strategy.LEVELED:
+                chosen = _leveled(candidates, settings, optimized, iteration)
+            case Strategy.PIECES:
+                chosen = _piece(candidates, settings, optimized, iteration)
+            case _:
+                assert_never(strategy)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def num_files_of(size_bytes: int, partition_bytes: int, max_file_size_bytes: int) -> int:
+    """Return how many files rows are written as that do not make up a whole piece of the curve.
+
+    At least as many as ``maxFileSize`` asks for; narrower while there are few, up to ``SPREAD`` a full file, but never
+    narrower than the files of the whole partition would be.
+    """
+    as_the_partition = -(-partition_bytes // max_file_size_bytes)
+    narrow = min(SPREAD * size_bytes // max_file_size_bytes, as_the_partition)
+    return max(1, size_bytes // max_file_size_bytes, narrow)
+
+
+def _budget(settings: ZOrderSettings) -> int:
+    return (1 << 62) if settings.budget_bytes is None else settings.budget_bytes
+
+
+def _many_deleted(file: DataFile, most: float) -> bool:
+    if file.deletion_vector is None:
+        return False
+    return file.deleted_rows_ratio is None or file.deleted_rows_ratio > most
+
+
+def _age(file: DataFile) -> tuple[int, str, str]:
+    return (file.modification_time_ms, *file.key)
+
+
+def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revision, room: int) -> Chosen | None:
+    taken: list[DataFile] = []
+    left = room
+    for file in candidates.unindexed:
+        # One file larger than all of a batch is still taken, alone: it cannot be cut. A budget is never exceeded.
+        if file.size_bytes > left and (taken or file.size_bytes > _budget(settings)):
+            break
+        taken.append(file)
+        left -= file.size_bytes
+    if not taken:
+        return None
+    groups: dict[PartitionValues, list[DataFile]] = {}
+    for file in taken:
+        groups.setdefault(file.partition_values, []).append(file)
+    bins = tuple(Bin(tuple(group)) for group in groups.values())
+    largest = settings.max_file_size_bytes
+    num_files = tuple(num_files_of(one.size_bytes, candidates.bytes_of[one.partition_values], largest) for one in bins)
+    turn = Turn(Strategy.UNINDEXED, target.tag, _elements(taken), num_files)
+    return Chosen(turn, Batch(bins))
+
+
+def _elements(files: Sequence[DataFile]) -> int:
+    return sum(file.live_records or 0 for file in files)
+
+
+def _leveled(candidates: Candidates, settings: ZOrderSettings, optimized: Revision, room: int) -> Chosen | None:
+    def num_files(group: Group) -> int:
+        return num_files_of(group.size_bytes, candidates.bytes_of[group.partition], settings.max_file_size_bytes)
+
+    groups = select_leveled(
+        leveled_groups(candidates.on_curve),
+        bytes_per_iteration=room,
+        num_files=num_files,
+        num_bits=optimized.num_bits,
+        company_bytes=settings.max_file_size_bytes,
+    )
+    if not groups:
+        return None
+    first, elements = groups[0], sum(group.elements for group in groups)
+    sizes = tuple(num_files(group) for group in groups)
+    turn = Turn(Strategy.LEVELED, optimized.tag, elements, sizes, first.level, first.cube)
+    bins = tuple(Bin(tuple(one.file for one in group.files)) for group in groups)
+    return Chosen(turn, Batch(bins), groups=groups)
+
+
+def _piece(candidates: Candidates, settings: ZOrderSettings, optimized: Revision, room: int) -> Chosen | None:
+    piece = select_piece(
+        candidates.on_curve,
+        optimized,
+        max_file_size_bytes=settings.max_file_size_bytes,
+        bytes_per_iteration=room,
+    )
+    if piece is None:
+        return None
+    num_files = max(1, round(piece.size_bytes / settings.max_file_size_bytes))
+    turn = Turn(Strategy.PIECES, optimized.tag, piece.elements, (num_files,), cube=piece.cube)
+    return Chosen(turn, Batch((Bin(tuple(one.file for one in piece.files)),)), piece=piece)

@@ -1,0 +1,226 @@
+"""How incremental Z-order is asked for: by the policy, by properties of the table, or once by hand.
+
+The properties are those of Qbeast's documentation, with its meanings and defaults, so that whoever owns a table and not
+the policies can switch and tune: ``use.optimization.autoOptimize.*``, and ``use.optimization.type`` with
+``use.optimization.bytes-per-iter`` for one round of leveled compaction. They count only where a policy says
+``tableProperties: honour``.
+
+What incremental Z-order has to be planned from, and what can be said of the layout without planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from maintainer.errors import MaintainerError, TableError
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.curve.column_values import key_of
+from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.selection.schema_columns import FoundColumn
+from maintainer.planning.zorder.zorder_columns import zorder_columns
+from maintainer.planning.zorder.zorder_revision import (
+    ESCAPED_RATIO,
+    escaped_ratio,
+    fitting_revision,
+    measured_layout,
+    usable_columns,
+)
+from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
+
+AUTO = "use.optimization.autoOptimize."
+ENABLED = f"{AUTO}enabled"
+REVISION_ID = f"{AUTO}revisionId"
+UNINDEXED_ENABLED = f"{AUTO}optimizeUnindexedFiles.enabled"
+UNINDEXED_FIRST = f"{AUTO}optimizeUnindexedFiles.prioritize"
+BATCH_BYTES = f"{AUTO}optimizeUnindexedFiles.batchBytes"
+FROM_TIMESTAMP = f"{AUTO}optimizeUnindexedFiles.fromTimestamp"
+REQUEST = "use.optimization.type"
+REQUEST_BYTES = "use.optimization.bytes-per-iter"
+REQUEST_KEYS = (REQUEST, REQUEST_BYTES)
+LEVELED_COMPACTION = "LeveledCompaction"
+
+DEFAULT_BATCH_BYTES = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ZOrderOptions:
+    """What holds for one table now. ``disabled_by`` is the property that switches it off, None where nothing does.
+
+    ``request`` says that a round was asked for by hand: it is cleared afterwards. ``note`` says why a request is not
+    followed. ``origin`` is the line of the policy or the property behind all this.
+    """
+
+    strategies: tuple[Strategy, ...]
+    batch_bytes: int
+    bytes_per_iteration: int
+    from_timestamp_ms: int
+    revision: int | None
+    origin: str
+    disabled_by: str | None = None
+    request: bool = False
+    note: str | None = None
+
+
+def options_of(policy: ResolvedPolicy, facts: TableFacts) -> ZOrderOptions:
+    """Return what holds for a table.
+
+    Raises:
+        TableError: T418, a property ``use.optimization.*`` has a value that cannot be read.
+    """
+    zorder = policy.optimize.zorder
+    if zorder is None:
+        raise ValueError("the policy has no zorder")
+    options = _of_policy(policy, zorder)
+    if not zorder.honour_table_properties:
+        return options
+    enabled = _boolean(facts, ENABLED, None)
+    if enabled:
+        options = _of_properties(options, facts, policy.optimize.batch_size_bytes)
+    elif enabled is False:
+        options = replace(options, disabled_by=ENABLED)
+    return _with_request(options, facts, automatic=bool(enabled))
+
+
+def _of_policy(policy: ResolvedPolicy, zorder: ZOrderPolicy) -> ZOrderOptions:
+    since = 0 if zorder.from_timestamp is None else (key_of("timestamp", zorder.from_timestamp) or 0) // 1000
+    batch_bytes = min(zorder.batch_bytes, policy.optimize.batch_size_bytes)
+    return ZOrderOptions(
+        strategies=zorder.strategies,
+        batch_bytes=batch_bytes,
+        bytes_per_iteration=min(zorder.bytes_per_iteration or batch_bytes, policy.optimize.batch_size_bytes),
+        from_timestamp_ms=since,
+        revision=zorder.revision,
+        origin=str(policy.origin("optimize.zorder")),
+    )
+
+
+def _of_properties(options: ZOrderOptions, facts: TableFacts, most_bytes: int) -> ZOrderOptions:
+    """Automatic optimization is on: the table's properties decide, those not set with their documented defaults.
+
+    Pieces of the curve are not in that documentation; they stay where the policy has them, after the others. And
+    ``optimize.batchSize`` (``most_bytes``) still bounds each commit.
+    """
+    indexed = [Strategy.LEVELED, *(one for one in options.strategies if one is Strategy.PIECES)]
+    strategies = indexed
+    if _boolean(facts, UNINDEXED_ENABLED, True):
+        first = _boolean(facts, UNINDEXED_FIRST, True)
+        strategies = [Strategy.UNINDEXED, *indexed] if first else [*indexed, Strategy.UNINDEXED]
+    revision = _number(facts, REVISION_ID, None)
+    batch = _number(facts, BATCH_BYTES, DEFAULT_BATCH_BYTES)
+    return replace(
+        options,
+        strategies=tuple(strategies),
+        batch_bytes=min(batch or DEFAULT_BATCH_BYTES, most_bytes),
+        from_timestamp_ms=_timestamp_ms(facts),
+        revision=revision,
+        origin=ENABLED,
+    )
+
+
+def _with_request(options: ZOrderOptions, facts: TableFacts, *, automatic: bool) -> ZOrderOptions:
+    wanted = property_of(facts, REQUEST)
+    if wanted is None:
+        return options
+    if wanted.lower() != LEVELED_COMPACTION.lower():
+        raise _unreadable(facts, REQUEST, wanted, LEVELED_COMPACTION)
+    if automatic:
+        return replace(options, note=f"{REQUEST} is ignored: the table is under automatic optimization ({ENABLED})")
+    most = _number(facts, REQUEST_BYTES, options.bytes_per_iteration)
+    # A round that finds nothing must not keep the policy's own work from being done.
+    others = () if options.disabled_by else tuple(one for one in options.strategies if one is not Strategy.LEVELED)
+    return replace(
+        options,
+        strategies=(Strategy.LEVELED, *others),
+        bytes_per_iteration=most or options.bytes_per_iteration,
+        origin=REQUEST,
+        disabled_by=None,
+        request=True,
+    )
+
+
+def _boolean(facts: TableFacts, key: str, default: bool | None) -> bool | None:
+    text = property_of(facts, key)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise _unreadable(facts, key, text, "true or false")
+    return text.lower() == "true"
+
+
+def _number(facts: TableFacts, key: str, default: int | None) -> int | None:
+    text = property_of(facts, key)
+    if text is None:
+        return default
+    if not text.strip().isdecimal() or len(text) > 18:
+        raise _unreadable(facts, key, text, "a whole number")
+    return int(text)
+
+
+def _timestamp_ms(facts: TableFacts) -> int:
+    text = property_of(facts, FROM_TIMESTAMP)
+    if text is None:
+        return 0
+    if text.strip().isdecimal() and len(text.strip()) <= 16:
+        return int(text)
+    found = key_of("timestamp", text)
+    if found is None:
+        raise _unreadable(facts, FROM_TIMESTAMP, text, "a time like 2023-01-01 00:00:00, or milliseconds since 1970")
+    return int(found // 1000)
+
+
+def _unreadable(facts: TableFacts, key: str, found: str, allowed: str) -> TableError:
+    return TableError(
+        f"the table property {key} cannot be read",
+        code="T418",
+        where=str(facts.ref),
+        found=found,
+        allowed=allowed,
+        help=f"ALTER TABLE ... SET or UNSET TBLPROPERTIES ('{key}'), or write `tableProperties: ignore`",
+    )
+
+
+def ranges_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns whose smallest and largest values planning needs; none without incremental Z-order.
+
+    Empty also where planning will end in a problem: then nothing has to be read for it.
+    """
+    zorder = policy.optimize.zorder
+    if zorder is None or zorder.mode is not ZOrderMode.INCREMENTAL or not facts.files:
+        return ()
+    try:
+        return tuple(column.quoted for column in incremental_columns(policy, facts))
+    except MaintainerError:
+        return ()
+
+
+def sample_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
+    """Return the columns that a sample is needed of: those of a revision that is to be made; none otherwise.
+
+    Args:
+        policy: The effective policy.
+        facts: With ``column_ranges`` where ``ranges_wanted`` names columns.
+    """
+    if not ranges_wanted(policy, facts):
+        return ()
+    columns = incremental_columns(policy, facts)
+    revision = fitting_revision(columns, facts)
+    if revision is not None and escaped_ratio(revision, facts) <= ESCAPED_RATIO:
+        return ()
+    return tuple(column.quoted for column in columns)
+
+
+def layout_of(policy: ResolvedPolicy, facts: TableFacts) -> LayoutFigures | None:
+    """Return the figures of the table's layout, by the log alone; None without incremental Z-order or a revision."""
+    if not ranges_wanted(policy, facts):
+        return None
+    return measured_layout(incremental_columns(policy, facts), facts)
+
+
+def incremental_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
+    """Return the Z-order columns of an incremental Z-order.
+
+    Raises:
+        TableError: As ``zorder_columns`` and ``usable_columns``.
+    """
+    return usable_columns(zorder_columns(policy, facts), str(policy.origin("optimize.zorder.columns")))

@@ -1,0 +1,128 @@
+"""Which revision holds for a table: the newest one that fits the policy, or a new one from a sample."""
+
+from __future__ import annotations
+
+from maintainer.errors import TableError
+from maintainer.model.plan.zorder_turn import LayoutFigures
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.curve.column_values import has_min_and_max, key_of
+from maintainer.planning.curve.curve import MAX_ADDRESS_BITS
+from maintainer.planning.curve.curve_files import Ranges
+from maintainer.planning.curve.revision import (
+    MAX_BITS_PER_COLUMN,
+    MAX_TEXT_BOUNDARY,
+    Revision,
+    make_column,
+    next_id,
+    revisions_in,
+)
+from maintainer.planning.curve.skipping_metrics import layout_figures
+from maintainer.planning.selection.schema_columns import FoundColumn
+
+ESCAPED_RATIO = 0.2
+"""Share of the table's bytes in files that escape the boundaries, from which a new revision is made.
+
+A new revision means that every file is written once more, batch by batch. A column that only grows escapes every day;
+with a fifth, a table that doubles is written four times over in all and not every night.
+"""
+
+SAMPLE_ROWS = 20_000
+"""Rows that boundaries are chosen from: about 80 for each of 256 ranks, so that ranks differ by a tenth in size."""
+
+
+def usable_columns(columns: tuple[FoundColumn, ...], where: str) -> tuple[FoundColumn, ...]:
+    """Return the columns, unless one has a type of which the log keeps no smallest and largest values.
+
+    Raises:
+        TableError: T427, naming all of them.
+    """
+    wrong = [column for column in columns if not has_min_and_max(column.type_name)]
+    if wrong:
+        names = ", ".join(f"`{column.dotted}`" for column in wrong)
+        raise TableError(
+            f"Z-order column {names} has a type of which the log keeps no smallest and largest values",
+            code="T427",
+            where=where,
+            found=", ".join(f"{column.dotted} {column.type_name}" for column in wrong),
+            help="leave it out of optimize.zorder.columns",
+        )
+    return columns
+
+
+def fitting_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revision | None:
+    """Return the newest revision of just these columns and types, None where the table has none."""
+    wanted = [(column.quoted, column.type_name) for column in columns]
+    found = [
+        revision
+        for revision in revisions_in(facts.properties).values()
+        if [(column.name, column.type_name) for column in revision.columns] == wanted
+    ]
+    return found[-1] if found else None
+
+
+def escaped_ratio(revision: Revision, facts: TableFacts) -> float:
+    """Return the share of bytes in files most of whose values of some column lie outside of the boundaries."""
+    ranges = ranges_of(facts, revision)
+    escaped = 0
+    for file in facts.files:
+        for column, (low, high, _) in zip(revision.columns, ranges.get(file.key, ()), strict=False):
+            if low is not None and high is not None and column.escapes(low, high):
+                escaped += file.size_bytes
+                break
+    return escaped / facts.size_bytes if facts.size_bytes else 0.0
+
+
+def ranges_of(facts: TableFacts, revision: Revision) -> Ranges:
+    """Return what the log says of the revision's columns; nothing where other columns were read."""
+    known = facts.column_ranges
+    return known.by_file if known is not None and known.columns == revision.names() else {}
+
+
+def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str) -> Revision:
+    """Make the next revision from the facts' sample.
+
+    Raises:
+        TableError: T428, no column has values that boundaries could divide, or one only differs behind what
+            statistics keep.
+    """
+    sample = facts.column_sample
+    if sample is None or sample.columns != tuple(column.quoted for column in columns):
+        raise ValueError("a new revision needs a sample of its columns")
+    bits = min(MAX_BITS_PER_COLUMN, MAX_ADDRESS_BITS // len(columns))
+    made = [
+        make_column(column.quoted, column.type_name, values, max_bits=bits)
+        for column, values in zip(columns, sample.values, strict=True)
+    ]
+    for column, values in zip(columns, sample.values, strict=True):
+        distinct = {value for value in values if value is not None}
+        kept = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
+        if len(distinct) > 1 and len(kept) == 1 and key_of(column.type_name, "x") == "x":
+            raise TableError(
+                f"Z-order column `{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters: "
+                "statistics keep no more, so no file could be skipped by it",
+                code="T428",
+                where=where,
+                found=min(distinct)[: MAX_TEXT_BOUNDARY + 8],
+                help="order by a column that differs at its beginning",
+            )
+    if not any(boundaries.boundaries for boundaries in made):
+        raise TableError(
+            "no Z-order column has values that differ: there is nothing to put in order",
+            code="T428",
+            where=where,
+            found=", ".join(f"{column.dotted}: {_values(one.low)}" for column, one in zip(columns, made, strict=True)),
+            help="leave them out of optimize.zorder.columns until they do",
+        )
+    return Revision(next_id(facts.properties), tuple(made))
+
+
+def _values(low: str | None) -> str:
+    return "all null" if low is None else f"always {low}"
+
+
+def measured_layout(columns: tuple[FoundColumn, ...], facts: TableFacts) -> LayoutFigures | None:
+    """Return the layout's figures under the table's newest fitting revision; None where it has none, or no ranges."""
+    revision = fitting_revision(columns, facts)
+    if revision is None or facts.column_ranges is None:
+        return None
+    return layout_figures(facts.files, revision, ranges_of(facts, revision))

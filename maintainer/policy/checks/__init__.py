@@ -1,0 +1,1 @@
+"""What values mean together: within one file, across files, and after merging."""

@@ -1,0 +1,98 @@
+"""A finding in a policy file: what is wrong, exactly where, and how to write it right."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Severity(str, enum.Enum):
+    """An error makes a file invalid; a warning does so only with ``--strict``."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of text. Lines and columns count from 1, columns in characters; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+START_OF_FILE = Span(1, 1, 1, 1)
+"""Where a finding about the file as a whole points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding in one file; sorts by file, line, column and code.
+
+    ``file`` is a posix path relative to the project. ``message`` is one line without a full stop. ``help`` is
+    the way out, None where the message says it all. The codes are in
+    ``maintainer.policy.diagnostics.diagnostic_codes``.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    file: str
+    span: Span
+    help: str | None = None
+
+    def __post_init__(self) -> None:
+        # Both texts quote what files hold: whatever that is, they stay one line and move no cursor.
+        object.__setattr__(self, "message", _one_line(self.message))
+        object.__setattr__(self, "help", self.help and _one_line(self.help))
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        """Order of a report: by place, then by code; the message makes the order total."""
+        return (self.file, self.span.line, self.span.column, self.code, self.message)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding alone makes the file invalid."""
+        return self.severity is Severity.ERROR
+
+    def __lt__(self, other: Diagnostic) -> bool:
+        return self.sort_key < other.sort_key
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.span.line}:{self.span.column}: {self.severity.value}[{self.code}] {self.message}"
+
+
+def _one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that ``word`` was most likely meant to be, or None if none is near.
+
+    Case does not matter. Words over 100 characters have no near name: comparing costs time that grows with
+    their length, and nobody mistypes that much.
+    """
+    if len(word) > 100:
+        return None
+    by_folded = {candidate.casefold(): candidate for candidate in sorted(candidates)}
+    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def nearest_table(word: str, names: Iterable[str]) -> str | None:
+    """Return the table that ``word`` was most likely meant to be, or None if none is near.
+
+    People call a table by the end of its name, ``orders`` for ``lake.sales.orders`` or ``/data/sales/orders``: where
+    that fits one table only, it is the one. Otherwise see ``nearest``.
+    """
+    known = sorted(names)
+    ends = tuple(separator + word.casefold() for separator in "./\\")
+    found = [name for name in known if name.casefold().endswith(ends)] if word else []
+    return found[0] if len(found) == 1 else nearest(word, known)

@@ -1,0 +1,1 @@
+"""Partition predicates (``optimize.where``): a small grammar of our own, read, printed and evaluated."""

@@ -1,0 +1,203 @@
+"""The tree of a partition predicate: frozen values, and their one canonical spelling.
+
+A leaf always compares one column with values, never a value with a value and never two columns: what such
+a comparison means depends on casts, and nothing a partition filter needs is lost without it. Offsets into
+the text that was read ride along for messages; they do not take part in equality.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+
+from maintainer.model.exhaustive import assert_never
+
+RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE"})
+"""Words that are a column name only in back-ticks."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as written; which partition column it means is settled when the predicate is bound."""
+
+    name: str
+    offset: int = field(default=0, compare=False)
+    length: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextValue:
+    """A quoted string; on a date or timestamp column it is read as one."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberValue:
+    """An integer or a decimal, kept exactly."""
+
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanValue:
+    """TRUE or FALSE."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DateValue:
+    """``DATE '2026-01-31'``."""
+
+    value: date
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampValue:
+    """``TIMESTAMP '2026-01-31 12:00:00'``, in UTC."""
+
+    value: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentDate:
+    """``current_date()``, moved by a number of days; the day itself is given when the predicate is bound."""
+
+    days: int = 0
+
+
+Value = TextValue | NumberValue | BooleanValue | DateValue | TimestampValue | CurrentDate
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``column operator value``; the operator is one of ``= != < <= > >=``."""
+
+    column: Column
+    operator: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """``column [NOT] IN (values)``."""
+
+    column: Column
+    values: tuple[Value, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``column [NOT] BETWEEN low AND high``, both ends included."""
+
+    column: Column
+    low: Value
+    high: Value
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """``column IS [NOT] NULL``: the only leaf that is never unknown."""
+
+    column: Column
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Two or more terms joined by AND."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Two or more terms joined by OR."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """NOT of a term."""
+
+    term: Node
+
+
+Node = Comparison | Membership | Range | NullCheck | Conjunction | Disjunction | Negation
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """Return every mention of a column, in the order of the text."""
+    match node:
+        case Comparison() | Membership() | Range() | NullCheck():
+            return (node.column,)
+        case Conjunction() | Disjunction():
+            return tuple(column for term in node.terms for column in columns_of(term))
+        case Negation():
+            return columns_of(node.term)
+        case _:
+            assert_never(node)
+
+
+def format_node(node: Node) -> str:
+    """Spell a tree in the one canonical way: reading the text again gives an equal tree."""
+    match node:
+        case Comparison():
+            return f"{format_name(node.column)} {node.operator} {format_value(node.value)}"
+        case Membership():
+            values = ", ".join(format_value(value) for value in node.values)
+            return f"{format_name(node.column)} {'NOT ' if node.negated else ''}IN ({values})"
+        case Range():
+            ends = f"{format_value(node.low)} AND {format_value(node.high)}"
+            return f"{format_name(node.column)} {'NOT ' if node.negated else ''}BETWEEN {ends}"
+        case NullCheck():
+            return f"{format_name(node.column)} IS {'NOT ' if node.negated else ''}NULL"
+        case Conjunction():
+            return " AND ".join(_bracketed(term, Disjunction, Conjunction) for term in node.terms)
+        case Disjunction():
+            return " OR ".join(_bracketed(term, Disjunction) for term in node.terms)
+        case Negation():
+            return f"NOT {_bracketed(node.term, Conjunction, Disjunction)}"
+        case _:
+            assert_never(node)
+
+
+def _bracketed(node: Node, *weaker: type[Node]) -> str:
+    text = format_node(node)
+    return f"({text})" if isinstance(node, weaker) else text
+
+
+def format_name(column: Column) -> str:
+    """Spell a column's name, in back-ticks where it could not be read otherwise."""
+    if _PLAIN_NAME.match(column.name) and column.name.upper() not in RESERVED:
+        return column.name
+    return "`" + column.name.replace("`", "``") + "`"
+
+
+def format_value(value: Value) -> str:
+    """Spell a value."""
+    match value:
+        case TextValue():
+            return "'" + value.value.replace("'", "''") + "'"
+        case NumberValue():
+            return format(value.value, "f")
+        case BooleanValue():
+            return "TRUE" if value.value else "FALSE"
+        case DateValue():
+            return f"DATE '{value.value.isoformat()}'"
+        case TimestampValue():
+            return f"TIMESTAMP '{value.value.replace(tzinfo=None).isoformat(' ')}'"
+        case CurrentDate():
+            if value.days == 0:
+                return "current_date()"
+            return f"current_date() {'-' if value.days < 0 else '+'} {abs(value.days)}"
+        case _:
+            assert_never(value)

@@ -1,0 +1,329 @@
+"""A project as a whole: every file read and checked, and the effective policy of each table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.checks.cross_checks import check_extends, check_profiles, check_rules, check_tables
+from maintainer.policy.checks.effective_checks import check_effective
+from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.diagnostics.diagnostics import Diagnostic, nearest, nearest_table
+from maintainer.policy.project.ledger_policy import ledger_ref, ledger_resolution, may_be_there
+from maintainer.policy.project.project_settings import ProjectSettings, project_settings, with_environment
+from maintainer.policy.resolve.merge import Layer, Level, document_layer
+from maintainer.policy.resolve.resolve import Resolution, resolve
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.sources import (
+    ProfileSource,
+    RuleSource,
+    TableSource,
+    own_tags,
+    rule_source,
+    table_source,
+)
+from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
+from maintainer.policy.select.table_names import identity, plain_name, table_ref
+from maintainer.policy.yaml.discovery import find_files
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_reader import read_document
+
+
+class PolicyErrors(ProjectError):
+    """Policy files have errors, so nothing that depends on them is done."""
+
+    default_code = "E616"
+
+
+@dataclass(frozen=True)
+class LoadedProject:
+    """A project after reading.
+
+    ``tables``, ``rules`` and ``profiles`` are the files without errors of their own. ``diagnostics`` are all
+    findings of all files, sorted. ``files_read`` counts every file, ``policy_count`` tables and rules.
+    """
+
+    root: Path
+    project: ProjectSettings
+    tables: tuple[TableSource, ...]
+    rules: tuple[RuleSource, ...]
+    profiles: Mapping[str, ProfileSource]
+    defaults: Layer | None
+    overrides: Layer | None
+    diagnostics: tuple[Diagnostic, ...]
+    files_read: int
+    policy_count: int
+    documents: Mapping[str, Document]
+    """Every file that could be read, by its name in messages; without their texts."""
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether any finding is an error: then no command may act on this project."""
+        return any(finding.is_error for finding in self.diagnostics)
+
+    def require_valid(self) -> None:
+        """Refuse to go on with a project that has errors.
+
+        Raises:
+            PolicyErrors: There are errors; names the first and says how to see all.
+        """
+        errors = [finding for finding in self.diagnostics if finding.is_error]
+        if errors:
+            first, others = errors[0], len(errors) - 1
+            raise PolicyErrors(
+                f"{first.message} [{first.code}]" + (f", and {others} more" if others else ""),
+                where=f"{first.file}:{first.span.line}:{first.span.column}",
+                help="`maintainer validate` shows every error with its place",
+            )
+
+    @cached_property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Every table file resolved, and the ledger, in the order of their identifiers."""
+        return tuple(sorted(self.each_resolution(), key=lambda resolution: resolution.policy.table))
+
+    def each_resolution(self) -> Iterator[Resolution]:
+        """Yield every table file resolved, in the order of files, and the ledger; nothing is kept."""
+        for table in self.tables:
+            resolution = self._resolve(table)
+            if resolution is not None:
+                yield resolution
+        if self.ledger is not None:
+            yield ledger_resolution(self.ledger, self.root, self.project.timezone)
+
+    @cached_property
+    def ledger(self) -> TableRef | None:
+        """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
+        ref = ledger_ref(self.project.state, self.root)
+        named = any(table.key == identity(ref) for table in self.tables)
+        return None if named or not may_be_there(ref) else ref
+
+    def resolved(self) -> tuple[ResolvedPolicy, ...]:
+        """Return the effective policy of every table that a file names, and of the ledger, sorted by table.
+
+        A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first.
+        """
+        return tuple(resolution.policy for resolution in self.resolutions)
+
+    def resolve_table(self, identifier: str) -> ResolvedPolicy:
+        """Return the effective policy of one table; see ``resolution_of``."""
+        return self.resolution_of(identifier).policy
+
+    def resolution_of(self, identifier: str) -> Resolution:
+        """Resolve one table, in any spelling; also one that only rules reach.
+
+        Raises:
+            ProjectError: E613 nothing manages the table. E617 rules disagree about it.
+            PolicyErrors: The table's own files have errors, or it has none and others have.
+        """
+        ref = table_ref(identifier, self.root)
+        for table in self.tables:
+            if table.key == identity(ref):
+                resolution = self._resolve(table)
+                if resolution is None:
+                    self.require_valid()
+                    raise AssertionError(f"{identifier} does not resolve and there is no error")
+                return resolution
+        self.require_valid()  # its file may be one of those with errors
+        if self.ledger is not None and identity(self.ledger) == identity(ref):
+            return ledger_resolution(self.ledger, self.root, self.project.timezone)
+        rules = self.match_rules_for(ref)
+        if not rules:
+            raise self._unmanaged(identifier)
+        return self._resolve_by_rules(ref, rules)
+
+    def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
+        """Return the rules that reach a table with these tags, from low to high priority."""
+        name, carried = plain_name(ref), frozenset(tags)
+        return tuple(rule for rule in self.rules if rule.match.applies_to(name, carried))
+
+    @cached_property
+    def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
+        """The rules that reach the table of each table file, by the file."""
+        return {table.document.file: self._rules_of(table) for table in self.tables}
+
+    def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
+        profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]
+        return self.match_rules_for(table.ref, own_tags([*profiles, table.tags]))
+
+    def _resolve(self, table: TableSource) -> Resolution | None:
+        if any(name not in self.profiles for name in table.extends):
+            return None
+        layers = [
+            *([self.defaults] if self.defaults else []),
+            *(rule.layer for rule in self.rules_by_file[table.document.file]),
+            *(self.profiles[name].layer for name in table.extends),
+            table.layer(),
+            *([self.overrides] if self.overrides else []),
+        ]
+        return self._build(table.ref, table.document.file, layers)
+
+    def _resolve_by_rules(self, ref: TableRef, rules: tuple[RuleSource, ...]) -> Resolution:
+        for finding in check_rules({ref.identifier: rules}):
+            raise ProjectError(
+                finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
+            )
+        layers = [
+            *([self.defaults] if self.defaults else []),
+            *(rule.layer for rule in rules),
+            *([self.overrides] if self.overrides else []),
+        ]
+        return self._build(ref, rules[-1].document.file, layers, named_by_file=False)
+
+    def _build(self, ref: TableRef, file: str, layers: list[Layer], *, named_by_file: bool = True) -> Resolution:
+        timezone = self.project.timezone
+        return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=named_by_file)
+
+    def _unmanaged(self, identifier: str) -> ProjectError:
+        near = nearest_table(identifier, {table.ref.identifier for table in self.tables})
+        near = near or nearest(identifier, {table.written for table in self.tables})
+        return ProjectError(
+            f"no policy names `{identifier}`, and no rule reaches it",
+            code="E613",
+            found=identifier,
+            help=f"did you mean `{near}`?" if near else "write a policy for it: `version: 1` and `table:` are enough",
+        )
+
+
+def load_project(
+    root: Path,
+    env: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    paths_from: Path | None = None,
+    keep_resolutions: bool = True,
+) -> LoadedProject:
+    """Read and check every file of a project.
+
+    Args:
+        root: The folder of maintainer.yml, or of policies/.
+        env: The environment whose overrides apply; None for none.
+        environ: Environment variables for maintainer.yml; the process's own by default.
+        paths_from: Where relative table paths start, if not at ``root``: old files in a temporary folder still
+            speak of the project they were taken from.
+        keep_resolutions: Whether policies will be asked for. Checking alone needs one at a time, and a third of
+            the memory.
+
+    Raises:
+        ProjectError: There is no project, it has too many files, or no such environment. What is wrong *in*
+            files never raises: it is in ``diagnostics``.
+    """
+    root = Path(os.path.abspath(root))
+    files = find_files(root)
+    paths_from = root if paths_from is None else Path(os.path.abspath(paths_from))
+    loader = _Loader(root, paths_from)
+    loader.findings.extend(files.findings)
+    project_document = loader.read_project(files.project_file, os.environ if environ is None else environ)
+    for path in (*files.policies, *files.profiles):
+        loader.read_policy(path)
+    good = None if project_document is None or project_document.file in loader.broken else project_document
+    if good is None and project_document is not None:
+        env = None  # what the environment says cannot be read; the errors of the file are reported
+    project = LoadedProject(
+        root=paths_from,
+        project=project_settings(good, paths_from, env),
+        tables=tuple(sorted(loader.tables, key=lambda table: table.document.file)),
+        rules=tuple(sorted(loader.rules, key=lambda rule: rule.sort_key)),
+        profiles={profile.name: profile for profile in reversed(loader.profiles)},
+        defaults=document_layer(good, Level.DEFAULTS, ("defaults",)) if good else None,
+        overrides=_overrides(good, env),
+        diagnostics=(),
+        files_read=len(files.policies) + len(files.profiles) + (files.project_file is not None),
+        policy_count=len(files.policies),
+        documents=loader.documents,
+    )
+    findings = [*loader.findings, *_cross_findings(project, loader)]
+    if not any(finding.is_error for finding in findings):
+        resolutions = project.resolutions if keep_resolutions else project.each_resolution()
+        findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
+    return _with_findings(project, findings)
+
+
+def _overrides(document: Document | None, env: str | None) -> Layer | None:
+    if document is None or env is None:
+        return None
+    return document_layer(document, Level.ENVIRONMENT, ("environments", env, "overrides"))
+
+
+def _cross_findings(project: LoadedProject, loader: _Loader) -> list[Diagnostic]:
+    rules = project.rules_by_file
+    matched = {table.written: rules[table.document.file] for table in project.tables}
+    return [
+        *check_tables(loader.named_tables),
+        *check_profiles(loader.named_profiles),
+        *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
+        *check_rules(matched),
+    ]
+
+
+def _with_findings(project: LoadedProject, findings: Iterable[Diagnostic]) -> LoadedProject:
+    """Return the project with sorted findings, each once: a shared line is found wrong by many tables."""
+    once: dict[tuple[str, str, int, int], Diagnostic] = {}
+    for finding in sorted(findings):
+        once.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
+    fields = {name: getattr(project, name) for name in project.__dataclass_fields__}
+    checked = LoadedProject(**{**fields, "diagnostics": tuple(once.values())})
+    for name in ("resolutions", "rules_by_file"):  # what is known already need not be worked out again
+        if name in project.__dict__:
+            checked.__dict__[name] = project.__dict__[name]
+    return checked
+
+
+class _Loader:
+    """Collects what files say while they are read one by one."""
+
+    def __init__(self, root: Path, paths_from: Path) -> None:
+        self._root = root
+        self._paths_from = paths_from
+        self.findings: list[Diagnostic] = []
+        self.broken: set[str] = set()
+        self.documents: dict[str, Document] = {}
+        self.tables: list[TableSource] = []
+        self.rules: list[RuleSource] = []
+        self.profiles: list[ProfileSource] = []
+        self.named_tables: list[TableSource] = []
+        self.named_profiles: list[ProfileSource] = []
+
+    def read_project(self, path: Path | None, environ: Mapping[str, str]) -> Document | None:
+        if path is None:
+            return None
+        document, findings = read_document(path, self._root)
+        if document is not None:
+            document, problems = with_environment(document, environ)
+            findings = [*findings, *problems]
+        return self._check(document, findings, path)
+
+    def read_policy(self, path: Path) -> None:
+        document = self._check(*read_document(path, self._root), path)
+        if document is None:
+            return
+        kind = kind_of(document)
+        good = document.file not in self.broken
+        if kind is DocumentKind.POLICY and isinstance(document.data.get("table"), str):
+            table = table_source(document, self._paths_from)
+            self.named_tables.append(table)
+            if good:
+                self.tables.append(table)
+        elif kind is DocumentKind.PROFILE:
+            profile = ProfileSource(document)
+            self.named_profiles.append(profile)
+            if good:
+                self.profiles.append(profile)
+        elif kind is DocumentKind.RULE and good:
+            self.rules.append(rule_source(document, self._paths_from))
+
+    def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
+        if document is not None:
+            kind = kind_of(document)
+            schema_findings = check_schema(document, kind)
+            meaning_findings = check_meaning(document, kind)
+            findings = [*findings, *schema_findings, *meaning_findings]
+            document = document.without_text()
+            self.documents[document.file] = document
+        self.findings.extend(findings)
+        self.broken.update(finding.file for finding in findings if finding.is_error)
+        return document

@@ -1,0 +1,332 @@
+"""What ``--select`` and ``--exclude`` mean: dbt's grammar, on policies.
+
+A term is ``method:value`` or a glob on names and paths; a comma joins terms that must all hold, a space joins
+alternatives; ``@file`` reads one specification a line. Terms that need more than files (``due``, ``drifted``,
+``unmanaged``, ``result:...``) are answered by the command, which says what it knows in a `SelectorContext`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.diagnostics.diagnostics import nearest, nearest_table
+from maintainer.policy.select.matching import absolute_glob, is_glob, name_matches
+from maintainer.policy.select.table_names import identity, plain_name, table_ref
+
+MAX_SELECTOR_FILE_BYTES = 1024 * 1024
+MAX_TERMS = 20_000
+LOOKS_HELP = "it needs a look at the tables: use it with `plan`, `apply` or `status`"
+
+
+class Selectable(Protocol):
+    """What a selection chooses from: a policy, or as much as is known of one that has errors."""
+
+    @property
+    def table(self) -> TableRef:
+        """The table."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """The policy file, relative to the project."""
+        ...
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+        ...
+
+    @property
+    def owner(self) -> str | None:
+        """Its owner."""
+        ...
+
+
+_P = TypeVar("_P", bound=Selectable)
+
+
+class Method(str, enum.Enum):
+    """How a term chooses."""
+
+    TABLE = "table"
+    TAG = "tag"
+    PATH = "path"
+    OWNER = "owner"
+    STATE = "state"
+    RESULT = "result"
+    DUE = "due"
+    DRIFTED = "drifted"
+    UNMANAGED = "unmanaged"
+
+
+_WORDS = {"due": Method.DUE, "drifted": Method.DRIFTED, "unmanaged": Method.UNMANAGED}
+_ALLOWED_VALUES = {
+    Method.STATE: ("modified",),
+    Method.RESULT: ("success", "failed", "verify_failed", "skipped", "waiting", "interrupted", "refused"),
+}
+_ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, unmanaged, @file"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One criterion, and how it was written."""
+
+    method: Method
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Alternatives, each a tuple of terms that must all hold. Without alternatives: everything."""
+
+    alternatives: tuple[tuple[Term, ...], ...] = ()
+
+    def needs(self, method: Method) -> bool:
+        """Tell whether some term chooses in this way, so that a command fetches only what is asked about."""
+        return any(term.method is method for terms in self.alternatives for term in terms)
+
+    def without(self, methods: Collection[Method]) -> Selector:
+        """Return the alternatives that choose in none of these ways."""
+        return Selector(
+            tuple(terms for terms in self.alternatives if all(term.method not in methods for term in terms))
+        )
+
+
+@dataclass(frozen=True)
+class SelectorContext:
+    """What a command knows beyond files; a method that is missing here is refused.
+
+    ``answers`` maps a method to a function of (identifier, value). ``command`` is for messages.
+    """
+
+    root: Path
+    command: str
+    answers: Mapping[Method, Callable[[str, str], bool]] = field(default_factory=dict)
+
+
+def parse_selector(specifications: Iterable[str], root: Path) -> Selector:
+    """Read the values of ``--select`` or ``--exclude``.
+
+    Args:
+        specifications: Each may hold several alternatives, separated by spaces.
+        root: Where ``@file`` and relative paths start.
+
+    Raises:
+        ProjectError: E621 a term is not in the grammar. E622 a file of selectors cannot be read.
+    """
+    alternatives: list[tuple[Term, ...]] = []
+    for specification in specifications:
+        for text in specification.split():
+            for joined in _from_file(text[1:], root) if text.startswith("@") else [text]:
+                alternatives.append(tuple(_term(part, joined) for part in joined.split(",")))
+                if len(alternatives) > MAX_TERMS:
+                    raise ProjectError(f"more than {MAX_TERMS:,} selectors", code="E621", help="use globs or tags")
+    return Selector(tuple(alternatives))
+
+
+def _from_file(name: str, root: Path) -> list[str]:
+    path = root / name
+    try:
+        if not path.is_file():
+            raise FileNotFoundError(2, "no such file", str(path))
+        if path.stat().st_size > MAX_SELECTOR_FILE_BYTES:
+            raise ProjectError(
+                "the file of selectors is larger than 1 MiB", code="E622", where=str(path), help="use globs or tags"
+            )
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ProjectError(
+            f"the file of selectors cannot be read: {reason}",
+            code="E622",
+            where=str(path),
+            help="`@file` names a text file with one selector a line",
+        ) from error
+    found: list[str] = []
+    for line in lines:
+        found.extend(line.partition("#")[0].split())
+    nested = [text for text in found if text.startswith("@")]
+    if nested:
+        raise ProjectError(
+            "a file of selectors names another one",
+            code="E622",
+            where=str(path),
+            found=nested[0],
+            help="put its lines into this file, or name both on the command line",
+        )
+    return found
+
+
+def _term(text: str, whole: str) -> Term:
+    name, colon, value = text.partition(":")
+    if text in _WORDS:
+        return Term(_WORDS[text], "", text)
+    method = {method.value: method for method in Method if method not in _WORDS.values()}.get(name) if colon else None
+    if method is not None and value:
+        allowed = _ALLOWED_VALUES.get(method)
+        if allowed and value not in allowed:
+            raise _bad_term(text, whole, f"`{name}:` knows {', '.join(allowed)}")
+        return Term(method, value, text)
+    if method is not None or not text:
+        raise _bad_term(text, whole, f"allowed: {_ALLOWED}")
+    if colon and "/" not in text:
+        near = nearest(name, [method.value for method in Method])
+        raise _bad_term(text, whole, f"did you mean `{near}:{value}`?" if near else f"allowed: {_ALLOWED}")
+    return Term(Method.TABLE, text, text)
+
+
+def _bad_term(text: str, whole: str, help: str) -> ProjectError:
+    what = f"`{text}` is not a selector" if text else f"an empty selector in `{whole}`"
+    return ProjectError(what, code="E621", found=whole, help=help)
+
+
+def select(
+    policies: Sequence[_P],
+    include: Selector,
+    exclude: Selector,
+    context: SelectorContext,
+    *,
+    allow_empty: bool = False,
+) -> tuple[_P, ...]:
+    """Return the policies that are chosen and not excluded, in the order given.
+
+    Every alternative of ``include`` must match something: a misspelt tag beside a good one would otherwise
+    leave tables out in silence.
+
+    Raises:
+        ProjectError: E623 nothing matches and ``allow_empty`` is not set. E624 the command cannot know the
+            answer to a term.
+    """
+    candidates = [_Candidate(policy, identity(policy.table), plain_name(policy.table)) for policy in policies]
+    chosen: set[str] = set()
+    for terms in include.alternatives:
+        found = _matching(terms, candidates, context)
+        if not found and not allow_empty:
+            raise _nothing(terms, policies, context)
+        chosen |= found
+    dropped: set[str] = set()
+    for terms in exclude.alternatives:
+        dropped |= _matching(terms, candidates, context)
+    selected = tuple(
+        policy
+        for policy in policies
+        if (not include.alternatives or policy.file in chosen) and policy.file not in dropped
+    )
+    if not selected and not allow_empty:
+        what = "everything that was selected is excluded" if dropped else "there are no tables to select from"
+        raise ProjectError(what, code="E623", help="pass --allow-empty if this is meant")
+    return selected
+
+
+def check_answerable(selector: Selector, context: SelectorContext) -> None:
+    """Refuse terms that the command cannot answer, also where no policy would reach them.
+
+    Raises:
+        ProjectError: E624.
+    """
+    for terms in selector.alternatives:
+        for term in terms:
+            _answerable(term, context)
+
+
+def _answerable(term: Term, context: SelectorContext) -> None:
+    if term.method in (Method.TABLE, Method.TAG, Method.PATH, Method.OWNER) or term.method in context.answers:
+        return
+    helps = {
+        Method.STATE: "say what to compare with: `--since REF`, such as `--since origin/main`",
+        Method.DUE: LOOKS_HELP,
+        Method.DRIFTED: LOOKS_HELP,
+        Method.UNMANAGED: "it needs a look at the catalog, which this version does not have",
+    }
+    raise ProjectError(
+        f"`maintainer {context.command}` cannot select by `{term.text}`",
+        code="E624",
+        help=helps.get(term.method),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A policy, and the two forms in which its table is compared: the same for every term."""
+
+    policy: Selectable
+    identity: str
+    name: str
+
+
+def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
+    """Return the files of the policies for which all terms hold."""
+    tests = [_test(term, context) for term in terms]
+    return {one.policy.file for one in candidates if all(test(one) for test in tests)}
+
+
+def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
+    """Return what a term asks of a policy; what does not depend on the policy is worked out once."""
+    value = term.value
+    if term.method is Method.TABLE:
+        wanted = identity(table_ref(value, context.root))
+        if not is_glob(value):
+            return lambda one: one.identity == wanted
+        globs = (absolute_glob(value, context.root),)
+        return lambda one: one.identity == wanted or name_matches(one.name, globs)
+    if term.method is Method.TAG:
+        return lambda one: value in one.policy.tags
+    if term.method is Method.OWNER:
+        return lambda one: one.policy.owner == value
+    if term.method is Method.PATH:
+        return lambda one: _in_path(one.policy.file, value, context.root)
+    _answerable(term, context)
+    answer = context.answers[term.method]
+    return lambda one: answer(one.policy.table.identifier, value)
+
+
+def _in_path(file: str, value: str, root: Path) -> bool:
+    """Tell whether a policy file is the file or in the folder that is named, or matches a glob."""
+    relative = value.removeprefix("./").rstrip("/")
+    if relative.startswith(f"{root.as_posix()}/"):
+        relative = relative[len(root.as_posix()) + 1 :]
+    if is_glob(relative):
+        import fnmatch
+
+        return fnmatch.fnmatchcase(file, relative)
+    return relative in ("", ".") or file == relative or file.startswith(relative + "/")
+
+
+def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: SelectorContext) -> ProjectError:
+    text = ",".join(term.text for term in terms)
+    hints = []
+    for term in terms:
+        value, known = term.value, _known(term.method, policies)
+        if term.method is Method.TABLE:
+            # A path in any spelling is compared as the tables are called.
+            value = table_ref(value, context.root).identifier
+            near = nearest_table(value, known)
+        else:
+            near = nearest(value, known) if value else None
+        if near is not None and near != value:
+            prefix = "" if term.method is Method.TABLE else f"{term.method.value}:"
+            hints.append(f"did you mean `{prefix}{near}`?")
+    return ProjectError(
+        f"`{text}` selects nothing",
+        code="E623",
+        found=text,
+        help=" ".join([*hints, "`maintainer list` shows all tables; --allow-empty if nothing is right"]),
+    )
+
+
+def _known(method: Method, policies: Sequence[Selectable]) -> set[str]:
+    if method is Method.TAG:
+        return {tag for policy in policies for tag in policy.tags}
+    if method is Method.OWNER:
+        return {policy.owner for policy in policies if policy.owner}
+    if method is Method.PATH:
+        files = {policy.file for policy in policies}
+        return files | {parent.as_posix() for file in files for parent in Path(file).parents}
+    return {policy.table.identifier for policy in policies}

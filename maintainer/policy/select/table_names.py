@@ -1,0 +1,87 @@
+"""One table, many spellings: what a policy writes, what it is called, and when two names mean one table.
+
+Without a catalog only spellings can be compared: back-ticks, case, the default catalog, ``file:`` and
+``s3a:``, relative paths, ``..`` and trailing slashes. That two of them reach one table all the same (a *name* and a
+*path*, a symlink) only the storage can tell: ``app.policy_places`` asks it.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+
+from maintainer.model.table.table_facts import TableRef
+
+_PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)\Z", re.DOTALL)
+_BY_PATH = re.compile(r"delta\.`((?:[^`]|``)+)`\Z", re.IGNORECASE)
+_SESSION_CATALOG = "spark_catalog"
+
+_ONE_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
+"""Schemes of Hadoop connectors that reach the same objects."""
+
+
+def table_ref(written: str, root: Path) -> TableRef:
+    """Return the table that ``written`` names in a project at ``root``.
+
+    A catalog name stays as it is. A relative path becomes an absolute one; ``delta.`/path` `` is that path;
+    ``file:`` URIs become paths. Any other URI keeps its scheme.
+    """
+    by_path = _BY_PATH.match(written)
+    if by_path and "/" in by_path[1]:
+        written = by_path[1].replace("``", "`")
+    if not TableRef(written).is_path:
+        return TableRef(written)
+    path = absolute_path(written, root)
+    below = path.removeprefix(f"{os.fspath(root)}/")
+    if below == path:
+        return TableRef(path)
+    # One part alone would read like a catalog name.
+    return TableRef(below if "/" in below else f"./{below}", path)
+
+
+def absolute_path(written: str, root: Path) -> str:
+    """Return a path or URI without ``.``, ``..``, doubled or trailing slashes; relative ones start at ``root``."""
+    scheme = _SCHEME.match(written)
+    if scheme is None:
+        return os.path.normpath(os.path.join(os.fspath(root), written))
+    name, rest = scheme[1].lower(), scheme[2]
+    if name == "file":
+        return posixpath.normpath("/" + rest.lstrip("/"))
+    authority, path = "", rest
+    if rest.startswith("//"):
+        authority, _, path = rest[2:].partition("/")
+        authority = "//" + authority
+    path = posixpath.normpath("/" + path.lstrip("/"))
+    return f"{name}:{authority}{path}" if path != "/" or not authority else f"{name}:{authority}"
+
+
+def name_parts(identifier: str) -> tuple[str, ...]:
+    """Split a catalog name at its dots, without back-ticks."""
+    return tuple(
+        part[1:-1].replace("``", "`") if part.startswith("`") else part.strip() for part in _PART.findall(identifier)
+    )
+
+
+def plain_name(ref: TableRef) -> str:
+    """Return what globs are matched against: a path as it is, a name without back-ticks and session catalog."""
+    if ref.is_path:
+        return ref.location
+    parts = name_parts(ref.identifier)
+    if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
+        parts = parts[1:]
+    return ".".join(parts)
+
+
+def identity(ref: TableRef) -> str:
+    """Return a key that is equal for two spellings of one table.
+
+    Spark's names do not depend on case; a name of one part is in the schema ``default``.
+    """
+    if ref.is_path:
+        scheme, colon, rest = ref.location.partition(":")
+        return f"path:{_ONE_STORE.get(scheme, scheme)}{colon}{rest}"
+    name = plain_name(ref).lower()
+    return f"name:{name}" if "." in name else f"name:default.{name}"

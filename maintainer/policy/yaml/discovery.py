@@ -1,0 +1,119 @@
+"""Which files of a folder belong to a project: found in one fixed order, links not followed, bounded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from maintainer.errors import ProjectError
+from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Diagnostic, Severity
+
+PROJECT_FILE = "maintainer.yml"
+POLICY_FOLDER = "policies"
+PROFILE_FOLDER = "_profiles"
+TEST_FOLDER = "_tests"
+
+MAX_FILES = 20_000
+"""Policy files of one project. A fleet of more tables is better named by rules, or cut into projects."""
+
+MAX_FOLDERS = 20_000
+"""Folders looked into, so that a tree without policies ends too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFiles:
+    """The files of a project, each list sorted by path; findings are about folders that are links."""
+
+    project_file: Path | None
+    policies: tuple[Path, ...]
+    profiles: tuple[Path, ...]
+    findings: tuple[Diagnostic, ...]
+
+
+def find_files(root: Path) -> ProjectFiles:
+    """Find maintainer.yml and everything under policies/ that ends in .yml or .yaml.
+
+    Names that begin with a dot are not looked at, nor is ``policies/_tests/``: it holds tests of policies.
+
+    Raises:
+        ProjectError: E611 there is no project here; E614 too many files; E615 the project file is maintainer.yaml.
+    """
+    project_file = root / PROJECT_FILE
+    has_project_file = os.path.lexists(project_file)
+    if os.path.lexists(root / "maintainer.yaml"):
+        raise ProjectError(
+            "the project file has the wrong ending", code="E615", where="maintainer.yaml", help="call it maintainer.yml"
+        )
+    folder = root / POLICY_FOLDER
+    if not has_project_file and not folder.is_dir():
+        raise ProjectError(
+            "this is not a project: neither maintainer.yml nor policies/ is here",
+            code="E611",
+            where=str(root),
+            help="run `maintainer init` to make a project here, or name one with `--project DIR`",
+        )
+    findings: list[Diagnostic] = []
+    policies: list[Path] = []
+    profiles: list[Path] = []
+    for path in _yaml_files(folder, root, findings):
+        in_profiles = PROFILE_FOLDER in path.relative_to(folder).parts[:-1]
+        (profiles if in_profiles else policies).append(path)
+        if len(policies) + len(profiles) > MAX_FILES:
+            raise ProjectError(
+                f"there are more than {MAX_FILES:,} policy files",
+                code="E614",
+                where=str(folder),
+                help="let rules (`match:`) name many tables at once, or cut the fleet into several projects",
+            )
+    return ProjectFiles(
+        project_file if has_project_file else None, tuple(sorted(policies)), tuple(sorted(profiles)), tuple(findings)
+    )
+
+
+def find_tests(root: Path) -> tuple[Path, ...]:
+    """Find the tests of policies: every YAML file under ``policies/_tests/``, sorted.
+
+    Raises:
+        ProjectError: E614, there are too many.
+    """
+    paths = tuple(sorted(_yaml_files(root / POLICY_FOLDER / TEST_FOLDER, root, [])))
+    if len(paths) > MAX_FILES:
+        raise ProjectError(
+            f"there are more than {MAX_FILES:,} files of tests",
+            code="E614",
+            where=TEST_FOLDER,
+            help="one file may hold up to 200 tests",
+        )
+    return paths
+
+
+def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterator[Path]:
+    if folder.is_symlink():
+        findings.append(_link(folder, root))
+        return
+    for count, (parent, folders, files) in enumerate(os.walk(folder, followlinks=False)):
+        if count >= MAX_FOLDERS:
+            raise ProjectError(
+                f"there are more than {MAX_FOLDERS:,} folders",
+                code="E614",
+                where=str(folder),
+                help="keep only policies under policies/, or cut the fleet into several projects",
+            )
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
+        findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
+        for name in files:
+            if not name.startswith(".") and name.lower().endswith((".yml", ".yaml")):
+                yield Path(parent, name)
+
+
+def _link(folder: Path, root: Path) -> Diagnostic:
+    return Diagnostic(
+        "P355",
+        Severity.ERROR,
+        "this folder is a symbolic link; what it holds is not read",
+        folder.relative_to(root).as_posix(),
+        START_OF_FILE,
+        "put the files themselves into the project",
+    )

@@ -1,0 +1,240 @@
+"""Reads one YAML file strictly, as YAML 1.2 core, with the place of every key and value.
+
+The data is built from PyYAML's *events*, never by one of its constructors: no tag can create an object, an
+alias is seen before it could multiply anything, and nothing recurses. What YAML 1.1 reads as a surprise is
+text (`yes`, `22:00`, `2024-01-01`) or an error (`010`, `0x1F`, `.nan`). libyaml is used where PyYAML has it;
+the pure parser gives the same data and the same places.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+from pathlib import Path
+
+import yaml
+
+from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.yaml.scalars import FORBIDDEN, refused_character
+from maintainer.policy.yaml.yaml_builder import TreeBuilder
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_errors import syntax_diagnostic
+
+MAX_FILE_BYTES = 256 * 1024
+
+
+class _PurePythonLoader(yaml.Loader):
+    """PyYAML's own parser, with the one rule of plain text in which it differs from libyaml put right.
+
+    YAML 1.2 allows ``?`` inside plain text between brackets (``[s3://a?b]``); PyYAML ends the text there.
+    """
+
+    _in_plain = False
+
+    def scan_plain(self) -> yaml.ScalarToken:
+        self._in_plain = True
+        try:
+            return super().scan_plain()
+        finally:
+            self._in_plain = False
+
+    def peek(self, index: int = 0) -> str:
+        character = str(super().peek(index))
+        # Looked at to decide whether the text goes on; the text itself is taken from the buffer.
+        return "x" if self._in_plain and character == "?" else character
+
+
+PURE_PARSER = _PurePythonLoader
+"""The parser written in Python; also the one whose messages are translated, whichever parser failed."""
+
+PARSER = getattr(yaml, "CLoader", PURE_PARSER)
+"""libyaml's parser where it is there. Only its events are used; no constructor of either class ever runs."""
+
+# A tab is allowed where only a comment can be.
+_TAB = re.compile(r"^(?:[^\t#\n]|(?<!\s)(?<!^)#)*\t", re.MULTILINE)
+_DIRECTIVE = re.compile(r"(?:[ \n]|#[^\n]*\n)*(?<![^\n])%")
+
+
+def read_document(path: Path, root: Path) -> tuple[Document | None, list[Diagnostic]]:
+    """Read the file at ``path``, which must be a regular file inside ``root`` and not behind a link.
+
+    Returns:
+        The document (None if there is nothing to check further) and all findings of reading it, sorted. A
+        document may come with errors: what was refused is left out of it (`Document.unreadable`). Never raises
+        for what the file holds or is.
+    """
+    file = display_path(path, root)
+    found = read_bytes(path, root)
+    if isinstance(found, Diagnostic):
+        return None, [found]
+    return read_text(found, file)
+
+
+def display_path(path: Path, root: Path) -> str:
+    """Return the posix path that messages show: relative to ``root`` where it is inside."""
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def read_bytes(path: Path, root: Path) -> bytes | Diagnostic:
+    """Return what the file holds, or why it must not or cannot be read.
+
+    Opens without following a link and without waiting for a pipe's writer, and looks at what was opened: there
+    is no moment in which the file could be exchanged between the look and the reading.
+    """
+    file = display_path(path, root)
+    if not Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(root)):
+        return _whole("Y102", "the file is outside the project, reached through a link", file, _LINK_HELP)
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        if path.is_symlink():
+            return _whole("Y102", "the file is a symbolic link", file, _LINK_HELP)
+        return _unreadable(file, error)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return _whole("Y102", "not a regular file", file, "a policy is a plain file")
+        content = bytearray()
+        while chunk := os.read(descriptor, MAX_FILE_BYTES + 1 - len(content)):
+            content += chunk
+        return bytes(content)
+    except OSError as error:
+        return _unreadable(file, error)
+    finally:
+        os.close(descriptor)
+
+
+def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[Document | None, list[Diagnostic]]:
+    """Read YAML that is already in memory; ``file`` is the name that messages show.
+
+    Args:
+        content: The text, or its bytes in UTF-8 with or without a byte order mark.
+        file: Posix path relative to the project.
+        parser: The parser's class; tests compare both.
+    """
+    if isinstance(content, bytes):
+        if len(content) > MAX_FILE_BYTES:
+            return None, [_too_large(file)]
+        try:
+            text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+        except UnicodeDecodeError as error:
+            return None, [_not_utf8(content, error, file)]
+    elif len(content) > MAX_FILE_BYTES:
+        return None, [_too_large(file)]
+    else:
+        text = content.removeprefix("\ufeff")
+    text = text.replace("\r\n", "\n")
+    if refused := _refused_characters(text, file):
+        return None, refused
+    builder = TreeBuilder(file)
+    try:
+        _feed(builder, text, parser)
+    except yaml.YAMLError as error:
+        return None, sorted([*builder.findings, _syntax_error(text, file, error, parser)])
+    document = builder.document(text)
+    if document is None and not builder.findings:
+        return None, [_whole("Y112", "the file is empty", file, "write at least `version: 1` and `table:`")]
+    return document, sorted(builder.findings)
+
+
+def _feed(builder: TreeBuilder, text: str, parser: type) -> None:
+    """Hand every event to the builder, until it has seen enough."""
+    events = parser(text)
+    try:
+        while events.check_event():
+            if not builder.take(events.get_event()):
+                return
+    finally:
+        events.dispose()
+
+
+def _syntax_error(text: str, file: str, error: yaml.YAMLError, parser: type) -> Diagnostic:
+    """Translate a parser's error. The pure parser's is preferred, so that both parsers say the same."""
+    if parser is not PURE_PARSER:
+        try:
+            _feed(TreeBuilder(file), text, PURE_PARSER)
+        except yaml.YAMLError as pure:
+            error = pure
+    return syntax_diagnostic(error, text, file)
+
+
+def _refused_characters(text: str, file: str) -> list[Diagnostic]:
+    """Find what must not be in a file at all; YAML's own parsers disagree about some of it."""
+    findings = []
+    for match in FORBIDDEN.finditer(text):
+        refusal = refused_character(match[0])
+        if refusal is not None:
+            span = _span_at(text, match.start())
+            findings.append(Diagnostic(refusal.code, Severity.ERROR, refusal.message, file, span, refusal.help))
+        if len(findings) == 20:
+            break
+    tab = _TAB.search(text) if "\t" in text else None
+    if tab:
+        findings.append(
+            Diagnostic(
+                "Y106",
+                Severity.ERROR,
+                "a tab; YAML and its readers disagree about tabs",
+                file,
+                _span_at(text, tab.end() - 1),
+                "use spaces, not tabs",
+            )
+        )
+    directive = _DIRECTIVE.match(text)
+    if directive:
+        findings.append(
+            Diagnostic(
+                "Y122",
+                Severity.ERROR,
+                "a YAML directive (`%...`) is not allowed",
+                file,
+                _span_at(text, directive.end() - 1),
+                "remove the line; files are always read as YAML 1.2",
+            )
+        )
+    return sorted(findings)
+
+
+def _span_at(text: str, offset: int) -> Span:
+    line = text.count("\n", 0, offset) + 1
+    column = offset - (text.rfind("\n", 0, offset) + 1) + 1
+    return Span(line, column, line, column + 1)
+
+
+_LINK_HELP = "put the file itself into the project; links are not followed"
+
+
+def _whole(code: str, message: str, file: str, help: str) -> Diagnostic:
+    return Diagnostic(code, Severity.ERROR, message, file, START_OF_FILE, help)
+
+
+def _unreadable(file: str, error: Exception) -> Diagnostic:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return _whole("Y101", f"the file cannot be read: {reason}", file, "check its name and permissions")
+
+
+def _too_large(file: str) -> Diagnostic:
+    return _whole(
+        "Y103", "the file is larger than 256 KiB", file, "split it: one policy per file, shared parts in profiles"
+    )
+
+
+def _not_utf8(content: bytes, error: UnicodeDecodeError, file: str) -> Diagnostic:
+    """Point at the first byte that is not UTF-8; offsets of the error start behind a byte order mark."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _whole("Y104", "the file is UTF-16, not UTF-8", file, "save it as UTF-8")
+    body = content.removeprefix(codecs.BOM_UTF8)
+    before = body[: error.start].decode("utf-8").replace("\r\n", "\n")
+    return Diagnostic(
+        "Y104",
+        Severity.ERROR,
+        f"the byte 0x{body[error.start]:02X} is not UTF-8",
+        file,
+        _span_at(before + "?", len(before)),
+        "save the file as UTF-8",
+    )

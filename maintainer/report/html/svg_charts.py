@@ -1,0 +1,159 @@
+"""Charts as inline SVG: sizes of files before and after, and figures over time.
+
+Every chart is an image with a name and a description in words, so that nothing is told by the picture alone. Colours
+are classes that the page's style sheet gives; a chart sets none itself, and so it follows dark, light and paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from maintainer.model.table.file_sizes import FileSizes
+from maintainer.report.text.text_layout import count
+from maintainer.units import format_size
+
+Spelled = Callable[[float], str]
+"""How a figure is written."""
+
+MAX_BARS = 14
+"""Buckets of powers of two are joined in pairs until so many bars are enough."""
+
+_WIDTH, _BAR_AREA, _LABELS = 360, 44, 14
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Files from ``low_bytes`` up to, but not including, ``high_bytes``."""
+
+    low_bytes: int
+    high_bytes: int
+    before: int
+    after: int
+
+
+def size_bars(before: FileSizes, after: FileSizes) -> tuple[Bar, ...]:
+    """Put two distributions on one axis, without gaps, in at most ``MAX_BARS`` bars."""
+    exponents = [bucket.exponent for bucket in (*before, *after)]
+    if not exponents:
+        return ()
+    first, last, step = min(exponents), max(exponents), 1
+    while (last - first) // step + 1 > MAX_BARS:
+        step *= 2
+    counted = [{bucket.exponent: bucket.num_files for bucket in sizes} for sizes in (before, after)]
+    return tuple(
+        Bar(
+            1 << low,
+            1 << (low + step),
+            *(sum(one.get(exponent, 0) for exponent in range(low, low + step)) for one in counted),
+        )
+        for low in range(first, last + 1, step)
+    )
+
+
+def size_chart(before: FileSizes, after: FileSizes, name: str) -> Markup:
+    """Draw files by size: before above the axis, after below it. Empty where there is nothing to draw."""
+    bars = size_bars(before, after)
+    if not bars:
+        return Markup("")
+    tallest = max(max(bar.before, bar.after) for bar in bars)
+    room = _WIDTH / len(bars)
+    middle, height = _BAR_AREA, 2 * _BAR_AREA + _LABELS
+    shapes = []
+    for place, bar in enumerate(bars):
+        left, width = place * room + 1, room - 2
+        for number, css, down in ((bar.before, "before", False), (bar.after, "after", True)):
+            tall = _scaled(number, tallest)
+            if tall:
+                top = middle + _LABELS if down else middle - tall
+                shapes.append(_rect(left, top, width, tall, css))
+        if place % _label_step(len(bars)) == 0:
+            shapes.append(_text(left + width / 2, middle + _LABELS - 4, _short(bar.low_bytes), "middle"))
+    described = f"before: {_in_words(bars, 'before')}; after: {_in_words(bars, 'after')}"
+    return _svg(_WIDTH, height, f"files of {name} by size", described, shapes)
+
+
+def line_chart(points: Sequence[tuple[float, float]], name: str, described: str, *, width: int = 160) -> Markup:
+    """Draw a figure over time as a small line from zero; empty with fewer than two points.
+
+    Args:
+        points: (time, figure), ascending by time.
+        name: What the figure is of.
+        described: What a person who cannot see the line should read.
+        width: Pixels; it is 32 high.
+    """
+    if len(points) < 2:
+        return Markup("")
+    first, last = points[0][0], points[-1][0]
+    highest = max(figure for _, figure in points) or 1.0
+    span = (last - first) or 1.0
+    places = [((at - first) / span * (width - 6) + 3, 29 - figure / highest * 26) for at, figure in points]
+    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in places)
+    x, y = places[-1]
+    shapes = [
+        Markup('<polyline class="line" points="{}"/>').format(line),
+        Markup('<circle class="dot" cx="{}" cy="{}" r="2.5"/>').format(f"{x:.0f}", f"{y:.0f}"),
+    ]
+    return _svg(width, 32, name, described, shapes)
+
+
+def bar_chart(columns: Sequence[tuple[str, float, str]], name: str, *, unit_text: str) -> Markup:
+    """Draw one column for each run or night; empty without columns.
+
+    Args:
+        columns: (what it is, figure, css class), in order of time.
+        name: What the figure is of.
+        unit_text: The tallest column in words.
+    """
+    if not columns:
+        return Markup("")
+    room = 720 / max(len(columns), 8)
+    tallest = max(figure for _, figure, _ in columns) or 1.0
+    shapes = []
+    for place, (label, figure, css) in enumerate(columns):
+        tall = max(1.5, figure / tallest * 90) if figure else 1.5
+        inner = Markup("<title>{}</title>").format(label)
+        shapes.append(_rect(place * room + 1, 94 - tall, room - 2, tall, css, inner))
+    described = "; ".join(label for label, _, _ in columns[-10:])
+    return _svg(720, 96, f"{name}, at most {unit_text}", described, shapes)
+
+
+def _scaled(number: int, tallest: int) -> float:
+    return 0.0 if not number else max(1.5, number / tallest * (_BAR_AREA - 2))
+
+
+def _label_step(bars: int) -> int:
+    return 1 if bars <= 7 else 2
+
+
+def _short(size_bytes: int) -> str:
+    return format_size(size_bytes).replace(" ", "\u202f")
+
+
+def _in_words(bars: Sequence[Bar], side: str) -> str:
+    parts = [
+        f"{count(getattr(bar, side), 'file')} from {format_size(bar.low_bytes)} to {format_size(bar.high_bytes)}"
+        for bar in bars
+        if getattr(bar, side)
+    ]
+    return ", ".join(parts) or "none"
+
+
+def _rect(x: float, y: float, width: float, height: float, css: str, inner: Markup | None = None) -> Markup:
+    shape = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"').format(
+        css, f"{x:.1f}", f"{y:.1f}", f"{width:.1f}", f"{height:.1f}"
+    )
+    return shape + (Markup("/>") if inner is None else Markup(">{}</rect>").format(inner))
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(f"{x:.1f}", f"{y:.1f}", anchor, text)
+
+
+def _svg(width: int, height: int, name: str, described: str, shapes: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="chart" role="img" viewBox="0 0 {} {}" width="{}" height="{}"><title>{}</title>'
+        "<desc>{}</desc>{}</svg>"
+    ).format(width, height, width, height, escape(name), escape(described), Markup("").join(shapes))

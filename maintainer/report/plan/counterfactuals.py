@@ -1,0 +1,209 @@
+"""What would change a decision: for a step what would keep it from being taken, for the rest what would bring it on.
+
+Thresholds are the effective policy's. Where a figure of the table decides (the smallest file, the oldest removal), it
+is named, so that the sentence can be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import LeftAlone, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import (
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.report.plan.step_text import step_word
+from maintainer.report.text.text_layout import count, printable
+from maintainer.units import format_duration, format_size
+
+
+def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> list[tuple[str, str]]:
+    """Return (step or reason, what would change it) for every decision about a table, in their order.
+
+    Args:
+        table: What planning decided.
+        policy: The table's effective policy.
+        at_ms: When it was planned, milliseconds since 1970 UTC.
+    """
+    rows = [(step_word(step.kind), text) for step in table.steps if (text := of_step(step, policy, at_ms))]
+    seen: set[ReasonCode] = set()
+    reasons = [*table.blocked, *(left.reason for left in table.left_alone)]
+    for reason in reasons:
+        if reason.code not in seen:
+            seen.add(reason.code)
+            rows.append((reason.code.value, of_reason(reason.code, policy, _of(table.left_alone, reason.code))))
+    return rows
+
+
+def _of(entries: Sequence[LeftAlone], code: ReasonCode) -> list[LeftAlone]:
+    return [one for one in entries if one.reason.code is code]
+
+
+def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
+    """Say what would keep a step from being taken."""
+    match step:
+        case SetPropertiesStep():
+            return _of_properties(step)
+        case CompactStep():
+            return _of_compaction(step, policy)
+        case ZOrderStep():
+            columns = ", ".join(step.columns)
+            return f"left alone once a Z-order by {columns} wrote the files, or with optimize.when above what is found"
+        case PartitionRewriteStep():
+            return "left alone once the files are as optimize.rewrite asks, or without that key"
+        case ClusterStep():
+            least = format_size(policy.optimize.cluster.min_cube_size_bytes)
+            return f"left alone once the files are in cubes; cubes of {least} or more stay as they are"
+        case PurgeStep():
+            return "left alone once the files hold no deleted rows or dropped columns, or without optimize.purge"
+        case VacuumStep():
+            return _of_vacuum(step, at_ms)
+        case _:
+            assert_never(step)
+
+
+def _of_properties(step: SetPropertiesStep) -> str:
+    codes = dict.fromkeys(reason.code for reason in step.reasons)
+    parts = ["the table has the value", *(_UNASKED[code] for code in codes if code in _UNASKED)]
+    return f"not done once {', or '.join(parts)}"
+
+
+_UNASKED = {
+    ReasonCode.PROPERTY_DRIFT: "the policy no longer names it",
+    ReasonCode.RETENTION_TOO_SHORT_ON_TABLE: "vacuum.retention is no longer than what the table keeps",
+    ReasonCode.NEW_REVISION: "optimize.zorder is not asked for",
+}
+"""What would keep a property from being set, by why it is."""
+
+
+def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
+    files = [file for batch in step.batches for file in batch.files]
+    small = [file.size_bytes for file in files if file.size_bytes < policy.optimize.min_file_size_bytes]
+    parts = []
+    if small:
+        parts.append(f"optimize.minFileSize were {format_size(min(small))} or less (the smallest file)")
+        parts.append(f"optimize.when.minSmallFiles were more than {len(small):,}")
+    ratios = [file.deleted_rows_ratio or 0.0 for file in files if file.deleted_records]
+    if ratios and max(ratios) > policy.optimize.max_deleted_rows_ratio:
+        least = policy.optimize.max_deleted_rows_ratio
+        parts.append(f"fewer rows were deleted than {least:.0%} of a file (now up to {max(ratios):.0%})")
+    return f"left alone if {', or '.join(parts)}" if parts else ""
+
+
+def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
+    if not step.files:
+        return ""
+    seconds = max(0, (at_ms - min(file.removed_at_ms for file in step.files)) // 1000)
+    oldest = format_duration(seconds - seconds % 3600 if seconds > 86_400 else seconds)
+    kept = format_duration(step.retention_seconds)
+    return f"nothing is deleted with a retention longer than {oldest} (the oldest removal; it is {kept} now)"
+
+
+def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    """Say what would bring on what is left alone for this reason."""
+    return _CHANGES[code](policy, entries)
+
+
+_Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
+
+
+def _fixed(text: str) -> _Sentence:
+    return lambda policy, entries: text
+
+
+def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    least = format_size(policy.optimize.min_file_size_bytes)
+    return f"taken when two or more files under {least} (optimize.minFileSize) lie beside each other, or that is raised"
+
+
+def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    where = f"{count(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
+    if any("quietAfterUpdates" in one.reason.text for one in entries):
+        return _quiet_after(policy, where)
+    return f"taken when nothing was written to {where} for {format_duration(policy.optimize.quiet_for_seconds)}"
+
+
+def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    return _quiet_after(policy, "the table")
+
+
+def _quiet_after(policy: ResolvedPolicy, what: str) -> str:
+    quiet = format_duration(policy.optimize.quiet_after_updates_seconds)
+    return f"taken when nobody else updated {what} for {quiet} (optimize.quietAfterUpdates)"
+
+
+def _not_worth_it(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    when = policy.optimize.when
+    parts = []
+    if when.min_small_files is not None:
+        parts.append(f"{when.min_small_files:,} files")
+    if when.min_small_bytes is not None:
+        parts.append(format_size(when.min_small_bytes))
+    return f"taken when there are {' and '.join(parts)} to rewrite, or optimize.when asks for less"
+
+
+def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    limits = policy.limits
+    parts = [f"limits.maxBytes is {format_size(limits.max_bytes)}"] if limits.max_bytes is not None else []
+    parts += [f"limits.maxFiles is {limits.max_files:,}"] if limits.max_files is not None else []
+    return f"planned again when the limit is raised or optimize.where chooses less ({', '.join(parts)})"
+
+
+_CHANGES: Mapping[ReasonCode, _Sentence] = {
+    ReasonCode.AT_TARGET: _at_target,
+    ReasonCode.NO_PARTNER: _fixed("taken when another small file comes into the same partition"),
+    ReasonCode.OUTSIDE_WHERE: _fixed("taken when optimize.where chooses the partition"),
+    ReasonCode.HOT: _quiet_table,
+    ReasonCode.HOT_PARTITION: _hot,
+    ReasonCode.NEWEST_PARTITION: _fixed("taken when a newer partition comes, or skipNewestPartitions is lowered"),
+    ReasonCode.NOT_DUE: _fixed("taken when it is due, or now with --ignore-every"),
+    ReasonCode.NOT_WORTH_IT: _not_worth_it,
+    ReasonCode.NOTHING_EXPIRED: _fixed(
+        "deletes once a file that the log removed is older than the sentence above says"
+    ),
+    ReasonCode.UNPROVEN_REWRITE: _fixed("deleted after the rewrite is proven: the next apply tries first, or `verify`"),
+    ReasonCode.SAME_ZORDER: _fixed("taken when files are added or rewritten, or other columns are asked for"),
+    ReasonCode.WAITS_FOR_TURN: _fixed("taken by a later turn of the same apply"),
+    ReasonCode.BELOW_NEXT_LEVEL: _fixed("taken when more files of this level come together"),
+    ReasonCode.BEFORE_TIMESTAMP: _fixed("taken when optimize.zorder.fromTimestamp is earlier, or not set"),
+    ReasonCode.OFF_ON_TABLE: _fixed("taken when the table's own switch is on, or tableProperties is `ignore`"),
+    ReasonCode.REQUEST_IGNORED: _fixed("nothing: the automatic optimization does what was asked for"),
+    ReasonCode.SAME_REWRITE: _fixed("taken when files are added or rewritten, or optimize.rewrite asks for others"),
+    ReasonCode.SAME_CLUSTERING: _fixed("taken when files come that are in no cube"),
+    ReasonCode.SEALED_CUBE: _fixed("taken with optimize.cluster.full, or a larger minCubeSize"),
+    ReasonCode.OTHER_CLUSTERING: _fixed("taken with optimize.cluster.full: true"),
+    ReasonCode.OUTSIDE_WINDOW: _fixed("taken when the window opens, or now with --ignore-window"),
+    ReasonCode.SUSPENDED: _fixed("taken when `suspend` ends or is removed"),
+    ReasonCode.QUARANTINED: _fixed("taken after a person looked: `maintainer verify TABLE@V --accept REASON`"),
+    ReasonCode.OVER_LIMIT: _limit,
+    ReasonCode.OVER_BUDGET: _fixed("taken when the budget is larger; waiting raises its rank each night"),
+    ReasonCode.PLAN_STALE: _fixed("planned again with what the table is now: `maintainer plan --out FILE`"),
+    ReasonCode.NO_LONGER_LIVE: _fixed("a new plan takes what is left"),
+    ReasonCode.LIVE_AGAIN: _fixed("nothing: the files are part of the table"),
+    ReasonCode.NOT_BY_ENGINE: _fixed("taken with --engine transaction"),
+    ReasonCode.KEPT_FOR_CLONE: _fixed("deleted when the clone no longer refers to it"),
+    ReasonCode.NESTED_TABLE: _fixed("nothing: it is another table's"),
+    ReasonCode.BEHIND_SYMLINK: _fixed("nothing: links are never followed"),
+    ReasonCode.UNTRACKED: _fixed("deleted with vacuum.deleteUntracked: true, when old enough"),
+    ReasonCode.LARGE_DELETE: _fixed("deleted with vacuum.allowLargeDelete: true, or a higher limits.maxDeletes"),
+    ReasonCode.CANNOT_BE_SURE: _fixed("deleted when what is named above can be read again"),
+    ReasonCode.COPIED_TABLE: _fixed("nothing: both are kept, each by its own policy"),
+}
+"""Every reason why something is left alone; a test holds the set complete."""
+
+
+def lines(rows: Sequence[tuple[str, str]], width: int = 20) -> Iterator[str]:
+    """Lay the rows out for a terminal."""
+    widest = min(width, max((len(name) for name, _ in rows), default=0))
+    for name, text in rows:
+        yield f"      {name.ljust(widest)}  {printable(text)}"

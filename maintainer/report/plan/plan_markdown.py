@@ -1,0 +1,154 @@
+"""A plan as a comment on a pull request: totals, one table, folded details.
+
+Stable from run to run: no times, no table versions and no ages, so that the comment changes only when the plan does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Step
+from maintainer.report.plan.plan_comparison import Comparison, render_comparison
+from maintainer.report.plan.step_text import (
+    cost_line,
+    describe,
+    group_left_alone,
+    how_much,
+    is_named,
+    tables_line,
+    total,
+    with_code,
+)
+from maintainer.report.text.markdown import code, escaped, folded, table
+from maintainer.report.text.style import Symbol
+from maintainer.report.text.text_layout import count
+
+MARKER = "<!-- maintainer:plan -->"
+"""First line of the comment, by which a pipeline finds its own comment to update it."""
+
+MAX_CHARACTERS = 60_000
+"""GitHub takes 65,536 characters in a comment; the rest is for what a pipeline adds."""
+
+_WITHOUT_TIMES: dict[ReasonCode, str] = {
+    ReasonCode.NOT_DUE: "ran too recently",
+    ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
+    ReasonCode.HOT: "hot: others are updating it",
+}
+"""Reasons whose sentence says when something was or will be, and what is said here instead."""
+
+
+def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compared: Comparison | None = None) -> str:
+    """Return the plan as GitHub Markdown of at most ``max_characters``, ending in a newline.
+
+    What does not fit is counted, never dropped silently.
+    """
+    totals = total(plan.user_tables)
+    where = f" ({escaped(plan.environment)})" if plan.environment else ""
+    lines = [MARKER, f"### maintainer plan{where}", "", f"**{tables_line(totals)}**"]
+    cost = cost_line(totals)
+    if cost:
+        lines += ["", cost[0].upper() + cost[1:] + "."]
+    if not plan.tables:
+        lines += ["", "No table is selected."]
+    if compared is not None:
+        lines += ["", *render_comparison(plan, compared)]
+    room = max_characters - _length(lines) - 1_000
+
+    named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
+    kept, room = _fit(named, room)
+    if kept:
+        lines += ["", *table(("", "table", "step", "what", "why"), kept)]
+    lines += _left_out(len(named) - len(kept), "row")
+
+    for title, members in _sections(plan):
+        rows = [row for member in members for row in _left_rows(member)]
+        kept, room = _fit(rows, room)
+        if kept:
+            lines += ["", *folded(title, table(("table", "left alone", "why"), kept))]
+        lines += _left_out(len(rows) - len(kept), "row")
+    return "\n".join(lines) + "\n"
+
+
+def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
+    changed = [one for one in plan.user_tables if one.steps and one.left_alone]
+    unnamed = [one for one in plan.user_tables if not is_named(one)]
+    waiting = [one for one in unnamed if one.state == "waiting"]
+    quiet = [one for one in unnamed if one.state != "waiting"]
+    sections = [
+        (f"Left alone in {count(len(changed), 'table')} to change", changed),
+        (f"{count(len(waiting), 'table')} waiting", waiting),
+        (f"{count(len(quiet), 'table')} up to date", quiet),
+    ]
+    return [(title, members) for title, members in sections if members]
+
+
+def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
+    """The rows of one table: its problem, what blocks it, its steps, or why it is left alone as a whole."""
+    name = code(table_plan.ref.identifier)
+    if table_plan.problem:
+        problem = table_plan.problem
+        help_text = f" ({escaped(problem.help)})" if problem.help else ""
+        where = code(problem.where) if problem.where else ""
+        return [(Symbol.PROBLEM, name, f"error {escaped(problem.code)}", escaped(problem.what) + help_text, where)]
+    if table_plan.blocked:
+        return [
+            (f"**{Symbol.BLOCKED}**", name, "blocked", escaped(reason.text), _origin(reason))
+            for reason in table_plan.blocked
+        ]
+    if table_plan.steps:
+        return [_step_row(name, step) for step in table_plan.steps]
+    return [
+        (Symbol.LEFT, name, "left alone", "", _why(entry.reason))
+        for entry in {entry.reason.code: entry for entry in reversed(table_plan.left_alone)}.values()
+    ]
+
+
+def _step_row(name: str, step: Step) -> tuple[str, ...]:
+    text = describe(step, None)
+    symbol = "&#45;" if text.symbol == Symbol.DELETE else f"&#{ord(text.symbol)};"
+    facts = "<br>".join(escaped(fact).replace("  ", " ") for fact in text.facts)
+    why = "<br>".join(_why(reason) for reasons in text.reasons for reason in reasons)
+    return (symbol, name, text.word, facts, why)
+
+
+def _left_rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
+    name = code(table_plan.ref.identifier)
+    if not table_plan.left_alone:
+        return [(name, "", "nothing to do")]
+    rows: list[tuple[str, ...]] = []
+    for group in group_left_alone(table_plan.left_alone):
+        origins = ", ".join(code(origin) for origin in group.origins)
+        text = escaped(_WITHOUT_TIMES.get(group.code, group.text))
+        amount = how_much(group.num_files, group.size_bytes, group.num_partitions)
+        rows.append((name, amount, f"{with_code(group.code, text)} {origins}".rstrip()))
+    return rows
+
+
+def _why(reason: Reason) -> str:
+    return f"{escaped(_WITHOUT_TIMES.get(reason.code, reason.text))} {_origin(reason)}".rstrip()
+
+
+def _origin(reason: Reason) -> str:
+    return code(reason.origin) if reason.origin else ""
+
+
+def _length(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _fit(rows: Sequence[tuple[str, ...]], room: int) -> tuple[list[tuple[str, ...]], int]:
+    """Return the rows that fit, from the first on, and the room that is left."""
+    kept: list[tuple[str, ...]] = []
+    for row in rows:
+        needed = sum(len(cell) + 3 for cell in row) + 2
+        if needed > room:
+            return kept, 0
+        room -= needed
+        kept.append(row)
+    return kept, room
+
+
+def _left_out(number: int, noun: str) -> list[str]:
+    return ["", f"{count(number, 'more ' + noun)} did not fit: see the saved plan."] if number else []

@@ -1,0 +1,311 @@
+"""Steps and left-alone files in words: what the text, Markdown and `why` renderings share.
+
+The dry run walks the same closed union as apply: a kind of step that is not described here does not type-check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from maintainer.model.exhaustive import assert_never
+from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import (
+    Batch,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteRequest,
+    SetPropertiesStep,
+    Step,
+    VacuumStep,
+    ZOrderStep,
+)
+from maintainer.model.plan.zorder_turn import Turn
+from maintainer.report.text.style import Symbol
+from maintainer.report.text.text_layout import count, printable, when
+from maintainer.units import format_duration, format_size
+
+MAX_VALUE = 120
+"""Characters of a property's value that a line shows."""
+
+LOUD_REASONS = frozenset(
+    {ReasonCode.HOT, ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE, ReasonCode.OVER_BUDGET}
+)
+"""Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """One step in words. ``facts`` has one line, or for properties one line each; ``reasons`` go with each line."""
+
+    symbol: str
+    word: str
+    facts: tuple[str, ...]
+    reasons: tuple[tuple[Reason, ...], ...]
+
+
+def step_word(kind: str) -> str:
+    """Return the word for a kind of step: its own name, but ``properties`` for ``set_properties``."""
+    return "properties" if kind == "set_properties" else printable(kind)
+
+
+def describe(step: Step, tz: tzinfo | None) -> StepText:
+    """Say what a step does, to how much, and why.
+
+    ``tz`` is for the time before which vacuum deletes; None leaves that time out.
+    """
+    match step:
+        case SetPropertiesStep():
+            return _describe_properties(step)
+        case CompactStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
+            facts += ", with a shuffle" if step.repartition else ""
+            return StepText(Symbol.WRITE, "compact", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ZOrderStep(turn=Turn() as turn):
+            by = ", ".join(printable(column) for column in step.columns)
+            facts = f"{_rewritten(step.batches, step.num_files_added)}, {turn.strategy.value}, by {by}"
+            if turn.before is not None and turn.after is not None:
+                facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
+            more = ", first of up to " + count(step.settings.max_turns, "turn") if step.settings is not None else ""
+            return StepText(Symbol.WRITE, "zorder", (facts + more,), (step.reasons,))
+        case PartitionRewriteStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)}, {_request(step.request)}"
+            return StepText(Symbol.WRITE, "rewrite", (facts + _in_commits(step.batches),), (step.reasons,))
+        case PurgeStep():
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
+            return StepText(Symbol.WRITE, "purge", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ClusterStep():
+            by = ", ".join(printable(column) for column in step.columns)
+            size = format_size(step.max_file_size_bytes)
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, clustered by {by}"
+            facts += ", also what other columns clustered" if step.full else ""
+            return StepText(Symbol.WRITE, "cluster", (facts + _in_commits(step.batches),), (step.reasons,))
+        case ZOrderStep():
+            by = ", ".join(printable(column) for column in step.columns)
+            size = format_size(step.max_file_size_bytes)
+            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, by {by}"
+            return StepText(Symbol.WRITE, "zorder", (facts + _in_commits(step.batches),), (step.reasons,))
+        case VacuumStep():
+            return _describe_vacuum(step, tz)
+        case _:
+            assert_never(step)
+
+
+_KINDS = {
+    "data": "data",
+    "deletion_vector": "deletion vectors",
+    "change_data": "change data",
+    "untracked": "never known to the log",
+}
+
+
+def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
+    """How much of which kind, how old, what decided; then what is moved, emptied and listed, where it is."""
+    doing = "" if not step.trash_seconds else f" to the trash for {format_duration(step.trash_seconds)}"
+    before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
+    facts = [
+        f"{count(len(step.files), 'file')}, {format_size(step.size_bytes)}{doing}{before}; keeps "
+        f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
+    ]
+    kinds = step.by_kind
+    if any(kind != "data" for kind, _, _ in kinds):
+        facts.append(", ".join(f"{_KINDS.get(kind, kind)} {num:,} ({format_size(size)})" for kind, num, size in kinds))
+    if tz is not None and step.oldest_ms is not None and step.youngest_ms is not None:
+        first, last = when(step.oldest_ms, tz), when(step.youngest_ms, tz)
+        facts.append(f"removed {first}" if first == last else f"removed from {first} to {last}")
+    if step.emptied:
+        num, size = sum(one.num_files for one in step.emptied), sum(one.size_bytes for one in step.emptied)
+        facts.append(f"from the trash {count(num, 'file')}, {format_size(size)}")
+    if step.listing is not None:
+        listing = step.listing
+        facts.append(
+            f"listed {count(listing.num_files, 'file')} in {count(listing.num_folders, 'folder')}, "
+            f"about {count(listing.num_requests, 'request')}"
+        )
+    return StepText(Symbol.DELETE, "vacuum", tuple(facts), (*((),) * (len(facts) - 1), step.reasons))
+
+
+def _describe_properties(step: SetPropertiesStep) -> StepText:
+    """Put each reason on the line of the property that it names; the rest on the last line."""
+    before = dict(step.before)
+    facts = []
+    reasons: list[tuple[Reason, ...]] = []
+    left = list(step.reasons)
+    for key, value in step.after:
+        old = before.get(key)
+        facts.append(
+            f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {_shortened(printable(value))}"
+        )
+        mine = [reason for reason in left if key in reason.text]
+        left = [reason for reason in left if reason not in mine]
+        reasons.append(tuple(mine))
+    reasons[-1:] = [(*reasons[-1], *left)] if reasons else []
+    return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a long value, such as the boundaries of a Z-order; the plan's JSON has all of it."""
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
+
+
+def _rewritten(batches: Sequence[Batch], num_files_added: int) -> str:
+    num_files = sum(len(batch.files) for batch in batches)
+    size_bytes = sum(batch.size_bytes for batch in batches)
+    return f"{count(num_files, 'file')}, {format_size(size_bytes)} -> about {count(num_files_added, 'file')}"
+
+
+def _request(request: RewriteRequest) -> str:
+    """``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
+    size = request.file_size_bytes
+    text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
+    by = ", ".join(printable(column) for column in request.sort_columns)
+    return text + (f", sorted by {by}" if by else "")
+
+
+def _in_commits(batches: Sequence[Batch]) -> str:
+    return "" if len(batches) == 1 else f", in {count(len(batches), 'commit')}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftGroup:
+    """Everything of one table that is left alone for one reason code."""
+
+    code: ReasonCode
+    text: str
+    num_entries: int
+    num_files: int
+    size_bytes: int
+    num_partitions: int
+    origins: tuple[str, ...]
+
+
+def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
+    """Add up what is left alone by reason code, in the order in which the codes come; what holds it back comes first.
+
+    The text is the first entry's; where others differ, it says how many more there are.
+    """
+    by_code: dict[ReasonCode, list[LeftAlone]] = {}
+    for entry in entries:
+        by_code.setdefault(entry.reason.code, []).append(entry)
+    groups = []
+    for code, members in sorted(by_code.items(), key=lambda item: item[0] not in HELD_BACK):
+        texts = list(dict.fromkeys(member.reason.text for member in members))
+        more = f" (and {len(texts) - 1:,} more like it)" if len(texts) > 1 else ""
+        partitions = {member.partition_values for member in members if member.partition_values}
+        groups.append(
+            LeftGroup(
+                code=code,
+                text=texts[0] + more,
+                num_entries=len(members),
+                num_files=sum(member.num_files for member in members),
+                size_bytes=sum(member.size_bytes for member in members),
+                num_partitions=len(partitions),
+                origins=tuple(dict.fromkeys(member.reason.origin for member in members if member.reason.origin)),
+            )
+        )
+    return groups
+
+
+def how_much(num_files: int, size_bytes: int, num_partitions: int = 0) -> str:
+    """Print a quantity of files: ``8,426 files, 1.1 TiB in 12 partitions``; empty for none."""
+    if not num_files:
+        return f"in {count(num_partitions, 'partition')}" if num_partitions else ""
+    where = f" in {count(num_partitions, 'partition')}" if num_partitions else ""
+    return f"{count(num_files, 'file')}, {format_size(size_bytes)}{where}"
+
+
+def with_code(code: ReasonCode, text: str) -> str:
+    """Put a reason's code, by which the docs are searched, before its sentence, unless it begins with it anyway."""
+    return text if text.startswith(code.value.replace("_", " ")) else f"{code.value}: {text}"
+
+
+def is_named(table: TablePlan) -> bool:
+    """Whether a table is named in a plan that is not verbose: it changes, or someone may have to look at it."""
+    return table.state not in ("up_to_date", "waiting") or any(
+        entry.reason.code in LOUD_REASONS for entry in table.left_alone
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a whole plan adds up to; counted here, stored nowhere."""
+
+    num_changed: int
+    num_up_to_date: int
+    num_waiting: int
+    num_blocked: int
+    num_problems: int
+    num_steps: dict[str, int]
+    files_rewritten: int
+    bytes_rewritten: int
+    files_added: int
+    files_deleted: int
+    bytes_deleted: int
+
+
+def total(tables: Iterable[TablePlan]) -> Totals:
+    """Add up tables and steps."""
+    tables = tuple(tables)
+    kinds: dict[str, int] = {}
+    files_rewritten = bytes_rewritten = files_added = files_deleted = bytes_deleted = 0
+    for step in (step for table in tables for step in table.steps):
+        kinds[step.kind] = kinds.get(step.kind, 0) + 1
+        match step:
+            case SetPropertiesStep():
+                pass
+            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+                files_rewritten += sum(len(batch.files) for batch in step.batches)
+                bytes_rewritten += sum(batch.size_bytes for batch in step.batches)
+                files_added += step.num_files_added
+            case VacuumStep():
+                files_deleted += len(step.files)
+                bytes_deleted += step.size_bytes
+            case _:
+                assert_never(step)
+    states = [table.state for table in tables]
+    return Totals(
+        num_changed=states.count("changes"),
+        num_up_to_date=states.count("up_to_date"),
+        num_waiting=states.count("waiting"),
+        num_blocked=states.count("blocked"),
+        num_problems=states.count("problem"),
+        num_steps=kinds,
+        files_rewritten=files_rewritten,
+        bytes_rewritten=bytes_rewritten,
+        files_added=files_added,
+        files_deleted=files_deleted,
+        bytes_deleted=bytes_deleted,
+    )
+
+
+def tables_line(totals: Totals) -> str:
+    """``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
+    kinds = ", ".join(f"{step_word(kind)} {number:,}" for kind, number in sorted(totals.num_steps.items()))
+    num_steps = sum(totals.num_steps.values())
+    text = f"{count(totals.num_changed, 'table')} to change, {count(num_steps, 'step')}"
+    text += f" ({kinds})" if kinds else ""
+    rest = [f"{totals.num_up_to_date:,} up to date"]
+    if totals.num_waiting:
+        rest.append(f"{totals.num_waiting:,} waiting")
+    if totals.num_blocked:
+        rest.append(f"{totals.num_blocked:,} blocked")
+    if totals.num_problems:
+        rest.append(f"{totals.num_problems:,} not plannable")
+    return f"{text}; {', '.join(rest)}"
+
+
+def cost_line(totals: Totals) -> str | None:
+    """``rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB``, or None for neither."""
+    parts = []
+    if totals.files_rewritten:
+        parts.append(
+            f"rewrites {format_size(totals.bytes_rewritten)} in {count(totals.files_rewritten, 'file')} "
+            f"into about {count(totals.files_added, 'file')}"
+        )
+    if totals.files_deleted:
+        parts.append(f"deletes {count(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
+    return "; ".join(parts) or None

@@ -1,0 +1,1 @@
+"""Effective policies and the help for policy keys."""

@@ -1,0 +1,242 @@
+"""A table's effective policy for people and machines: every value, where it was written, and what it replaced.
+
+Effective settings as YAML that our own reader reads back: values on one line, or a whole policy file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from maintainer.policy.project.ledger_policy import LEDGER_POLICY
+from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting
+from maintainer.policy.resolve.resolve import Resolution
+from maintainer.policy.resolve.resolved import Origin
+from maintainer.policy.resolve.setting_units import base_value, spelled
+from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET
+from maintainer.report.text.style import PLAIN, Role, Style
+from maintainer.report.text.text_layout import pad, padded_width, printable
+
+# What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
+_PLAIN = re.compile(r"(?![-+.]?[0-9])[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*\Z")
+_QUANTITY = re.compile(
+    r"[0-9]+(?:[KMGTP]iB|[dhms](?: [0-9]+[hms])*)\Z|[0-9]{2}:[0-9]{2}\Z|[0-9]{4}-[0-9]{2}-[0-9]{2}\Z"
+)
+_WORDS = frozenset({"true", "false", "null", "~"})
+
+
+def flow(value: object) -> str:
+    """Spell a value on one line: ``[a, b]``, ``{name: x, maxLag: 3d}``, text quoted where it must be."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow(str(key))}: {flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(flow(inner) for inner in value) + "]"
+    if isinstance(value, str):
+        return _text(value)
+    return json.dumps(value)
+
+
+def block(values: Mapping[str, object], indent: int = 0) -> list[str]:
+    """Spell a map as lines: one key a line, inner maps indented, everything else on its line."""
+    lines = []
+    for key, value in values.items():
+        start = " " * indent + _text(key) + ":"
+        if isinstance(value, Mapping) and value:
+            lines += [start, *block(value, indent + 2)]
+        else:
+            lines.append(f"{start} {flow(value)}")
+    return lines
+
+
+def _text(text: str) -> str:
+    if _QUANTITY.match(text) or (_PLAIN.match(text) and text.lower() not in _WORDS):
+        return text
+    return json.dumps(text, ensure_ascii=True)
+
+
+FORMAT_VERSION = "1"
+
+_ORDER = (
+    "optimize.minFileSize",
+    "optimize.maxFileSize",
+    "optimize.maxThreads",
+    "optimize.maxDeletedRowsRatio",
+    "optimize.batchSize",
+    "optimize.repartition",
+    "optimize.zorder.columns",
+    "optimize.zorder.mode",
+    "optimize.zorder.strategies",
+    "optimize.zorder.batchBytes",
+    "optimize.zorder.bytesPerIteration",
+    "optimize.zorder.revision",
+    "optimize.zorder.fromTimestamp",
+    "optimize.zorder.tableProperties",
+    "optimize.rewrite.files",
+    "optimize.rewrite.fileSize",
+    "optimize.rewrite.sortBy",
+    "optimize.cluster.minCubeSize",
+    "optimize.cluster.targetCubeSize",
+    "optimize.cluster.full",
+    "optimize.purge.deletedRowsRatio",
+    "optimize.purge.droppedColumns",
+    "optimize.where",
+    "optimize.skipNewestPartitions",
+    "optimize.quietFor",
+    "optimize.quietAfterUpdates",
+    "optimize.every",
+    "optimize.when.minSmallFiles",
+    "optimize.when.minSmallBytes",
+    "autoCompact",
+    "vacuum.retention",
+    "vacuum.allowShortRetention",
+    "vacuum.every",
+    "vacuum.mode",
+    "vacuum.deleteUntracked",
+    "vacuum.untrackedAge",
+    "vacuum.untrackedEvery",
+    "vacuum.allowLargeDelete",
+    "vacuum.trash",
+    "verify.rowCount",
+    "verify.content",
+    "verify.files",
+    "verify.expectations",
+    "limits.maxBytes",
+    "limits.maxFiles",
+    "limits.maxDeletes",
+    "limits.timeout",
+    "suspend.until",
+    "suspend.reason",
+)
+
+
+def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
+    """Return one line a value: dotted key, value, origin, and the chain of what it replaced."""
+    policy = resolution.policy
+    rows = [_Row(key, resolution) for key in _keys(resolution)]
+    key_width, value_width = padded_width(row.key for row in rows), padded_width(row.value for row in rows)
+    place_width = padded_width(row.place for row in rows if row.note)
+    lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
+    if policy.file == LEDGER_POLICY:
+        lines.append("no file names the ledger: it is kept by a policy of its own, whose place a file would take")
+    elif not resolution.named_by_file:
+        lines.append("no file names this table: this is what rules give it")
+    for row in rows:
+        note = style.paint(f"   {row.note}", Role.DIM) if row.note else ""
+        place = pad(row.place, place_width) if row.note else row.place
+        lines.append(f"{pad(row.key, key_width)}  {pad(row.value, value_width)}  {place}{note}")
+    if policy.vacuum is None:
+        lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
+    lines.append(f"digest {policy.digest}")
+    return "\n".join(lines)
+
+
+class _Row:
+    """What is said of one value."""
+
+    def __init__(self, key: str, resolution: Resolution) -> None:
+        self.key = printable(key)
+        self.value = printable(flow(spelled(key, resolution.values[key])))
+        self.place = _place(resolution, key)
+        self.note = _overrides(key, resolution)
+
+
+def explain_json(resolution: Resolution) -> dict[str, Any]:
+    """Return the same as one JSON document (``schemas/explain.schema.json``); sizes in bytes, durations in seconds."""
+    policy = resolution.policy
+    return {
+        "format_version": FORMAT_VERSION,
+        "table": policy.table.identifier,
+        "file": policy.file,
+        "named_by_file": resolution.named_by_file,
+        "digest": policy.digest,
+        "values": [
+            {
+                "key": key,
+                "value": resolution.values[key],
+                "text": flow(spelled(key, resolution.values[key])),
+                "origin": _origin_json(policy.origin(key)),
+                "overrides": [
+                    {
+                        "value": base_value(key, setting.value),
+                        "text": flow(spelled(key, base_value(key, setting.value))),
+                        "origin": _origin_json(setting.origin),
+                    }
+                    for setting in _below(key, resolution)
+                ],
+            }
+            for key in _keys(resolution)
+        ],
+    }
+
+
+def merged_yaml(resolution: Resolution) -> str:
+    """Return the effective policy as one file that resolves to the same digest without any other file.
+
+    A built-in default that this version cannot be asked for by name is left out: it holds anyway.
+    """
+    tree: dict[str, Any] = {}
+    for key in _keys(resolution):
+        setting = _setting(key, resolution)
+        if key in NOT_SUPPORTED_YET and (setting is None or setting.level is Level.BUILT_IN):
+            continue
+        path = _path(key)
+        node = tree
+        for part in path[:-1]:
+            node = node.setdefault(part, {})
+        value = spelled(key, resolution.values[key])
+        if not (key == "autoCompact" and ("autoCompact",) in resolution.merged.maps):
+            node[path[-1]] = value
+    lines = ["version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(resolution: Resolution) -> list[str]:
+    return sorted(resolution.values, key=_sort_key)
+
+
+def _sort_key(key: str) -> tuple[int, int, str]:
+    section = SETTING_KEYS.index(key.partition(".")[0])
+    return (section, _ORDER.index(key) if key in _ORDER else len(_ORDER), key)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """Split a dotted key; the name of a table property has dots of its own."""
+    section, _, rest = key.partition(".")
+    return (section, rest) if section == "properties" else tuple(key.split("."))
+
+
+def _setting(key: str, resolution: Resolution) -> Setting | None:
+    return resolution.merged.leaves.get(_path(key))
+
+
+def _below(key: str, resolution: Resolution) -> list[Setting]:
+    found: list[Setting] = []
+    setting = _setting(key, resolution)
+    while setting is not None and setting.below is not None:
+        setting = setting.below
+        if setting.level is not Level.BUILT_IN:
+            found.append(setting)
+    return found
+
+
+def _overrides(key: str, resolution: Resolution) -> str:
+    below = [
+        f"{printable(flow(spelled(key, base_value(key, setting.value))))}  {setting.origin}"
+        for setting in _below(key, resolution)
+    ]
+    return "overrides " + ", ".join(below) if below else ""
+
+
+def _place(resolution: Resolution, key: str) -> str:
+    origin = resolution.policy.origin(key)
+    setting = _setting(key, resolution)
+    suffix = {Level.DEFAULTS: " (defaults)", Level.ENVIRONMENT: " (environment)"}
+    return f"{printable(str(origin))}{suffix.get(setting.level, '') if setting else ''}"
+
+
+def _origin_json(origin: Origin) -> Mapping[str, object]:
+    if origin.line == 0:
+        return {"file": None, "line": None, "column": None, "built_in": True}
+    return {"file": origin.file, "line": origin.line, "column": origin.column, "built_in": False}

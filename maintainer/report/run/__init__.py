@@ -1,0 +1,1 @@
+"""A run for people and machines: progress while it goes on, its end, GitHub annotations and JUnit."""

@@ -1,0 +1,184 @@
+"""Figures of finished steps in words: shared by progress lines, the summary, JUnit and Markdown.
+
+What each step of a past run did, with the figures of OPTIMIZE under Delta's own names: for ``show``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from maintainer.model.codec import encode
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableStatus
+from maintainer.model.run.progress import Verified
+from maintainer.report.plan.step_text import step_word
+from maintainer.report.text.style import PLAIN, Role, Style
+from maintainer.report.text.text_layout import count, printable
+from maintainer.units import format_duration, format_size
+
+STATUS_WORD: Mapping[StepStatus, tuple[str, Role]] = {
+    StepStatus.SUCCEEDED: ("OK", Role.GOOD),
+    StepStatus.NOTHING_LEFT: ("NOOP", Role.DIM),
+    StepStatus.YIELDED: ("YIELD", Role.WARN),
+    StepStatus.INCOMPLETE: ("INCOMPLETE", Role.BAD),
+    StepStatus.FAILED: ("FAIL", Role.BAD),
+    StepStatus.VERIFY_FAILED: ("FAIL", Role.BAD),
+    StepStatus.UNKNOWN: ("UNKNOWN", Role.BAD),
+    StepStatus.SKIPPED: ("SKIP", Role.WARN),
+    StepStatus.INTERRUPTED: ("STOP", Role.WARN),
+}
+"""The word on a progress line for how a step ended, and its colour."""
+
+_WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
+    StepStatus.SUCCEEDED: "",
+    StepStatus.NOTHING_LEFT: "nothing left to do",
+    StepStatus.YIELDED: "another writer was first; nothing more was committed",
+    StepStatus.INCOMPLETE: "not all planned files are gone",
+    StepStatus.FAILED: "failed",
+    StepStatus.VERIFY_FAILED: "verification failed",
+    StepStatus.UNKNOWN: "whether the commit landed could not be learned",
+    StepStatus.SKIPPED: "an earlier step of this table did not succeed",
+    StepStatus.INTERRUPTED: "interrupted",
+}
+
+
+TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
+    TableStatus.DONE: "done",
+    TableStatus.UP_TO_DATE: "up to date",
+    TableStatus.WAITING: "waiting: held back for now",
+    TableStatus.YIELDED: "another writer was first",
+    TableStatus.FAILED: "failed",
+    TableStatus.VERIFY_FAILED: "verification failed",
+    TableStatus.BLOCKED: "blocked: not touched",
+    TableStatus.UNSUPPORTED: "not supported: not touched",
+    TableStatus.NOT_REACHED: "not reached: the run ended before its turn",
+    TableStatus.INTERRUPTED: "interrupted",
+}
+"""How a table ended, in words, where it has no problem of its own to tell."""
+
+
+def figures(step: StepOutcome) -> str:
+    """Say what a step did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
+    parts = []
+    removed = sum(receipt.num_files_removed for receipt in step.commits)
+    added = sum(receipt.num_files_added for receipt in step.commits)
+    if removed or added:
+        size = format_size(sum(receipt.bytes_removed for receipt in step.commits))
+        parts.append(f"{removed:,} -> {count(added, 'file')}, {size}")
+    proven = [receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds]
+    # Where a check after the commit failed, nobody should read on this line that all is proven.
+    if proven and step.status is not StepStatus.VERIFY_FAILED:
+        parts.append(f"{count(sum(proven), 'row')} proven")
+    if step.vacuum:
+        parts.append(
+            f"{count(step.vacuum.num_files_deleted, 'file')}, {format_size(step.vacuum.bytes_deleted)} deleted"
+        )
+        if step.vacuum.remaining:
+            parts.append(f"{count(len(step.vacuum.remaining), 'file')} still there")
+    text = ", ".join(parts)
+    versions = version_span(step)
+    return "   ".join(part for part in (text, versions) if part)
+
+
+def version_span(step: StepOutcome) -> str:
+    """The versions a step committed: ``v1847``, ``v1843..v1845`` for several, empty for none."""
+    if not step.commits:
+        after = step.version_after
+        return "" if after is None else f"v{after}"
+    first, last = step.commits[0].version, step.commits[-1].version
+    return f"v{last}" if first == last else f"v{first}..v{last}"
+
+
+def message(step: StepOutcome) -> str:
+    """Say why a step did not simply succeed: its error, its note, or the words for its status."""
+    if step.error:
+        return f"{printable(step.error.code)}: {printable(step.error.what)}"
+    if step.status is StepStatus.INCOMPLETE and step.vacuum and step.vacuum.remaining:
+        left = len(step.vacuum.remaining)
+        return f"{left:,} of {count(left + step.vacuum.num_files_deleted, 'file')} could not be deleted"
+    return printable(step.note) if step.note else _WITHOUT_MESSAGE[step.status]
+
+
+def verified_detail(event: Verified) -> str:
+    """Say what a check compared: ``rows 41,220,917 (v77 = v78), content equal``."""
+    parts = []
+    before, after = event.rows_before, event.rows_after
+    old, new = _version(event.version_before, "before"), _version(event.version_after, "after")
+    if before is not None and after is not None:
+        if before == after:
+            parts.append(f"rows {after:,} ({old} = {new})")
+        else:
+            parts.append(f"rows {before:,} ({old}) but {after:,} ({new})")
+    elif after is not None:
+        parts.append(f"rows {after:,} ({new})")
+    if event.content_equal is not None:
+        parts.append("content equal" if event.content_equal else "content DIFFERS")
+    if event.num_files_checked is not None and event.result == "pass":
+        parts.append(f"all {count(event.num_files_checked, 'file')} of {new} exist")
+    parts.extend(assertion_text(one) for one in event.assertions if one.outcome != "pass")
+    passed = sum(one.outcome == "pass" for one in event.assertions)
+    if passed:
+        parts.append(f"{count(passed, 'check')} passed")
+    if event.detail:
+        parts.append(printable(event.detail))
+    return ", ".join(parts)
+
+
+def _version(version: int | None, otherwise: str) -> str:
+    return otherwise if version is None else f"v{version}"
+
+
+def assertion_text(assertion: Assertion) -> str:
+    """An assertion in one line: ``expect_x(column): expected 3, observed 4``, or why it could not be checked."""
+    name = printable(assertion.expectation) + (f"({printable(assertion.column)})" if assertion.column else "")
+    if assertion.outcome == "error":
+        return f"{name}: could not check: {printable(assertion.error or 'no reason given')}"
+    facts = []
+    if assertion.expected is not None:
+        facts.append(f"expected {printable(assertion.expected)}")
+    if assertion.observed is not None:
+        facts.append(f"observed {printable(assertion.observed)}")
+    if assertion.outcome == "fail" and assertion.error:
+        facts.append(printable(assertion.error))
+    return f"{name}: {', '.join(facts) or assertion.outcome}"
+
+
+MAX_WIDTH = 110
+
+
+def render_steps(outcome: RunOutcome, style: Style = PLAIN) -> str:
+    """Return one paragraph for each step of a run, in order; each line ends in a newline. Empty without steps."""
+    lines: list[str] = []
+    for table in outcome.tables:
+        for step in table.steps:
+            word, role = STATUS_WORD[step.status]
+            what = figures(step)
+            if not what or (step.status is not StepStatus.SUCCEEDED and step.error is not None):
+                what = ", ".join(part for part in (what, message(step)) if part)
+            head = f"{printable(table.ref.identifier)}  {step_word(step.kind)}  {style.paint(word, role)}"
+            lines.append(f"{head}  {format_duration(step.duration_seconds)}  {what}".rstrip())
+            lines += [f"    {line}" for line in metrics_lines(step)]
+    return "".join(line + "\n" for line in lines)
+
+
+def metrics_lines(step: StepOutcome) -> list[str]:
+    """A step's metrics as ``name value`` pairs, several on a line; none for a step that rewrites nothing."""
+    if step.metrics is None:
+        return []
+    lines: list[str] = []
+    for name, value in _flat("", encode(step.metrics)):
+        pair = f"{name} {value}"
+        if lines and len(lines[-1]) + len(pair) + 3 <= MAX_WIDTH:
+            lines[-1] += f"   {pair}"
+        else:
+            lines.append(pair)
+    return lines
+
+
+def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Dotted names and their values; what is not there, or false, is passed over."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}{key}.", value)
+        elif value is not None and value is not False:
+            yield f"{prefix}{key}", f"{value:.1f}" if isinstance(value, float) else str(value)

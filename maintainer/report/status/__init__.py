@@ -1,0 +1,1 @@
+"""``status`` and ``history`` as text, CSV, JSON and Prometheus metrics."""

@@ -1,0 +1,198 @@
+"""`history` as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields, replace
+from datetime import tzinfo
+
+from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
+from maintainer.model.table.commit_records import MAINTENANCE
+from maintainer.report.plan.step_text import step_word
+from maintainer.report.text.style import PLAIN, Role, Style
+from maintainer.report.text.text_layout import UTC, columns, count, iso_utc, moment, printable
+from maintainer.units import format_duration, format_size
+
+FORMAT_VERSION = "1"
+_STATUS_WORD = {
+    "succeeded": "ok",
+    "nothing_left": "nothing",
+    "verify_failed": "VERIFY FAILED",
+    "failed": "FAILED",
+    "incomplete": "INCOMPLETE",
+    "interrupted": "INTERRUPTED",
+    "unknown": "UNKNOWN",
+    "": "-",
+}
+FOLD = 3
+"""So many commits in a row, alike and not ours, are one line."""
+
+_BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
+
+
+def render_history(
+    rows: Sequence[HistoryRow], style: Style = PLAIN, *, tz: tzinfo = UTC, one_table: bool = False
+) -> str:
+    """Return rows as text in the order given, ending in a newline.
+
+    Args:
+        rows: What to print.
+        style: Colour or none.
+        tz: Zone of the times; the heading names it.
+        one_table: All rows are of one table: the column of its name is left out.
+    """
+    if not rows:
+        return "No step fits.\n"
+    rows = folded(rows)
+    zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
+    # One zone stands in the heading; two (summer time came or went) stand with each time.
+    zone = zones.pop() if len(zones) == 1 else None
+    form = "%Y-%m-%d %H:%M" if zone is not None else "%Y-%m-%d %H:%M %Z"
+    heading = (f"WHEN ({zone})" if zone else "WHEN", "RUN", "TABLE", "STEP", "RESULT", "VERSIONS", "PROOF", "DETAIL")
+    cells = [heading, *(_cells(row, form, tz) for row in rows)]
+    if one_table:
+        cells = [(*cell[:2], *cell[3:]) for cell in cells]
+    lines = columns(cells)
+    lines[0] = style.paint(lines[0], Role.BOLD)
+    for index, row in enumerate(rows, start=1):
+        if row.status in _BAD or row.proof == "fail":
+            lines[index] = style.paint(lines[index], Role.BAD)
+    return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
+
+
+def no_steps(num_runs: int) -> str:
+    """Return what is said where no run did a step."""
+    if not num_runs:
+        return "No runs are recorded yet.\n"
+    return f"No steps are recorded: {count(num_runs, 'run')}, and none of them had anything to do.\n"
+
+
+def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
+    """Join commits of others that follow one another with one operation by one writer, where they are ``FOLD`` or more.
+
+    A stream that appends every minute is one line then. Maintenance is never joined, nor is anything of ours.
+    """
+    found: list[HistoryRow] = []
+    for _, group in itertools.groupby(enumerate(rows), key=lambda pair: _folds_as(*pair)):
+        alike = [row for _, row in group]
+        if len(alike) < FOLD:
+            found += alike
+            continue
+        newest, oldest = alike[0], alike[-1]
+        found.append(
+            replace(
+                newest,
+                step=f"{newest.step} x{len(alike):,}",
+                version_before=None if oldest.version_after is None else oldest.version_after - 1,
+                num_files_removed=sum(row.num_files_removed for row in alike),
+                num_files_added=sum(row.num_files_added for row in alike),
+                bytes_removed=sum(row.bytes_removed for row in alike),
+                bytes_added=sum(row.bytes_added for row in alike),
+                duration_seconds=None,
+                reason=APPENDED if newest.reason == APPENDED else None,
+            )
+        )
+    return found
+
+
+def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
+    """What neighbours must share to be joined; a row that stays alone shares nothing with any other."""
+    if row.run_id is not None or row.step.upper() in {*MAINTENANCE, "VACUUM"}:
+        return (number,)
+    return (row.table, row.step, row.by, row.reason == APPENDED)
+
+
+def _is_without_folder(row: HistoryRow) -> bool:
+    """Whether only the table's log tells of a commit of ours."""
+    return row.reason is not None and row.reason.endswith((LOST, NOT_RECORDED, BY_HOOK))
+
+
+def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
+    """How to go on from the newest of our rows: its run, its report, its policy as it was."""
+    ours = next(
+        (row for row in rows if row.run_id is not None and not _is_without_folder(row)),
+        None,
+    )
+    if ours is None or not one_table:
+        return
+    yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
+    if ours.git_commit and ours.policy_file and "/" in ours.policy_file:
+        commit = ours.git_commit.partition("+")[0][:12]
+        yield f"its policy as it was: git show {printable(commit)}:./{printable(ours.policy_file)}"
+
+
+def _cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:
+    return (
+        moment(row.at_ms, tz).strftime(form),
+        printable(row.run_id or "-"),
+        printable(row.table),
+        step_word(row.step),
+        _STATUS_WORD.get(row.status, printable(row.status)),
+        _versions(row),
+        printable(row.proof or "-"),
+        _detail(row),
+    )
+
+
+def _versions(row: HistoryRow) -> str:
+    if row.version_after is None:
+        return "-"
+    if row.version_before is None:
+        return f"{row.version_after}"
+    # A first commit has no version before it.
+    return f"{row.version_before} -> {row.version_after}" if row.version_before >= 0 else f"0 .. {row.version_after}"
+
+
+def _detail(row: HistoryRow) -> str:
+    parts = []
+    if row.num_files_added and not row.num_files_removed and row.run_id is None:
+        parts.append(f"+{count(row.num_files_added, 'file')}")
+    elif row.step == "undelete":
+        parts.append(f"{count(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
+    elif row.num_files_added:
+        parts.append(f"{row.num_files_removed:,} -> {count(row.num_files_added, 'file')}")
+    elif row.num_files_removed:
+        parts.append(count(row.num_files_removed, "file"))
+    if row.bytes_removed or (row.run_id is None and row.bytes_added):
+        parts.append(format_size(row.bytes_removed or row.bytes_added))
+    if row.duration_seconds is not None:
+        parts.append(format_duration(float(row.duration_seconds)))
+    if row.error_code or row.error:
+        parts.append(": ".join(printable(part) for part in (row.error_code, row.error) if part))
+    if row.reason == APPENDED:
+        parts.append(APPENDED)
+    elif row.run_id is None:
+        parts.append("outside maintainer" + (f", by {printable(row.by)}" if row.by else ""))
+        if row.reason:
+            parts.append(printable(row.reason))
+    elif row.reason is not None and _is_without_folder(row):
+        parts.append(row.reason)
+    if row.git_commit:
+        parts.append(f"@ {printable(row.git_commit[:12])}")
+    return ", ".join(parts)
+
+
+def history_csv(rows: Sequence[HistoryRow]) -> str:
+    """Return rows as CSV (RFC 4180, so lines end in CR LF) with a heading; times as UTC ISO 8601 in ``at``."""
+    names = [field.name for field in fields(HistoryRow)]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["at" if name == "at_ms" else name for name in names])
+    for row in rows:
+        values = asdict(row)
+        values["at_ms"] = iso_utc(row.at_ms)
+        writer.writerow(["" if values[name] is None else values[name] for name in names])
+    return text.getvalue()
+
+
+def history_json(rows: Sequence[HistoryRow]) -> str:
+    """Return rows as one JSON document, ending in a newline; times as UTC ISO 8601 in ``at``."""
+    documents = []
+    for row in rows:
+        values = asdict(row)
+        documents.append({"at": iso_utc(values.pop("at_ms")), **values})
+    return json.dumps({"format_version": FORMAT_VERSION, "history": documents}, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,1 @@
+"""Text that lines up and cannot be hijacked: escaping, widths, colours, Markdown."""

@@ -1,0 +1,141 @@
+"""Text that lines up and cannot be hijacked: escaping, widths, columns, numbers, times.
+
+Names and values come from outside (catalogs, logs, other people's files). Everything printed passes through
+`printable`, so that no name can move the cursor, colour a line, break one or turn its direction.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone, tzinfo
+
+from maintainer.model.table.table_facts import PartitionValues
+
+UTC = timezone.utc
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OUR_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+WIDEST_PADDED_NAME = 48
+"""A longer name is printed whole but does not push the columns of all other lines."""
+
+
+def printable(text: str) -> str:
+    r"""Return the text with everything that is not a visible character or a blank as an escape, like ``\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    if named:
+        return named
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def display_width(text: str) -> int:
+    """Count terminal cells: two for wide East Asian characters, none for combining marks and for our own colours."""
+    if "\x1b" in text:
+        text = _OUR_COLORS.sub("", text)
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def pad(text: str, cells: int) -> str:
+    """Fill up with blanks on the right; a longer text stays whole."""
+    return text + " " * (cells - display_width(text))
+
+
+def pad_left(text: str, cells: int) -> str:
+    """Fill up with blanks on the left, for numbers."""
+    return " " * (cells - display_width(text)) + text
+
+
+def padded_width(texts: Iterable[str], at_most: int = WIDEST_PADDED_NAME) -> int:
+    """Return the width of a column: the widest text that is not wider than ``at_most`` cells."""
+    return max((width for width in map(display_width, texts) if width <= at_most), default=0)
+
+
+def cut(text: str, cells: int) -> str:
+    """Cut a line to a number of cells, with ``...`` where something is missing. Only for lines that are redrawn."""
+    if display_width(text) <= cells:
+        return text
+    kept: list[str] = []
+    room = max(0, cells - 3)
+    for character in text:
+        room -= display_width(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "..."[: max(0, cells)]
+
+
+def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
+    """Lay rows out as columns; ``right`` holds the indexes of right-aligned ones. The last column is not padded.
+
+    Nothing is cut: the widest cell makes its column as wide as it is.
+    """
+    if not rows:
+        return []
+    widths = [max(display_width(row[index]) for row in rows) for index in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            pad_left(cell, width) if index in right else pad(cell, width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * gap).join(cells).rstrip())
+    return lines
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Print a number with its noun: ``1 file``, ``1,204 files``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def moment(at_ms: int, tz: tzinfo) -> datetime:
+    """Return a time of the log as a datetime; times past year 9999 are held at its edge."""
+    try:
+        return (_EPOCH + timedelta(milliseconds=at_ms)).astimezone(tz)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if at_ms > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def when(at_ms: int, tz: tzinfo) -> str:
+    """Print a time for people, with its zone: ``2026-11-22 22:58 CET``."""
+    return f"{moment(at_ms, tz):%Y-%m-%d %H:%M %Z}".rstrip()
+
+
+def clock_time(at_ms: int, tz: tzinfo) -> str:
+    """Print the time of day: ``22:00:05``."""
+    return f"{moment(at_ms, tz):%H:%M:%S}"
+
+
+def iso_utc(at_ms: int) -> str:
+    """Print a time for machines: ``2026-11-21T22:00:05.123Z``."""
+    text = moment(at_ms, UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00") + "Z"
+
+
+def partition(values: PartitionValues) -> str:
+    """Print a partition: ``order_day=2026-11-20/region=EU``; quoted where the value could be misread (``null``)."""
+    if not values:
+        return "(whole table)"
+    return "/".join(f"{printable(column)}={_partition_value(value)}" for column, value in values)
+
+
+def _partition_value(value: str | None) -> str:
+    if value is None:
+        return "null"
+    shown = printable(value)
+    if shown in ("", "null") or any(character in "/= '" for character in shown):
+        return "'" + shown.replace("'", "''") + "'"
+    return shown

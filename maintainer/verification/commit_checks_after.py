@@ -1,0 +1,254 @@
+"""The checks after a commit, put together: audit, evidence, Great Expectations on the versions before and after.
+
+Version N is compared with N-1, never "before the run" with "after": whatever other writers did is in both, so they
+raise no false alarm, and their appends cannot hide a loss. The same rows, the same columns in the same order; plus the
+user's expectations on N, where a failure that N-1 has too is not this commit's and is only reported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import OrderedDict
+
+from maintainer.engine.protocols import VersionReader
+from maintainer.errors import MaintainerError
+from maintainer.model.plan.plan import CheckedExpectation, Checks
+from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.verification import great_expectations_suite as gx
+from maintainer.verification.audit import audit, pairs_of
+from maintainer.verification.verification_result import Document, Pair, Verdict, Verification
+
+MAX_REMEMBERED_VERSIONS = 1000
+
+
+class GreatExpectationsVerifier:
+    """The verifier of a run; one for all workers."""
+
+    def __init__(self) -> None:
+        # Rows counted by scan at a version that passed. The next batch of a step starts from there.
+        self._counted: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def preflight(self, expectations: tuple[CheckedExpectation, ...]) -> None:
+        """See ``Verifier``."""
+        gx.preflight(expectations)
+
+    def after_rewrite(
+        self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
+    ) -> Verification:
+        """See ``Verifier``."""
+        audited = audit(batch, receipt)
+        check = _Check(self, versions, facts, receipt.version, checks)
+        if receipt.proof is not None and receipt.proof.uncovered_columns:
+            check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
+        return check.run(pairs_of(batch, receipt), audited)
+
+    def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
+        """See ``Verifier``. Counts rows even where the policy does not ask: there is no other figure."""
+        if checks.row_count != "scan":
+            checks = dataclasses.replace(checks, row_count="scan")
+        return _Check(self, versions, facts, version, checks).run((), ())
+
+    def after_vacuum(
+        self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
+    ) -> Verification:
+        """See ``Verifier``."""
+        if not checks.files:
+            return Verification(Verdict.PASS, version_before=receipt.version_before, version_after=facts.version)
+        name = f"{facts.ref.identifier}@v{facts.version}.files"
+        try:
+            missing = versions.missing_files(facts, facts.version)
+        except MaintainerError as error:
+            return _not_checked(name, facts.version, error, receipt.version_before)
+        # How many of the planned files are gone proves nothing: another vacuum may have taken some before us.
+        pairs = (Pair("live files missing", str(len(missing)), "live files that may be missing", "0"),)
+        done = gx.validate_pairs(pairs, name, version=facts.version)
+        verdict = _verdict(done.assertions)
+        return Verification(
+            verdict,
+            done.assertions,
+            (Document(name, {**done.document, "missing": list(missing[:100])}),),
+            version_before=receipt.version_before,
+            version_after=facts.version,
+            num_files_checked=len(facts.files),
+            detail=_detail(done.assertions) if verdict is not Verdict.PASS else None,
+        )
+
+    def counted(self, facts: TableFacts, version: int) -> int | None:
+        """Rows counted before at a version that passed, None where nobody counted."""
+        with self._lock:
+            return self._counted.get((facts.location, facts.table_id, version))
+
+    def remember(self, facts: TableFacts, version: int, rows: int) -> None:
+        """Keep a count for the next batch."""
+        with self._lock:
+            self._counted[(facts.location, facts.table_id, version)] = rows
+            while len(self._counted) > MAX_REMEMBERED_VERSIONS:
+                self._counted.popitem(last=False)
+
+
+class _Check:
+    """One commit's check: collects assertions and documents, then gives a verdict."""
+
+    def __init__(
+        self, owner: GreatExpectationsVerifier, versions: VersionReader, facts: TableFacts, version: int, checks: Checks
+    ) -> None:
+        self._owner = owner
+        self._versions = versions
+        self._facts = facts
+        self._before, self._after = version - 1, version
+        self._checks = checks
+        self._assertions: list[Assertion] = []
+        self._documents: list[Document] = []
+        self.notes: list[str] = []
+        self._rows_before: int | None = None
+        self._rows_after: int | None = None
+        self._content_equal: bool | None = None
+        self._files_checked: int | None = None
+
+    def run(self, figures: tuple[Pair, ...], audited: tuple[Assertion, ...]) -> Verification:
+        self._assertions.extend(audited)
+        try:
+            pairs = figures + self._measure()
+            self._both_versions()
+            if pairs:
+                self._take(gx.validate_pairs(pairs, self._name("evidence"), version=self._after), "evidence")
+            if _verdict(self._assertions) is Verdict.PASS:
+                self._users_own()
+        except MaintainerError as error:
+            self._assertions.append(Assertion("check", "error", self._after, error=str(error)))
+        verdict = _verdict(self._deciding())
+        if verdict is Verdict.PASS and self._rows_after is not None and self._checks.row_count == "scan":
+            self._owner.remember(self._facts, self._after, self._rows_after)
+        return Verification(
+            verdict,
+            tuple(self._assertions),
+            tuple(self._documents),
+            version_before=self._before,
+            version_after=self._after,
+            rows_before=self._rows_before,
+            rows_after=self._rows_after,
+            content_equal=self._content_equal,
+            num_files_checked=self._files_checked,
+            detail=_detail(self._deciding()) if verdict is not Verdict.PASS else None,
+            note="; ".join(self.notes) or None,
+        )
+
+    def _measure(self) -> tuple[Pair, ...]:
+        """Figures that Spark measures and Great Expectations asserts."""
+        pairs: list[Pair] = []
+        count = self._checks.row_count
+        if count == "scan":
+            known = self._owner.counted(self._facts, self._before)
+            self._rows_before = known if known is not None else self._rows(self._before, scan=True)
+            self._rows_after = self._rows(self._after, scan=True)
+            before, after = _known(self._rows_before), _known(self._rows_after)
+            pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
+        elif count == "log":
+            self._rows_before, self._rows_after = (self._rows(one, scan=False) for one in (self._before, self._after))
+            before, after = _known(self._rows_before), _known(self._rows_after)
+            pairs.append(Pair("rows before, by the log", before, "rows after, by the log", after))
+        if self._checks.content == "exact":
+            differing = self._versions.rows_differ(self._facts, self._before, self._after)
+            self._content_equal = differing == 0
+            pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
+        elif self._checks.content == "fingerprint":
+            self._content_equal = True  # the proof before the commit; the pairs assert it again
+        if self._checks.files and count != "scan":
+            # A scan opens every file anyway; where nobody scans, at least look that they are there.
+            missing = self._missing()
+            self._files_checked = len(self._facts.files)
+            pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
+        return tuple(pairs)
+
+    def _missing(self) -> tuple[str, ...]:
+        """Live files that are not on storage; what was missing at the version before is not this commit's."""
+        missing = self._versions.missing_files(self._facts, self._after)
+        if not missing:
+            return ()
+        before = set(self._versions.missing_files(self._facts, self._before))
+        if known := [one for one in missing if one in before]:
+            self.notes.append(f"live files missing before this commit: {len(known)}, such as {known[0]}")
+        return tuple(one for one in missing if one not in before)
+
+    def _both_versions(self) -> None:
+        """The same columns in the same order, at both versions."""
+        for version, name in ((self._before, "before"), (self._after, "after")):
+            found = self._versions.columns(self._facts, version)
+            self._take(gx.validate_columns(found, self._name(name), self._facts.columns, version=version), name)
+
+    def _users_own(self) -> None:
+        """The user's expectations on the new version; those that do not pass also on the version before."""
+        wanted = self._checks.expectations
+        if not wanted:
+            return
+        for expectation in wanted:
+            name = f"expectation-{wanted.index(expectation)}"
+            now = self._validate(self._after, [gx.build(expectation)], name)[0]
+            if now.outcome == "pass":
+                continue
+            self._assertions.pop()
+            then = self._validate(self._before, [gx.build(expectation)], f"{name}-before")[0]
+            self._assertions.pop()
+            if then.outcome == now.outcome:
+                said = "failed" if now.outcome == "fail" else "could not be checked"
+                note = f"{expectation.type} {said} at version {self._after} and at {self._before} as well"
+                self.notes.append(note)
+                self._assertions.append(
+                    dataclasses.replace(now, error=f"{_NOT_OURS}{note}" + (f": {now.error}" if now.error else ""))
+                )
+            else:
+                self._assertions.append(now)
+
+    def _deciding(self) -> list[Assertion]:
+        return [one for one in self._assertions if not (one.error or "").startswith(_NOT_OURS)]
+
+    def _validate(self, version: int, expected: list[object], name: str) -> tuple[Assertion, ...]:
+        frame = self._versions.dataframe(self._facts, version)
+        return self._take(gx.validate_frame(frame, self._name(name), expected, version=version), name)
+
+    def _take(self, validated: gx.Validated, name: str) -> tuple[Assertion, ...]:
+        self._assertions.extend(validated.assertions)
+        self._documents.append(Document(self._name(name), validated.document))
+        return validated.assertions
+
+    def _rows(self, version: int, *, scan: bool) -> int:
+        return self._versions.row_count(self._facts, version, scan=scan)
+
+    def _name(self, what: str) -> str:
+        return f"{self._facts.ref.identifier}@v{self._after}.{what}"
+
+
+def _known(rows: int | None) -> str | None:
+    """A count as a figure; the log's -1 means that it cannot say, and two of those are not equal."""
+    return None if rows is None or rows < 0 else str(rows)
+
+
+_NOT_OURS = "not this commit's: "
+
+
+def _verdict(assertions: list[Assertion] | tuple[Assertion, ...]) -> Verdict:
+    outcomes = {one.outcome for one in assertions}
+    if "fail" in outcomes:
+        return Verdict.FAIL
+    return Verdict.ERROR if "error" in outcomes else Verdict.PASS
+
+
+def _detail(assertions: list[Assertion] | tuple[Assertion, ...]) -> str:
+    """The first finding in a sentence, the loudest kind first."""
+    for outcome in ("fail", "error"):
+        for one in assertions:
+            if one.outcome == outcome:
+                place = f" at version {one.version}" if one.version is not None else ""
+                if outcome == "error":
+                    return f"{one.expectation}{place} could not be checked: {one.error}"
+                return f"{one.expectation}{place}: expected {one.expected}, found {one.observed}"
+    return ""
+
+
+def _not_checked(name: str, version: int, error: MaintainerError, before: int | None) -> Verification:
+    found = Assertion(name, "error", version, error=str(error))
+    return Verification(Verdict.ERROR, (found,), version_before=before, version_after=version, detail=_detail((found,)))

@@ -1,0 +1,274 @@
+"""Great Expectations, met here and nowhere else, and imported only when something is verified (3 s, 215 MB).
+
+How it is used, and why:
+
+* ``persist=False``: by default it caches the whole table, never lets go of it, and later checks read the cache.
+* One ephemeral context and one asset name for each validation, under one lock: shared batch definitions answered
+  with another table's figures, and its project manager belongs to the process.
+* Nothing is raised by a metric that throws: it is a result without success whose ``exception_info`` has one of two
+  shapes. We tell *checked, wrong* (``fail``) from *could not check* (``error``).
+* Pairs are compared with ``ignore_row_if="neither"`` and must not be null: by default ``None == None`` passes.
+* Usage statistics off before the import, progress bars off, no Data Docs, no files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.model.plan.plan import CheckedExpectation
+from maintainer.model.run.outcome import Assertion
+from maintainer.verification.verification_result import Pair, as_row
+
+LOCK_TIMEOUT_SECONDS = 3600.0
+"""Longest wait for another table's validation; then this one could not be checked."""
+
+MAX_TEXT = 300
+_BEFORE, _AFTER = "before", "after"
+"""The columns of the frame in which figures are compared."""
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+
+_SQL_TYPES = frozenset({"unexpected_rows_expectation", "expect_query_results_to_match_comparison"})
+_SQL_ARGUMENTS = frozenset({"row_condition", "condition_parser", "unexpected_rows_query", "template_dict"})
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """Results of one validation: assertions in the order they were asked for, and the result document."""
+
+    assertions: tuple[Assertion, ...]
+    document: dict[str, Any]
+
+
+def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
+    """Import Great Expectations and build every expectation, before anything is changed.
+
+    Raises:
+        EnvironmentUnfit: E653, Great Expectations cannot be imported or does not work.
+        ProjectError: P316, an expectation that it does not know, or arguments that it does not take.
+    """
+    pair = Pair("one", "1", "the same", "1")
+    probe = validate_pairs((pair,), "preflight")
+    if any(assertion.outcome != "pass" for assertion in probe.assertions):
+        raise EnvironmentUnfit(
+            "Great Expectations does not work here",
+            code="E653",
+            found=next(one.error or one.outcome for one in probe.assertions if one.outcome != "pass"),
+            help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
+        )
+    for expectation in expectations:
+        build(expectation)
+
+
+def build(expectation: CheckedExpectation) -> object:
+    """Make the expectation of the user's that a name and arguments stand for.
+
+    Raises:
+        ProjectError: P316, it is not known, its arguments do not fit, or it carries SQL text (a plan runs none).
+    """
+    arguments = json.loads(expectation.arguments_json)
+    sql = sorted(_SQL_ARGUMENTS.intersection(arguments))
+    if expectation.type in _SQL_TYPES or sql:
+        raise ProjectError(
+            "an expectation that carries a query or a condition is not taken",
+            code="P316",
+            found=f"{expectation.type}({', '.join(sql)})",
+            help="a plan holds no SQL text; state the expectation by columns and values",
+        )
+    _, registry = _import()
+    try:
+        return registry.get_expectation_impl(expectation.type)(**arguments)
+    except Exception as error:  # its own error classes, pydantic's, TypeError: all mean the same to a user
+        raise ProjectError(
+            f"Great Expectations does not take the expectation {expectation.type}",
+            code="P316",
+            found=_short(error),
+            help="names and arguments are those of its gallery; see `maintainer schema verify.expectations`",
+        ) from error
+
+
+def validate_frame(frame: object, name: str, expectations: Sequence[object], *, version: int) -> Validated:
+    """Run expectations on a Spark data frame of a table at one version."""
+    return _validate(
+        lambda sources, unique: sources.add_spark(unique, persist=False), frame, name, expectations, version
+    )
+
+
+def validate_columns(
+    found: Sequence[str], name: str, expected: Sequence[str], *, version: int | None = None
+) -> Validated:
+    """Assert that the columns of a version are exactly these, in this order: an empty frame, no Spark job."""
+    import pandas as pd
+
+    frame = pd.DataFrame(columns=list(found), dtype=object)
+    wanted = [columns_are(expected)]
+    return _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version)
+
+
+def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = None) -> Validated:
+    """Assert that the figures of each pair are equal and not null: in pandas, a row a pair, no Spark job.
+
+    Three expectations, whatever the number of pairs: each one costs Great Expectations some 20 ms of Python, under its
+    one lock. What is said of each figure comes from the rows that it found to be unexpected.
+    """
+    module, _ = _import()
+    import pandas as pd
+
+    expected = module.expectations
+    equal = expected.ExpectColumnPairValuesToBeEqual(column_A=_BEFORE, column_B=_AFTER, ignore_row_if="neither")
+    wanted = [equal, *(expected.ExpectColumnValuesToNotBeNull(column=column) for column in (_BEFORE, _AFTER))]
+    row = as_row(pairs)
+    # dtype=object keeps text text; a column of None alone would else become floats.
+    frame = pd.DataFrame([(one.before, one.after) for one in pairs], columns=[_BEFORE, _AFTER], dtype=object)
+    validated = _validate(
+        lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version, name_rows=True
+    )
+    document = {**validated.document, "figures": row}
+    if len(validated.assertions) != len(wanted):
+        return Validated(validated.assertions, document)
+    return Validated(_each_figure(pairs, validated), document)
+
+
+def _each_figure(pairs: tuple[Pair, ...], validated: Validated) -> tuple[Assertion, ...]:
+    """One assertion a pair, that it is equal, then one a figure, that it was measured."""
+    equal, *measured = validated.assertions
+    of_pairs, *of_figures = [_unexpected_rows(one) for one in validated.document["results"]]
+    found = [
+        dataclasses.replace(
+            equal,
+            expectation=f"{equal.expectation}: {pair.name_before} = {pair.name_after}",
+            outcome=_outcome(equal, number, of_pairs),
+            expected=pair.before,
+            observed=pair.after,
+        )
+        for number, pair in enumerate(pairs)
+    ]
+    for number, pair in enumerate(pairs):
+        figures = ((pair.name_before, pair.before), (pair.name_after, pair.after))
+        for (name, value), asserted, rows in zip(figures, measured, of_figures, strict=True):
+            outcome = _outcome(asserted, number, rows)
+            found.append(
+                dataclasses.replace(asserted, outcome=outcome, expected="a figure", observed=value, column=name)
+            )
+    return tuple(found)
+
+
+def _unexpected_rows(result: dict[str, Any]) -> frozenset[int] | None:
+    """The rows that an expectation found to be unexpected; None where it failed and does not say which."""
+    if result["success"]:
+        return frozenset()
+    rows = (result.get("result") or {}).get("unexpected_index_list")
+    return frozenset(rows) if rows else None
+
+
+def _outcome(asserted: Assertion, row: int, unexpected: frozenset[int] | None) -> str:
+    if asserted.outcome == "error":
+        return "error"
+    return "fail" if unexpected is None or row in unexpected else "pass"
+
+
+def columns_are(columns: Sequence[str]) -> object:
+    """The table has exactly these columns, in this order."""
+    module, _ = _import()
+    return module.expectations.ExpectTableColumnsToMatchOrderedList(column_list=list(columns))
+
+
+def _import() -> tuple[Any, Any]:
+    """Import Great Expectations and its registry.
+
+    Raises:
+        EnvironmentUnfit: E653.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import; matters for 1.0 to 1.2
+    try:
+        import great_expectations as gx
+        import great_expectations.expectations
+        from great_expectations.expectations import registry
+    except Exception as error:  # a broken install fails in any way there is
+        raise EnvironmentUnfit(
+            "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
+            code="E653",
+            found=f"{type(error).__name__}: {_short(error)}",
+            help="pip install 'great-expectations>=1.24,<2'",
+        ) from error
+    return gx, registry
+
+
+def _validate(
+    add_source: Callable[[Any, str], Any],
+    frame: object,
+    name: str,
+    expectations: Sequence[object],
+    version: int | None,
+    *,
+    name_rows: bool = False,
+) -> Validated:
+    """Run expectations on a frame in a context of their own; ``name_rows`` has those that fail name each row."""
+    gx, _ = _import()
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    if not _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS):
+        error = f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation"
+        return Validated((Assertion(name, "error", version, error=error),), {"success": False, "error": error})
+    try:
+        unique = f"{name}#{next(_numbers)}"
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        asset = add_source(context.data_sources, unique).add_dataframe_asset(unique)
+        batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
+        suite = gx.ExpectationSuite(name="maintenance", expectations=list(expectations))
+        result = batch.validate(suite, result_format={"result_format": "COMPLETE" if name_rows else "SUMMARY"})
+        document: dict[str, Any] = result.to_json_dict()
+    except Exception as error:  # whatever it raises means: could not be checked
+        text = f"{type(error).__name__}: {_short(error)}"
+        return Validated((Assertion(name, "error", version, error=text),), {"success": False, "error": text})
+    finally:
+        _lock.release()
+    if len(result.results) != len(expectations):
+        text = f"{len(expectations)} expectations were asked for and {len(result.results)} answered"
+        return Validated((Assertion(name, "error", version, error=text),), document)
+    return Validated(tuple(_assertion(one, version) for one in result.results), document)
+
+
+def _assertion(result: Any, version: int | None) -> Assertion:  # noqa: ANN401 - a class without types
+    config = result.expectation_config
+    arguments = {key: value for key, value in config.kwargs.items() if key != "batch_id"}
+    error = _error_of(result)
+    detail = result.result or {}
+    observed = detail.get("observed_value", detail.get("unexpected_count"))
+    column = arguments.pop("column", None)
+    return Assertion(
+        expectation=str(config.type),
+        outcome="error" if error else ("pass" if result.success else "fail"),
+        version=version,
+        expected=_text(arguments),
+        observed=None if observed is None else _text(observed),
+        error=error,
+        column=None if column is None else str(column),
+    )
+
+
+def _error_of(result: Any) -> str | None:  # noqa: ANN401 - a class without types
+    """Why a metric could not be computed: ``exception_info`` is flat, or keyed by metric id."""
+    info = result.exception_info or {}
+    if "raised_exception" in info:
+        return str(info["exception_message"])[:MAX_TEXT] if info["raised_exception"] else None
+    messages = [str(one.get("exception_message") if isinstance(one, dict) else one)[:MAX_TEXT] for one in info.values()]
+    return "; ".join(messages[:3]) or None
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
+    return text if len(text) <= 10 * MAX_TEXT else text[: 10 * MAX_TEXT] + "..."
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:MAX_TEXT]

@@ -1,0 +1,70 @@
+"""The command: its words, its document, its exit codes. Spark is not started here."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+
+def doctor(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "maintainer", "doctor", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_java_11_is_one_line_with_its_fix_and_exit_1(tmp_path: Path) -> None:
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.write_text('#!/bin/sh\ncase "$1" in --add*) exit 1;; esac\necho \'openjdk version "11.0.22"\' >&2\n')
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    done = doctor(tmp_path, JAVA_HOME=str(tmp_path / "jdk"))
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    [at] = [n for n, line in enumerate(lines) if line.startswith("FAIL  java ")]
+    assert "Spark 4.1 does not run on Java 11" in lines[at]
+    assert lines[at].endswith("[E602]")
+    assert lines[at + 1].strip().startswith("fix: ")
+    assert "Traceback" not in done.stdout + done.stderr
+    assert lines[-1].endswith("1 failure")
+
+
+def test_document_holds_the_same_checks(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "--no-spark", "-o", "json", PATH="/nowhere", JAVA_HOME="")
+    document = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert done.returncode == 1
+    assert document["format_version"] == "1"
+    java = next(check for check in document["checks"] if check["name"] == "java")
+    assert (java["status"], java["code"]) == ("FAIL", "E601")
+    assert not any(check["name"] == "session" for check in document["checks"])
+
+
+def test_policies_with_errors_are_a_finding_and_not_the_end(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\n")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yaml").write_text("version: 1\ntable: ./t\noptimise: {}\n")
+    done = doctor(tmp_path, "--no-spark")
+    assert done.returncode == 1
+    assert "fix: maintainer validate" in done.stdout
+    assert "ok    python" in done.stdout
+
+
+def test_missing_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\n")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yaml").write_text("version: 1\ntable: ./lake/t\n")
+    done = doctor(tmp_path, "--no-spark")
+    assert done.returncode == 1
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    assert line.split(maxsplit=2) == ["FAIL", "table", f"{tmp_path}/lake/t does not exist"]

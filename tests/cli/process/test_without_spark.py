@@ -1,0 +1,108 @@
+"""The small install: without pyspark every command either works or says in one error what to install."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.policies.projects import write_project
+
+ROOT = Path(__file__).resolve().parents[3]
+
+WITHOUT = """
+import sys
+from importlib import metadata
+
+GONE = ("pyspark", "delta", "py4j", "great_expectations", "pandas", "numpy", "jsonschema")
+known = metadata.version
+
+class Gone:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in GONE:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+def version(name):
+    if name in ("pyspark", "delta-spark", "great-expectations"):
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+
+sys.meta_path.insert(0, Gone())
+metadata.version = version
+from maintainer.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+"""A Python in which Spark, Delta and Great Expectations are not installed, whatever this one has."""
+
+
+def without_spark(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *arguments],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(
+        tmp_path, {"policies/orders.yml": "table: sales.orders\n", "maintainer.yml": "timezone: UTC\n"}
+    )
+
+
+@pytest.mark.parametrize("arguments", [["plan"], ["apply", "--yes"], ["status"], ["why", "sales.orders"]], ids=" ".join)
+def test_a_command_that_needs_spark_says_what_to_install(root: Path, arguments: list[str]) -> None:
+    done = without_spark(root, *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "error[E604]: Spark or Delta is not installed in this Python",
+        "   = found: pyspark none, delta-spark none",
+        "   = allowed: pyspark 4.1.x with delta-spark 4.4.0",
+        "   = help: pip install 'maintainer[spark]'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "--strict"],
+        ["validate", "-o", "json"],
+        ["explain", "sales.orders"],
+        ["list"],
+        ["schema"],
+        ["schema", "vacuum.retention"],
+        ["history"],
+        ["init", "new"],
+        ["completion", "bash"],
+        ["version"],
+    ],
+    ids=" ".join,
+)
+def test_an_author_needs_none_of_it(root: Path, arguments: list[str]) -> None:
+    done = without_spark(root, *arguments)
+    assert (done.returncode, "error" in done.stderr) == (0, False)
+
+
+def test_doctor_names_what_is_missing(root: Path) -> None:
+    done = without_spark(root, "doctor", "--no-spark")
+    assert done.returncode == 1
+    lines = [line for line in done.stdout.splitlines() if "pip install" in line]
+    assert [line.strip() for line in lines] == ["fix: pip install 'maintainer[spark]'"] * 2
+
+
+def test_the_small_install_holds_no_engine() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", text, flags=re.MULTILINE | re.DOTALL)
+    assert block is not None
+    names = set(re.findall(r'^    "([a-z0-9-]+)', block.group(1), flags=re.MULTILINE))
+    assert names == {"pyyaml", "jsonschema", "click", "jinja2", "tzdata"}

@@ -1,0 +1,244 @@
+"""Facts read from the log without Spark equal those of Spark's own Delta, for a zoo of tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.snapshot import kernel_reader
+from maintainer.delta.snapshot.json_log import NewestVersion, read_newest
+from maintainer.delta.snapshot.kernel_reader import KernelReader
+from maintainer.delta.snapshot.spark_reader import SparkReader
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.add_files import live_files
+from maintainer.model.table.table_facts import TableFacts, TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+APART = ("a b", "", None, "p%20q", "x/y", "k=v", "h#i:j", "naïve 🎉")
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("agree") as worker:
+        yield worker
+
+
+def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFacts:
+    """Facts by both readers, equal; and where Kernel reads them, each file's action equals Spark's.
+
+    ``kernel`` says whether Kernel is to read the table; None: it may.
+    """
+    jvm.forget_logs()
+    ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
+    by_spark = SparkReader(jvm).facts(ref, root)
+    by_kernel = KernelReader(jvm).facts(ref, root)
+    by_kernel_alone = alone_by_kernel(jvm, ref, root)
+    assert kernel is None or (by_kernel is not None) == kernel
+    assert by_kernel == by_kernel_alone
+    if by_kernel is not None:
+        assert by_kernel == by_spark
+        log = jvm.log_of_root(root)
+        snapshot = jvm.update(log)
+        handles = live_files(jvm, log, snapshot, by_spark.file_keys)
+        assert set(handles) == by_spark.file_keys
+        wanted = {one["path"]: one for one in jvm.scan_files(snapshot)[1]}
+        for (name, _), handle in handles.items():
+            found = json.loads(handle.json())["add"]
+            assert found == {**found, **{key: value for key, value in wanted[name].items() if value is not None}}
+    return by_spark
+
+
+def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFacts | None:
+    """Facts by Kernel, also where the commits alone would tell everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_reader, "read_newest", lambda storage: None)
+        return KernelReader(jvm).facts(ref, root)
+
+
+def values_sql(values: tuple[str | None, ...]) -> str:
+    return ", ".join("(NULL)" if one is None else "('" + one.replace("'", "''") + "')" for one in values)
+
+
+def make_partitioned(spark: SparkSession, path: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, p STRING, d DATE) USING delta PARTITIONED BY (p, d)")
+    spark.sql(
+        f"INSERT INTO delta.`{path}` SELECT 1, col1, DATE'2026-01-02' FROM VALUES {values_sql(APART)} "
+        "UNION ALL SELECT 2, 'x', NULL"
+    )
+
+
+def make_mapped(spark: SparkSession, path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, day STRING, gone INT, s STRUCT<a: INT, b: STRING>) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.columnMapping.mode'='name', "
+        "'delta.enableDeletionVectors'='true', 'delta.enableRowTracking'='true')"
+    )
+    for number in (1, 2):
+        spark.sql(
+            f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), if(id < 5, 'l', NULL), 1, named_struct('a', "
+            f"{number}, 'b', 'x') FROM range(10)"
+        )
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN day TO `the day`")
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN gone")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (1, 7)")
+
+
+def make_everything_v2(spark: SparkSession, path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v VARIANT, n TIMESTAMP_NTZ) USING delta TBLPROPERTIES ("
+        "'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='2', 'delta.enableInCommitTimestamps'='true', "
+        "'delta.enableRowTracking'='true', 'delta.enableDeletionVectors'='true', 'delta.enableTypeWidening'='true')"
+    )
+    for number in range(3):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT id, parse_json('[{number}]'), NULL FROM range(0, 20, 1, 2)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+
+
+def make_clustered(spark: SparkSession, path: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT>) USING delta CLUSTER BY (a, s.b)")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), named_struct('b', 1) FROM range(5)")
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+
+
+def test_partitions_mapping_vectors_and_clustering(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    make_partitioned(spark, lake / "partitioned")
+    facts = agreed(engine.jvm, lake / "partitioned")
+    assert len(facts.files) == len(APART)  # an empty text is stored as null; one more has no date
+    assert {one.partition_values[0][1] for one in facts.files} == {*APART, "x"} - {""}
+    make_mapped(spark, lake / "mapped")
+    facts = agreed(engine.jvm, lake / "mapped")
+    assert facts.columns_with_stats == ("id", "s.a", "s.b")
+    assert sum(one.deleted_records for one in facts.files) == 4
+    make_clustered(spark, lake / "clustered")
+    # Kernel leaves out who clustered a file, so Spark reads these tables.
+    assert agreed(engine.jvm, lake / "clustered", kernel=False).clustering_columns == ("a", "s.b")
+
+
+@pytest.mark.long
+def test_every_form_of_checkpoint(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    make_everything_v2(spark, lake / "v2")
+    assert list((lake / "v2" / "_delta_log").glob("*.checkpoint.*-*.*"))
+    assert len(agreed(engine.jvm, lake / "v2").files) == 6
+    classic = lake / "classic"
+    spark.sql(
+        f"CREATE TABLE delta.`{classic}` (id BIGINT, p INT) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.checkpointInterval'='3')"
+    )
+    insert = "INSERT INTO delta.`{}` SELECT id, CAST(id % 3 AS INT) FROM range(9)"
+    for _ in range(4):
+        spark.sql(insert.format(classic))
+    assert list((classic / "_delta_log").glob("*.checkpoint.parquet"))
+    agreed(engine.jvm, classic)
+    spark.sql(f"OPTIMIZE delta.`{classic}`")
+    assert len(agreed(engine.jvm, classic).files) == 3
+    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "4")
+    try:
+        for _ in range(2):
+            spark.sql(insert.format(classic))
+    finally:
+        spark.conf.unset("spark.databricks.delta.checkpoint.partSize")
+    assert list((classic / "_delta_log").glob("*.checkpoint.*.*.parquet"))
+    agreed(engine.jvm, classic)
+
+
+def test_logs_that_others_wrote(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    """Log compaction, tags, files without or with odd statistics, a table without columns, a shallow clone."""
+    path = lake / "odd"
+    for _ in range(3):
+        spark.range(4).write.format("delta").mode("append").save(str(path))
+    log = path / "_delta_log"
+    lines = [line for number in range(3) for line in (log / f"{number:020d}.json").read_text().splitlines()]
+    kept = [line for line in lines if not line.startswith('{"commitInfo"')]
+    (log / f"{0:020d}.{2:020d}.compacted.json").write_text("\n".join(kept) + "\n")
+    agreed(engine.jvm, path)
+    add = next(json.loads(line)["add"] for line in lines if line.startswith('{"add"'))
+    odd = [
+        {**add, "path": "no-stats.parquet", "stats": None},
+        {**add, "path": "few-stats.parquet", "stats": '{"nullCount":{"id":0}}'},
+        {
+            **add,
+            "path": "spaced.parquet",
+            "stats": '{ "minValues" : {}, "numRecords" : 17 }',
+            "tags": {"T": "1", "Ü": "ä"},
+        },
+        {**add, "path": "a%20b/%25%E2%80%A8.parquet", "tags": {"k": 'quo"te\n'}},
+    ]
+    (log / f"{3:020d}.json").write_text("".join(json.dumps({"add": one}) + "\n" for one in odd))
+    facts = agreed(engine.jvm, path)
+    records = {one.path: one.physical_records for one in facts.files}
+    assert [records[one["path"]] for one in odd[:3]] == [None, None, 17]
+    spark.sql(f"CREATE TABLE delta.`{lake}/bare` USING delta")
+    assert agreed(engine.jvm, lake / "bare", kernel=None).columns == ()
+
+
+@pytest.mark.long
+def test_statistics_settings_and_clones(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "stats"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (a INT, s STRUCT<b: INT, c: STRING>, `d.e` INT, m MAP<INT, INT>) USING delta "
+        "TBLPROPERTIES ('delta.dataSkippingNumIndexedCols'='2')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, named_struct('b', 2, 'c', 'x'), 3, map(1, 1))")
+    assert agreed(engine.jvm, path).columns_with_stats == ("a", "s.b")
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns'='`d.e`, s.c')")
+    assert agreed(engine.jvm, path).columns_with_stats == ("s.c", "`d.e`")
+    spark.sql(f"CREATE TABLE delta.`{lake}/clone` SHALLOW CLONE delta.`{path}`")
+    assert agreed(engine.jvm, lake / "clone").files[0].path.startswith("file:/")
+    # Only Spark's reader puts statistics together from the columns of a checkpoint.
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsJson'='false', "
+        "'delta.checkpoint.writeStatsAsStruct'='true', 'delta.checkpointInterval'='1')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (2, NULL, 3, NULL)")
+    facts = agreed(engine.jvm, path, kernel=False)
+    assert engine.reader.facts(facts.ref) == facts
+    assert [one.physical_records for one in facts.files] == [1, 1]
+
+
+def test_an_unchanged_table_is_not_read_again(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "known"
+    spark.range(4).write.format("delta").save(str(path))
+    reads: list[str] = []
+    whole = read_newest
+
+    def counted(storage: TableStorage) -> NewestVersion | None:
+        reads.append("read")
+        return whole(storage)
+
+    monkeypatch.setattr(kernel_reader, "read_newest", counted)
+    reader = KernelReader(engine.jvm)
+    root = engine.jvm.hadoop_path(str(path))
+
+    def look() -> TableFacts:
+        found = reader.facts(TableRef(str(path)), root)
+        assert found is not None
+        return found
+
+    first = look()
+    assert look() is first
+    assert len(reads) == 1
+    spark.range(4).write.format("delta").mode("append").save(str(path))
+    assert look().version == 1
+    assert look().version == 1
+    assert len(reads) == 2
+    shutil.rmtree(path)
+    assert reader.facts(TableRef(str(path)), root) is None
+    for number in (5, 6):
+        spark.range(number).write.format("delta").mode("append").save(str(path))
+    assert look().version == 1
+    assert sum(one.physical_records or 0 for one in look().files) == 11

@@ -1,0 +1,230 @@
+"""Sessions on the real Spark: settings read back, nothing left behind, nothing said on the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.delta.spark import jars
+from maintainer.delta.spark import session_settings as settings
+from maintainer.delta.spark.installed_versions import check_versions
+from maintainer.delta.spark.java_home import inspect_java
+from maintainer.delta.spark.spark_session import SessionLease, active_session, open_session, worker_session
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.errors import EnvironmentUnfit
+from tests.support.policies.projects import write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_worker_has_every_setting_although_the_base_session_says_otherwise(lease: SessionLease) -> None:
+    base = lease.spark
+    base.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    base.conf.set("spark.sql.parquet.compression.codec", "gzip")
+    try:
+        worker = worker_session(lease)
+        found = {key: worker.conf.get(key, None) for key in settings.worker_settings(lease.cores, lease.conf)}
+        assert found == settings.worker_settings(lease.cores, lease.conf)
+        assert base.conf.get("spark.sql.files.ignoreMissingFiles") == "true"
+        assert base.conf.get("spark.sql.parquet.compression.codec") == "gzip"
+    finally:
+        base.conf.unset("spark.sql.files.ignoreMissingFiles")
+        base.conf.unset("spark.sql.parquet.compression.codec")
+
+
+def test_an_unsafe_session_is_named_once_by_plan_apply_and_doctor_and_left_as_it_is(
+    lease: SessionLease, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "spark.databricks.delta.retentionDurationCheck.enabled"
+    deltalake.write_deltalake(tmp_path / "lake" / "t", pa.table({"a": [1]}))
+    write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    lease.spark.conf.set(key, "false")
+    try:
+        for command in (["plan"], ["apply", "--yes"], ["doctor"]):
+            run(["--project", str(tmp_path), *command])
+            shown = capsys.readouterr()
+            said = " ".join(f"{shown.out}{shown.err}".split())
+            assert said.count(f"the session has {key}=false: a VACUUM in it may delete files") == 1, command
+        assert lease.spark.conf.get(key) == "false"
+    finally:
+        lease.spark.conf.unset(key)
+
+
+def test_a_setting_that_does_not_take_stops_everything(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.conf import RuntimeConfig
+
+    real = RuntimeConfig.get
+
+    def lying(self: RuntimeConfig, key: str, *default: str | None) -> str | None:
+        return "true" if key == "spark.sql.files.ignoreCorruptFiles" else real(self, key, *default)
+
+    monkeypatch.setattr(RuntimeConfig, "get", lying)
+    with pytest.raises(EnvironmentUnfit) as caught:
+        worker_session(lease)
+    assert caught.value.code == "E606"
+    assert caught.value.where == "spark.sql.files.ignoreCorruptFiles"
+
+
+def test_workers_of_two_threads_do_not_share_settings(lease: SessionLease) -> None:
+    seen: dict[str, str | None] = {}
+    both = threading.Barrier(2, timeout=60)
+
+    def work(codec: str) -> None:
+        worker = worker_session(lease)
+        worker.conf.set("spark.sql.parquet.compression.codec", codec)
+        both.wait()
+        seen[codec] = worker.conf.get("spark.sql.parquet.compression.codec")
+
+    threads = [threading.Thread(target=work, args=(codec,)) for codec in ("gzip", "zstd")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert seen == {"gzip": "gzip", "zstd": "zstd"}
+
+
+def test_second_lease_borrows_and_its_end_stops_nothing(lease: SessionLease) -> None:
+    with open_session(SessionOptions(master="local[2]")) as second:
+        assert second.borrowed
+        assert second.spark.sparkContext.applicationId == lease.spark.sparkContext.applicationId
+    assert active_session() is not None
+    assert lease.spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (SessionOptions(master="local[7]"), "--master"),
+        (SessionOptions(conf=(("spark.driver.memory", "7g"),)), "--conf spark.driver.memory"),
+    ],
+)
+def test_wishes_that_come_too_late_are_refused(lease: SessionLease, options: SessionOptions, word: str) -> None:
+    with pytest.raises(EnvironmentUnfit, match=word) as caught:
+        open_session(options)
+    assert caught.value.code == "E608"
+
+
+def test_old_timestamps_pass_through_exactly(spark: SparkSession, lake: Path) -> None:
+    import pyarrow.parquet as pq
+
+    path = lake / "old"
+    values = ["0001-01-01 00:00:00", "1582-10-10 12:00:00", "1883-11-18 12:03:57", "9999-12-31 23:59:59.999999"]
+    rows = ", ".join(f"(timestamp'{value}', date'{value[:10]}')" for value in values)
+    spark.sql(f"select * from values {rows} as t(at, day)").coalesce(1).write.format("delta").save(str(path))
+    [file] = [f for f in path.iterdir() if f.suffix == ".parquet"]
+    table = pq.read_table(file)
+    assert sorted(str(v)[:19] for v in table["at"].to_pylist()) == [value[:19] for value in values]
+    assert sorted(str(v) for v in table["day"].to_pylist()) == [value[:10] for value in values]
+
+
+SCRIPT = """
+import json, sys, threading
+from pathlib import Path
+from maintainer.delta.spark.spark_session import SessionOptions, active_session, open_session, worker_session
+log = Path(sys.argv[1])
+with open_session(SessionOptions(master="local[2]", log_path=log, quick=True)) as lease:
+    spark = worker_session(lease)
+    table = str(log.parent / "table")
+    spark.range(10).write.format("delta").save(table)
+    spark.sql(f"VACUUM delta.`{table}`").collect()
+    try:
+        spark.sql("select 1 / 0").collect()
+    except Exception as error:
+        failed = type(error).__name__
+    process = lease.spark.sparkContext._gateway.proc
+    result = {"rows": spark.read.format("delta").load(table).count(), "failed": failed, "borrowed": lease.borrowed}
+lease.close()
+result["ended"] = process.poll() is not None
+result["active"] = active_session() is not None
+result["threads"] = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+print(json.dumps(result))
+"""
+
+
+def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
+    """One process, as a user has it: silent, complete, and gone without a trace."""
+    cwd, temp = tmp_path / "cwd", tmp_path / "with blank"
+    cwd.mkdir()
+    temp.mkdir()
+    log = tmp_path / "run" / "spark.log"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(log)],
+        cwd=cwd,
+        env={**os.environ, "TMPDIR": str(temp), "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == {
+        "rows": 10,
+        "failed": "ArithmeticException",
+        "borrowed": False,
+        "ended": True,
+        "active": False,
+        "threads": [],
+    }
+    assert list(cwd.iterdir()) == []
+    assert list(temp.iterdir()) == []
+    assert "Deleted 0 files" in log.read_text()
+
+
+@pytest.mark.slow
+def test_half_filled_maven_repository_does_no_harm(tmp_path: Path) -> None:
+    """A POM without its JAR in ``~/.m2`` makes ``spark.jars.packages`` fail; our fetch does not look there."""
+    home = tmp_path / "home"
+    for jar in jars.JARS:
+        folder = home / ".m2" / "repository" / "io" / "delta" / jar.artifact / "4.4.0"
+        folder.mkdir(parents=True)
+        (folder / f"{jar.artifact}-4.4.0.pom").write_text(
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            f"<groupId>io.delta</groupId><artifactId>{jar.artifact}</artifactId><version>4.4.0</version></project>"
+        )
+    env = {
+        **{key: value for key, value in os.environ.items() if key not in ("MAINTAINER_JARS", "XDG_CACHE_HOME")},
+        "HOME": str(home),
+        "MAINTAINER_HOME": str(tmp_path / "cache"),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={home}",
+    }
+    paths = jars.ensure_jars(inspect_java(env), check_versions(env), env)
+    assert jars.unfit_jars(tmp_path / "cache" / "jars" / "4.4.0") == {}
+    assert sorted(p.name for p in paths[0].parent.iterdir()) == sorted(jar.file_name for jar in jars.JARS)
+    assert sorted(p.name for p in home.iterdir()) == [".m2"]
+
+
+def test_doctor_on_the_real_thing(
+    lease: SessionLease, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
+    from maintainer.delta.doctor.doctor_model import Status
+
+    spark.range(3).write.format("delta").save(str(lake / "t"))
+    # What is looked at is the active session: here one that nobody has tuned. pyspark calls that session active which
+    # Python made first, and in a whole suite that may be any.
+    untuned = lease.spark.newSession()
+    for key, default in settings.SLOW_DEFAULTS.items():
+        untuned.conf.set(key, default)
+    monkeypatch.setattr("maintainer.delta.spark.spark_session.active_session", lambda: untuned)
+    checks = run_checks(DoctorInput(lake, locations=("./t", "nobody.knows")))
+    found = {check.name: check for check in checks}
+    assert [c.name for c in checks if c.status is Status.FAIL] == ["table nobody.knows"]
+    assert "TABLE_OR_VIEW_NOT_FOUND" in found["table nobody.knows"].detail
+    assert found["session"].detail.startswith("the active session is used: local[2]")
+    assert found["tables"].detail == "1 of 1 on local paths can be read"
+    assert found["session settings"].status is Status.WARN
+    assert found["delta"].status is Status.OK

@@ -1,0 +1,144 @@
+"""Proving a commit that is already there: Delta's own OPTIMIZE holds, a forged one does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.verify.version_proof import TablePlace, VersionProof, prove_version
+from maintainer.model.table.table_facts import TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("version-proof") as worker:
+        yield worker
+
+
+def _log(path: Path, version: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()]
+
+
+def _prove(engine: DeltaTableEngine, path: Path, version: int) -> tuple[CommittedFiles, VersionProof]:
+    """The files from the log as text, so that what is proven does not come from what reads it."""
+    facts = engine.reader.facts(TableRef(str(path)))
+    metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
+    files = committed_files(version, _log(path, version), PartitionNames.of(metadata))
+    place = TablePlace(str(path), facts.location, facts.property_map.get("delta.enableRowTracking") == "true")
+    return files, prove_version(engine.jvm.spark, place, files)
+
+
+def test_what_optimize_and_purge_write_holds(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    """Odd partition values, column mapping, deletion vectors and row tracking at once; an append in between."""
+    path = lake / "it's 100% `odd`"
+    quoted = str(path).replace("`", "``")
+    spark.sql(
+        f"CREATE TABLE delta.`{quoted}` (id BIGINT, `the value` STRING, `p p` STRING) USING delta "
+        "PARTITIONED BY (`p p`) TBLPROPERTIES ('delta.columnMapping.mode'='name', "
+        "'delta.enableDeletionVectors'='true', 'delta.enableRowTracking'='true')"
+    )
+    for start in (0, 40):
+        frame = spark.range(start, start + 40).selectExpr(
+            "id", "cast(id AS STRING) AS `the value`", "element_at(array(NULL, 'a b/%', 'é🎉', '1'), 1 + int(id % 4)) p"
+        )
+        frame.toDF("id", "the value", "p p").coalesce(1).write.format("delta").mode("append").save(str(path))
+    spark.sql(f"DELETE FROM delta.`{quoted}` WHERE id IN (3, 5, 44)")
+    spark.sql(f"OPTIMIZE delta.`{quoted}` WHERE `p p` = 'a b/%' OR `p p` IS NULL")
+    files, found = _prove(engine, path, 4)
+    assert (len(files.removed), len(files.added), files.data_changed) == (4, 2, False)
+    assert found.holds, found
+    assert (found.proof.read.rows, found.proof.written.rows) == (38, 38)
+    files, found = _prove(engine, path, 2)
+    assert files.data_changed
+    assert (found.proof.read.rows, found.proof.written.rows) == (0, 40)
+    assert not found.holds
+    files, found = _prove(engine, path, 3)
+    assert found.proof.read.rows - found.proof.written.rows == 3
+    assert not found.holds
+
+
+def _change(column: str, change: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
+    def forge(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(column)
+        values = pa.array(change(table.column(column).to_pylist()), table.schema.field(place).type)
+        return table.set_column(place, table.schema.field(place), values)
+
+    return forge
+
+
+FORGERIES: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "one row for another": lambda table: pa.concat_tables([table.slice(1), table.slice(1, 1)]),
+    "a null moved": _change("s", lambda values: [*values[1:], values[0]]),
+}
+
+
+@pytest.mark.long
+def test_forged_rewrites_do_not_hold(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "true"
+    frame = spark.range(20).selectExpr("id", "if(id % 5 = 0, NULL, cast(id AS STRING)) s").repartition(3)
+    frame.write.format("delta").save(str(path))
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    missed = []
+    for number, (name, forge) in enumerate(FORGERIES.items()):
+        forged = lake / f"forged-{number}"
+        shutil.copytree(path, forged)
+        _forge(forged, forge)
+        _, found = _prove(engine, forged, 1)
+        if found.holds or found.proof.read == found.proof.written or found.findings:
+            missed.append(name)
+    assert missed == []
+    assert _prove(engine, path, 1)[1].holds
+
+
+def _forge(path: Path, forge: Callable[[pa.Table], pa.Table]) -> None:
+    """Replace the one added file of version 1, and its size and statistics in the log."""
+    entry = path / "_delta_log" / f"{1:020d}.json"
+    actions = _log(path, 1)
+    (add,) = [one["add"] for one in actions if "add" in one]
+    file = path / add["path"]
+    table = forge(pq.read_table(file))
+    pq.write_table(table, file)
+    add["size"] = file.stat().st_size
+    add["stats"] = json.dumps({"numRecords": len(table)})
+    entry.write_text("".join(json.dumps(one) + "\n" for one in actions))
+    for checksum in [*path.rglob(".*.crc"), *path.rglob("*.crc")]:
+        checksum.unlink(missing_ok=True)
+
+
+def test_statistics_that_lie_are_found(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    spark.range(20).repartition(3).write.format("delta").save(str(path))
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    facts = engine.reader.facts(TableRef(str(path)))
+    files, _ = _prove(engine, path, 1)
+    lying = committed_files(
+        1,
+        [
+            {"add": {**one["add"], "stats": '{"numRecords":19}'}} if "add" in one else one
+            for one in _log(path, 1)
+        ],
+        PartitionNames((), ()),
+    )  # fmt: skip
+    found = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location), lying)
+    assert found.proof.holds
+    assert not found.holds
+    assert found.findings == (f"{files.added[0].path} (added, at version 1) has 20 rows, the log says 19",)
+    # A file that cannot be found by its name proves nothing, even if none is found on either side.
+    elsewhere = prove_version(engine.jvm.spark, TablePlace(str(path), facts.location + "x"), files)
+    assert (elsewhere.proof.read.rows, elsewhere.proof.written.rows) == (0, 0)
+    assert not elsewhere.holds

@@ -1,0 +1,240 @@
+"""Commits on a disk never overwrite another's, and what stands in the log afterwards is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.delta.commands.command_engine import CommandEngine
+from maintainer.delta.commands.command_session import classic_sessions
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.errors import CommitConflict
+from maintainer.model.table.table_facts import TableRef
+from tests.support.tables.delta_tables import compaction, no_intent, stamp
+from tests.support.writers.interleaving import Point, interleave
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+APPENDS = 200
+APPENDER = """
+import sys, deltalake, pyarrow as pa
+for number in range(int(sys.argv[2])):
+    rows = pa.table({"id": pa.array([1000 + number], pa.int64())})
+    deltalake.write_deltalake(sys.argv[1], rows, mode="append")
+    print(1000 + number, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("exclusive") as worker:
+        yield worker
+
+
+def table_of_files(path: Path, num_files: int = 4) -> Path:
+    """A table of ten rows a file, written by the second engine."""
+    for number in range(num_files):
+        rows = pa.table({"id": pa.array(range(number * 10, number * 10 + 10), pa.int64())})
+        deltalake.write_deltalake(str(path), rows, mode="append")
+    return path
+
+
+def ids_of(path: Path) -> list[int]:
+    return sorted(deltalake.DeltaTable(str(path)).to_pyarrow_table()["id"].to_pylist())
+
+
+def commit_file(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def store_name(jvm: DeltaJvm, log: JavaObject) -> str:
+    return str(log.store().getDelegate(log.logPath()).logStoreImpl().getClass().getName())
+
+
+def test_one_of_two_creators_of_a_version_is_acknowledged_and_its_text_stands(
+    engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t", 1)
+    jvm = engine.jvm
+    log = jvm.log_at(path.as_uri())
+    assert jvm.make_commits_exclusive(log) == EXCLUSIVE_LOG_STORE
+    conf, winners = log.newDeltaHadoopConf(), []
+    for version in range(10, 210):
+        target = commit_file(path, version)
+        theirs = target.with_suffix(".theirs")
+        theirs.write_text("theirs\n", encoding="utf-8")
+        acknowledged: list[str] = []
+        start = threading.Barrier(2)
+
+        def link(start: threading.Barrier = start, theirs: Path = theirs, target: Path = target) -> None:
+            start.wait()
+            try:
+                os.link(theirs, target)
+                acknowledged.append("theirs")  # noqa: B023 (joined below)
+            except FileExistsError:
+                pass
+
+        other = threading.Thread(target=link)
+        other.start()
+        lines, name = jvm.seq(["ours"]).iterator(), jvm.child(log.logPath(), target.name)
+        start.wait()
+        refused = ""
+        try:
+            log.store().write(name, lines, False, conf)
+            acknowledged.append("ours")
+        except Exception as error:
+            refused = str(error)
+        other.join()
+        assert "ours" in acknowledged or "FileAlreadyExistsException" in refused
+        assert [f"{one}\n" for one in acknowledged] == [target.read_text(encoding="utf-8")]
+        winners += acknowledged
+    assert len(winners) == 200
+    assert not list((path / "_delta_log").glob(".*.tmp"))
+
+
+def test_the_sum_of_an_earlier_file_of_that_name_breaks_no_reader(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    for version in range(4, 8):
+        (path / "_delta_log" / f".{version:020d}.json.crc").write_bytes(b"crc\x00\x00\x00\x02\x00\x01\x02\x03\x04")
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    assert engine.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 4
+    engine.jvm.forget_logs()
+    assert spark.read.format("delta").load(str(path)).count() == 40
+
+
+def test_only_the_log_that_we_write_to_is_changed_and_a_store_that_was_chosen_stays(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    ours, others = table_of_files(lake / "ours"), table_of_files(lake / "others", 1)
+    jvm = engine.jvm
+    settings = dict(spark.sparkContext.getConf().getAll())
+    other_log = jvm.log_at(others.as_uri())
+    facts = engine.reader.facts(TableRef(str(ours)))
+    step, batch = compaction(facts)
+    engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    assert store_name(jvm, jvm.log_at(ours.as_uri())) == EXCLUSIVE_LOG_STORE
+    assert store_name(jvm, other_log) == "io.delta.storage.HDFSLogStore"
+    assert dict(spark.sparkContext.getConf().getAll()) == settings
+
+    handle: Any = spark.sparkContext._jvm
+    conf = handle.org.apache.spark.SparkEnv.get().conf()
+    conf.set("spark.delta.logStore.file.impl", "io.delta.storage.AzureLogStore")
+    try:
+        jvm.forget_log(others.as_uri())
+        chosen = jvm.log_at(others.as_uri())
+        assert jvm.make_commits_exclusive(chosen) == "io.delta.storage.AzureLogStore"
+        assert store_name(jvm, chosen) == "io.delta.storage.AzureLogStore"
+    finally:
+        conf.remove("spark.delta.logStore.file.impl")
+        jvm.forget_log(others.as_uri())
+
+
+def test_delta_s_own_commands_commit_exclusively_in_a_classic_session(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    engine.jvm.forget_log(path.as_uri())
+    with CommandEngine(classic_sessions(lease)).worker("commands") as worker:
+        facts = worker.reader.facts(TableRef(str(path)))
+        step, batch = compaction(facts)
+        assert worker.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 4
+    assert store_name(engine.jvm, engine.jvm.log_at(path.as_uri())) == EXCLUSIVE_LOG_STORE
+    # Delta's own store leaves a sum of Hadoop's beside each version that it writes.
+    assert not list((path / "_delta_log").glob(".*.json.crc"))
+
+
+def test_a_commit_that_another_writer_put_its_own_over_is_made_again_on_top(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    theirs = lake / "theirs"
+    shutil.copytree(path, theirs)
+    deltalake.write_deltalake(str(theirs), pa.table({"id": pa.array([77], pa.int64())}), mode="append")
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+
+    def overwrite() -> None:
+        assert commit_file(path, 4).exists()
+        shutil.copytree(theirs, path, dirs_exist_ok=True)
+
+    def rewrite() -> Any:
+        with DeltaEngine(lease).worker("held") as held:
+            return held.writer.rewrite(facts, step, batch, stamp(), no_intent)
+
+    ended = interleave(lease.spark, rewrite, overwrite, Point.AFTER_PUBLISH)
+    assert ended.reached
+    assert isinstance(ended.error, CommitConflict)
+    assert "put its commit in the place of ours (version 4, WRITE" in str(ended.error)
+    assert ids_of(path) == [*range(40), 77]
+
+    again = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(again)
+    receipt = engine.writer.rewrite(again, step, batch, stamp(), no_intent)
+    assert (receipt.version, receipt.num_files_removed) == (5, 5)
+    assert ids_of(path) == [*range(40), 77]
+
+
+def test_a_commit_that_stands_otherwise_than_it_was_handed_over_is_found(
+    lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+
+    def change() -> None:
+        lines = commit_file(path, 4).read_text(encoding="utf-8").splitlines()
+        (gone, *_) = [line for line in lines if "remove" in json.loads(line)]
+        commit_file(path, 4).unlink()
+        commit_file(path, 4).write_text("".join(f"{line}\n" for line in lines if line != gone), encoding="utf-8")
+
+    def rewrite() -> Any:
+        with DeltaEngine(lease).worker("held") as held:
+            return held.writer.rewrite(facts, step, batch, stamp(), no_intent)
+
+    receipt = interleave(lease.spark, rewrite, change, Point.AFTER_PUBLISH).value()
+    assert receipt.proof is not None
+    (finding,) = receipt.proof.findings
+    assert "was planned and is not removed" in finding
+    assert not receipt.proof.holds
+
+
+def test_no_acknowledged_append_of_another_process_is_lost_beside_our_commits(
+    engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = table_of_files(lake / "t")
+    with subprocess.Popen(
+        [sys.executable, "-c", APPENDER, str(path), str(APPENDS)], stdout=subprocess.PIPE, text=True
+    ) as appender:
+        commits = 0
+        while appender.poll() is None:
+            facts = engine.reader.facts(TableRef(str(path)))
+            step, batch = compaction(facts)
+            if len(facts.files) > 1:
+                engine.writer.rewrite(facts, step, batch, stamp(batch=commits), no_intent)
+                commits += 1
+        assert appender.stdout is not None
+        acknowledged = [int(line) for line in appender.stdout.read().split()]
+    assert appender.returncode == 0
+    assert len(acknowledged) == APPENDS
+    assert commits > 3
+    assert ids_of(path) == [*range(40), *acknowledged]

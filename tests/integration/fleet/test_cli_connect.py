@@ -1,0 +1,95 @@
+"""The command line against a real Spark Connect server, in a process of its own that has no Spark in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pytest
+
+from tests.support.tables.delta_tables import bytes_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[3]
+POLICY = """version: 1
+table: lake/orders
+optimize: {maxFileSize: 1MiB}
+autoCompact: true
+vacuum: {retention: 7d}
+verify:
+  expectations:
+    - {type: expect_column_values_to_not_be_null, column: id}
+"""
+
+
+def _maintainer(project: Path, *args: str, **variables: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr. No JAVA_HOME and no Java on the path: nothing of Spark may be started here."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "JAVA_", "PYSPARK_"))}
+    env.update({"PYTHONPATH": str(ROOT), "PATH": "/nowhere", **variables})
+    command = [sys.executable, "-m", "maintainer", "--project", str(project), *args]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+    return done.returncode, done.stdout, done.stderr
+
+
+def _rows(path: Path) -> Counter[str]:
+    return Counter(map(str, deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()))
+
+
+def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, tmp_path: Path) -> None:
+    table = tmp_path / "lake" / "orders"
+    for number in range(4):
+        frame = spark.range(number * 25, number * 25 + 25, 1, 1).selectExpr("id", "id % 2 AS p")
+        frame.write.format("delta").partitionBy("p").mode("append").save(str(table))
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "orders.yaml").write_text(POLICY)
+    rows, before = _rows(table), bytes_of(table)
+
+    code, out, err = _maintainer(tmp_path, "plan", "--remote", connect_url, "--detailed-exitcode", "-o", "json")
+    assert (code, bytes_of(table) == before) == (3, True), err
+    (planned,) = json.loads(out)["tables"]
+    assert [step["kind"] for step in planned["steps"]] == ["set_properties", "compact"]
+    assert "not_by_engine" in [one["reason"]["code"] for one in planned["left_alone"]]
+
+    code, out, err = _maintainer(tmp_path, "apply", "-o", "json", SPARK_REMOTE=connect_url)
+    assert code == 0, err
+    assert "warning[E654]" in err
+    outcome = json.loads(out)
+    assert outcome["counts"]["done"] == 1
+    steps: list[dict[str, Any]] = outcome["tables"][0]["steps"]
+    assert [one["status"] for one in steps] == ["succeeded", "succeeded"]
+    proof = steps[1]["commits"][0]["proof"]
+    assert proof["read"] == proof["written"]
+    assert {one["outcome"] for one in steps[1]["assertions"]} == {"pass"}
+    named = {one["expectation"] for one in steps[1]["assertions"]}
+    counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
+    assert {counted, "expect_column_values_to_not_be_null"} <= named
+    assert _rows(table) == rows
+    found = deltalake.DeltaTable(str(table))
+    assert (found.version(), len(found.file_uris())) == (5, 2)
+    assert found.metadata().configuration["delta.autoOptimize.autoCompact"] == "true"
+    assert [one["operation"] for one in found.history(2)] == ["OPTIMIZE", "SET TBLPROPERTIES"]
+    assert not (tmp_path / ".maintainer" / "ledger").exists()
+
+    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    assert (code, json.loads(out)["counts"]["up_to_date"]) == (0, 1), err
+    assert deltalake.DeltaTable(str(table)).version() == 5
+
+
+def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "orders.yaml").write_text(POLICY)
+    (tmp_path / "maintainer.yml").write_text("version: 1\nengine: transaction\n")
+    code, _, err = _maintainer(tmp_path, "plan", "--remote", "sc://127.0.0.1:1")
+    assert (code, "error[E620]" in err) == (2, True), err
+    code, _, err = _maintainer(tmp_path, "plan", "--engine", "command", "--remote", "127.0.0.1:1")
+    assert (code, "error[E635]" in err) == (2, True), err

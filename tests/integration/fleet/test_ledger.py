@@ -1,0 +1,79 @@
+"""The ledger on real Delta: appended once, read back by SQL and by an engine that shares nothing with Spark."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deltalake
+import pytest
+
+from maintainer.delta.engine.ledger_table import LedgerTable
+from maintainer.delta.spark.spark_session import SessionLease, worker_session
+from maintainer.errors import MaintainerError
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from tests.support.tables.builders import NOW_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROW = LedgerRow(
+    run_id="r1", table="sales.orders", table_id="id", location="file:/lake/orders", step_id="sales.orders/compact",
+    kind="compact", status="succeeded", reason="12 small files", version_before=4, version_after=5,
+    num_files_removed=12, num_files_added=1, bytes_removed=2**41, bytes_added=2**40, predicted_files_removed=12,
+    predicted_files_added=1, predicted_bytes_removed=2**41, predicted_bytes_added=2**41, started_at_ms=NOW_MS + 123,
+    duration_seconds=1.5, proof_level="fingerprint", proof_result="pass", policy_file="policies/orders.yml",
+    policy_digest="sha256:x", git_commit="3f2c1a9", environment=None, owner="team", error_code=None, error=None,
+)  # fmt: skip
+
+
+def test_rows_are_appended_once_and_read_by_sql_and_by_another_engine(spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / ".maintainer" / "ledger")
+    ledger = LedgerTable(spark, location)
+    assert ledger.rows() == ()
+    later = replace(ROW, run_id="r2", table="hr.staff", step_id="hr.staff/vacuum", started_at_ms=NOW_MS + 5000)
+    ledger.append("r1", (ROW,))
+    ledger.append("r2", (later,))
+    ledger.append("r1", (ROW,))  # offered again after a crash
+
+    assert ledger.rows() == (later, ROW)
+    assert ledger.rows(table="sales.orders") == (ROW,)
+    assert ledger.rows(table="x' OR 1=1 --") == ()
+    assert ledger.rows(limit=1) == (later,)
+    by_sql = spark.sql(
+        f"SELECT `table`, started_at, bytes_removed FROM delta.`{location}` ORDER BY started_at"
+    ).collect()
+    assert [(row[0], row[2]) for row in by_sql] == [("sales.orders", 2**41), ("hr.staff", 2**41)]
+    foreign = sorted(deltalake.DeltaTable(location).to_pyarrow_table().to_pylist(), key=lambda row: row["run_id"])
+    assert [row["run_id"] for row in foreign] == ["r1", "r2"]
+    assert int(foreign[0]["started_at"].timestamp() * 1000) == NOW_MS + 123
+
+
+def test_two_runs_may_make_the_ledger_at_the_same_moment(lease: SessionLease, tmp_path: Path) -> None:
+    location = str(tmp_path / "ledger")
+    errors: list[BaseException] = []
+
+    def append(run_id: str) -> None:
+        try:
+            LedgerTable(worker_session(lease), location).append(run_id, (replace(ROW, run_id=run_id),))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=append, args=(f"r{i}",)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert errors == []
+    assert sorted(deltalake.DeltaTable(location).to_pyarrow_table()["run_id"].to_pylist()) == ["r0", "r1", "r2"]
+
+
+def test_a_ledger_that_cannot_be_written_is_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(MaintainerError) as caught:
+        LedgerTable(spark, str(tmp_path / "file" / "ledger")).append("r1", (ROW,))
+    assert caught.value.where == str(tmp_path / "file" / "ledger")

@@ -1,0 +1,73 @@
+"""Checksum files of versions: kept up where a table has them, and not begun where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import deltalake
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.model.run.outcome import Proof
+from maintainer.model.table.table_facts import TableRef
+from tests.support.tables.delta_tables import compaction, second_engine_rows, spark_rows, stamp
+from tests.support.tables.sick_tables import make_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("checksums") as worker:
+        yield worker
+
+
+def checksums(path: Path) -> list[int]:
+    """Versions that have a checksum file."""
+    return sorted(int(one.name[:20]) for one in (path / "_delta_log").glob("*.crc") if not one.name.startswith("."))
+
+
+def jobs_of_commit(engine: DeltaTableEngine, path: Path) -> int:
+    """Compact the table; returns how many Spark jobs ran from the INTENT on."""
+    store = engine.jvm.spark.sparkContext._jsc.sc().statusStore()
+    before: list[int] = []
+
+    def intent(version: int, proof: Proof | None) -> None:
+        before.append(int(store.jobsList(None).size()))
+
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    engine.writer.rewrite(facts, step, batch, stamp(), intent)
+    return int(store.jobsList(None).size()) - before[0]
+
+
+def test_a_table_of_another_engine_gets_no_checksum_and_its_state_is_not_built(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "theirs"
+    make_table(path, 4)
+    assert jobs_of_commit(engine, path) <= 2  # protocol and metadata of the new version; its state takes three more
+    assert checksums(path) == []
+    assert deltalake.DeltaTable(str(path)).version() == 4
+    assert len(second_engine_rows(path)) == len(spark_rows(spark, path)) == 40
+
+
+def test_a_table_with_checksums_keeps_them(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "sparks"
+    spark.range(40).repartition(4).write.format("delta").save(str(path))
+    assert checksums(path) == [0]
+    assert jobs_of_commit(engine, path) == 0
+    assert checksums(path) == [0, 1]
+
+
+def test_the_settings_of_the_session_are_as_before(engine: DeltaTableEngine, lake: Path) -> None:
+    make_table(lake / "theirs", 2)
+    jobs_of_commit(engine, lake / "theirs")
+    for key in ("incremental.commit.enabled", "writeChecksumFile.enabled"):
+        assert engine.jvm.spark.conf.get(f"spark.databricks.delta.{key}", None) is None

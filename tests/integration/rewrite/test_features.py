@@ -1,0 +1,78 @@
+"""Every feature on the list of those we rewrite, on tables that have it: rows, schema and protocol stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_features import REWRITABLE_FEATURES, unsupported_features
+from tests.support.tables.delta_tables import compaction, no_intent, spark_rows, stamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+PREVIEWS = frozenset(one for one in REWRITABLE_FEATURES if one.endswith("-preview"))
+
+
+@pytest.mark.parametrize("previews", [False, True], ids=["final", "preview"])
+def test_every_feature_on_the_list(spark: SparkSession, lease: SessionLease, lake: Path, previews: bool) -> None:
+    path = lake / "t"
+    # Clustered tables are rewritten by a step of their own: tests/integration/rewrite/test_clustering.py.
+    wanted = PREVIEWS if previews else REWRITABLE_FEATURES - PREVIEWS - {"clustering"}
+    properties = {f"delta.feature.{name}": "supported" for name in wanted}
+    properties |= {"delta.enableTypeWidening": "true", "delta.appendOnly": "true"}
+    if not previews:
+        properties |= {
+            "delta.columnMapping.mode": "name",
+            "delta.enableDeletionVectors": "true",
+            "delta.enableRowTracking": "true",
+            "delta.enableInCommitTimestamps": "true",
+            "delta.enableChangeDataFeed": "true",
+            "delta.checkpointPolicy": "v2",
+        }
+    listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT NOT NULL, v VARIANT, z TIMESTAMP_NTZ, p STRING) USING delta "
+        f"PARTITIONED BY (p) TBLPROPERTIES ({listed})"
+    )
+    values = "parse_json('{\"a\": [1, 2.5, null]}'), TIMESTAMP_NTZ'1900-01-01 00:00:00', 'x'"
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT {number}, {values}")
+    spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id TYPE BIGINT")
+    if not previews:
+        spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN p SET DEFAULT 'y'")
+        spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT positive CHECK (id > 0)")
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT {1 << 40}, {values}")
+    rows = spark_rows(spark, path)
+    with DeltaEngine(lease).worker("features") as engine:
+        facts = engine.reader.facts(TableRef(str(path)))
+        assert unsupported_features(facts.protocol) == ()
+        named = {*facts.protocol.reader_features, *facts.protocol.writer_features}
+        assert wanted <= named
+        step, batch = compaction(facts)
+        receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+        assert (receipt.num_files_removed, receipt.num_files_added) == (3, 1)
+        after = engine.reader.facts(facts.ref)
+    assert (after.schema_json, after.properties, after.protocol) == (
+        facts.schema_json,
+        facts.properties,
+        facts.protocol,
+    )
+    assert spark_rows(spark, path) == rows
+
+
+def test_features_off_the_list_are_named(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{lake}/c` (id INT) USING delta "
+        "TBLPROPERTIES ('delta.enableIcebergCompatV2'='true', 'delta.columnMapping.mode'='name')"
+    )
+    with DeltaEngine(lease).worker("features") as engine:
+        facts = engine.reader.facts(TableRef(f"{lake}/c"))
+    assert unsupported_features(facts.protocol) == ("icebergCompatV2",)

@@ -1,0 +1,247 @@
+"""A rewrite changes nothing that anybody can see: schema, properties, protocol, partition values, rows, feeds, streams.
+
+What was written is read back by Spark and, where it can read the table, by a second engine. The log is read here as
+text, by no code of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.errors import ExitCode
+from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_features import unsupported_features
+from tests.support.runs.rewrites import REWRITES, actions_of, partition_values, rewrite
+from tests.support.tables.delta_tables import (
+    bytes_of,
+    second_engine_rows,
+    spark_rows,
+)
+from tests.support.tables.feature_tables import TABLES, FeatureTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+QUICK = frozenset(
+    {
+        "names with dots, spaces and back-ticks",
+        "partitions by every type",
+    }
+)
+"""What ``make test`` runs; the rest is in ``make long``."""
+
+_QUICK_FIRST = sorted(TABLES, key=lambda name: name not in QUICK)
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("neutrality") as worker:
+        yield worker
+
+
+def build(spark: SparkSession, table: FeatureTable, path: Path) -> None:
+    """Make the table."""
+    for statement in table.sql:
+        spark.sql(statement.replace("{t}", f"delta.`{path}`"))
+
+
+def check_commit(path: Path, version: int) -> None:
+    """The commit adds and removes files, says that no data changed, and says nothing else."""
+    actions = actions_of(path, version)
+    kinds = Counter(next(iter(one)) for one in actions)
+    assert set(kinds) <= {"commitInfo", "add", "remove", "domainMetadata"}
+    # Row tracking's high-water mark moves with every file that is added; no other domain does.
+    assert {one["domainMetadata"]["domain"] for one in actions if "domainMetadata" in one} <= {"delta.rowTracking"}
+    assert {one[kind]["dataChange"] for one in actions for kind in ("add", "remove") if kind in one} == {False}
+    assert partition_values(actions, "add") == partition_values(actions, "remove")
+
+
+def last_of(path: Path, kind: str) -> str:
+    """The newest ``metaData`` or ``protocol`` action, as text."""
+    found = ""
+    for log in sorted((path / "_delta_log").glob("*.json")):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            if line.startswith(f'{{"{kind}"'):
+                found = line
+    assert found
+    return found
+
+
+@pytest.mark.long
+def test_streams_and_change_feeds_that_run_over_it_see_nothing(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, p INT) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    for number in range(3):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, 0), ({number}, 1)")
+
+    def follow(name: str) -> int:
+        """Bring a stream up to date; the rows that its sink has by now."""
+        reader = spark.readStream.format("delta")
+        if name == "feed":
+            reader = reader.option("readChangeFeed", "true").option("startingVersion", "0")
+        frame = reader.load(str(path)).select("id")
+        writer = frame.writeStream.format("delta").option("checkpointLocation", f"{lake}/{name}_chk")
+        writer.trigger(availableNow=True).start(f"{lake}/{name}").awaitTermination(120)
+        return spark.read.format("delta").load(f"{lake}/{name}").count()
+
+    assert (follow("stream"), follow("feed")) == (6, 6)
+    versions = []
+    for kind in REWRITES:
+        versions.append(rewrite(engine, path, FeatureTable((), zorder=("id",)), kind).version)
+    assert (follow("stream"), follow("feed")) == (6, 6)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (7, 0)")
+    assert (follow("stream"), follow("feed")) == (7, 7)
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    across = feed.option("startingVersion", versions[0]).option("endingVersion", versions[-1] + 1).load(str(path))
+    assert [(row["id"], row["_change_type"]) for row in across.collect()] == [(7, "insert")]
+
+
+def _spell(path: Path, version: int, column: str, value: str | None) -> None:
+    """Give the files of a commit another spelling of their partition value, as another writer would have."""
+    log = path / "_delta_log" / f"{version:020d}.json"
+    actions = actions_of(path, version)
+    for action in actions:
+        if "add" in action:
+            action["add"]["partitionValues"][column] = value
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    for beside in log.parent.glob("*.crc"):
+        beside.unlink()
+
+
+def test_one_partition_in_two_spellings_becomes_one_file(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, ts TIMESTAMP) USING delta PARTITIONED BY (ts)")
+    for number in (1, 2, 3, 4):
+        day = 1 if number < 3 else 2
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, TIMESTAMP'2000-01-0{day} 12:00:00')")
+    _spell(path, 1, "ts", "2000-01-01 12:00:00")
+    _spell(path, 3, "ts", "2000-01-02 12:00:00")
+    _spell(path, 4, "ts", "2000-01-02 12:00:00")
+    engine.jvm.forget_logs()
+    rows = spark_rows(spark, path)
+    receipt = rewrite(engine, path, TABLES["append only"], "compact")
+    assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
+    # In two spellings: Delta's own. In one: that one, which readers in other time zones read in their own way.
+    assert partition_values(actions_of(path, receipt.version), "add") == {
+        '{"ts": "2000-01-01T12:00:00.000000Z"}', '{"ts": "2000-01-02 12:00:00"}'
+    }  # fmt: skip
+    assert spark_rows(spark, path) == rows
+
+
+def test_an_empty_partition_value_stays_what_it_is(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, p STRING) USING delta PARTITIONED BY (p)")
+    for number in (1, 2, 3, 4):
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, NULL)")
+    for version in (1, 2):
+        _spell(path, version, "p", "")
+    engine.jvm.forget_logs()
+    rows, second = spark_rows(spark, path), second_engine_rows(path)
+    receipt = rewrite(engine, path, TABLES["append only"], "compact")
+    assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
+    assert partition_values(actions_of(path, receipt.version), "add") == {'{"p": ""}', "{}"}
+    assert spark_rows(spark, path) == rows
+    assert second_engine_rows(path) == second
+
+
+ODD_FEATURES = {
+    # A feature in the protocol of an otherwise plain table: the code that `apply` says, and what else it says.
+    "icebergCompatV2": ("T404", "icebergCompatV2 (its files are files of an Iceberg table, too"),
+    "redirectWriterOnly-preview": ("T404", "redirectWriterOnly-preview"),
+    "futureThing": ("T404", "futureThing"),
+    # Delta does not even read it: it would have to ask the catalog.
+    "catalogManaged": ("T404", ""),
+}
+
+
+def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, policies = tmp_path / "lake", tmp_path / "policies"
+    spark.sql(f"CREATE TABLE delta.`{lake}/plain` (id INT) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{lake}/plain` VALUES ({number})")
+    for feature in ODD_FEATURES:
+        shutil.copytree(lake / "plain", lake / feature)
+        log = lake / feature / "_delta_log"
+        for beside in log.glob("*.crc"):
+            beside.unlink()
+        actions = actions_of(lake / feature, 0)
+        for action in actions:
+            if "protocol" in action:
+                both = [feature] if feature in ("catalogManaged", "futureThing") else []
+                action["protocol"] = {
+                    "minReaderVersion": 3 if both else 1, "minWriterVersion": 7, "writerFeatures": [feature],
+                    **({"readerFeatures": both} if both else {}),
+                }  # fmt: skip
+        (log / f"{0:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+    policies.mkdir()
+    for feature in ODD_FEATURES:
+        (policies / f"{feature}.yaml").write_text(f"version: 1\ntable: lake/{feature}\n", encoding="utf-8")
+    before = bytes_of(lake)
+    assert run(["--project", str(tmp_path), "apply", "-o", "json"]) == ExitCode.FINDINGS
+    tables = {one["ref"]["identifier"].split("/")[-1]: one for one in json.loads(capsys.readouterr().out)["tables"]}
+    assert set(tables) == set(ODD_FEATURES)
+    for feature, (code, says) in ODD_FEATURES.items():
+        assert (tables[feature]["status"], tables[feature]["problem"]["code"]) == ("unsupported", code), feature
+        assert says in json.dumps(tables[feature]["problem"]), feature
+    assert bytes_of(lake) == before
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in QUICK else (pytest.mark.long,)) for one in _QUICK_FIRST]
+)
+@pytest.mark.parametrize(
+    "kinds", [("compact", "zorder"), pytest.param(("rewrite", "purge"), marks=pytest.mark.long)], ids=", ".join
+)
+def test_everything_stays(
+    name: str, kinds: tuple[str, ...], spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    table = TABLES[name]
+    build(spark, table, lake / "built")
+    for kind in kinds:
+        path = lake / kind
+        shutil.copytree(lake / "built", path)
+        facts = engine.reader.facts(TableRef(str(path)))
+        features = (*facts.protocol.reader_features, *facts.protocol.writer_features)
+        named = {one.removesuffix("-preview") for one in features}
+        # Old protocols imply their features by number.
+        assert facts.protocol.min_writer_version < 7 or table.features <= named
+        assert unsupported_features(facts.protocol) == ()
+        before = [last_of(path, one) for one in ("metaData", "protocol")]
+        rows = spark_rows(spark, path, None, *table.extra)
+        second = second_engine_rows(path) if table.second_engine else None
+        receipt = rewrite(engine, path, table, kind)
+        assert receipt.num_files_removed == len(facts.files)
+        assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
+        check_commit(path, receipt.version)
+        assert [last_of(path, one) for one in ("metaData", "protocol")] == before
+        assert spark_rows(spark, path, None, *table.extra) == rows
+        # And as somebody reads it who begins with the newest checkpoint.
+        engine.jvm.forget_logs()
+        after = engine.reader.facts(facts.ref)
+        assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
+            receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns
+        )  # fmt: skip
+        assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
+        if second is not None:
+            assert second_engine_rows(path) == second

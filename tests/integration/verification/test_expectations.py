@@ -1,0 +1,305 @@
+"""Checks after a commit on real Spark, Delta and Great Expectations: pass, fail, could not be checked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import CheckedExpectation, Checks
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.verification import great_expectations_suite as gx
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from maintainer.verification.verification_result import Pair, Verdict, Verification
+from tests.support.runs.fake_lake import plan_all, plan_for
+from tests.support.tables.builders import NOW_MS
+from tests.support.tables.delta_tables import compaction, spark_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("checks") as worker:
+        yield worker
+
+
+def make_table(spark: SparkSession, path: Path, files: int = 4, rows: int = 100) -> str:
+    frame = spark.range(rows).selectExpr("id", "id % 7 AS day", "cast(id AS string) AS note")
+    frame.repartition(files).write.format("delta").save(str(path))
+    return str(path)
+
+
+def forge(spark: SparkSession, path: str, change: Callable[[DataFrame], DataFrame]) -> None:
+    """The next version holds something else, as if a rewrite had gone wrong."""
+    frame = change(spark.read.format("delta").load(path))
+    frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+
+
+def check(engine: DeltaTableEngine, path: str, checks: Checks = Checks()) -> Verification:  # noqa: B008 (frozen)
+    facts: TableFacts = engine.reader.facts(TableRef(path))
+    return GreatExpectationsVerifier().version_pair(engine.versions, facts, facts.version, checks)
+
+
+def expectation(name: str, **arguments: Any) -> CheckedExpectation:
+    return CheckedExpectation(name, json.dumps(arguments))
+
+
+def outcomes(found: Verification) -> list[tuple[str, int | None, str]]:
+    return [(one.expectation, one.version, one.outcome) for one in found.assertions]
+
+
+def test_a_run_proves_its_commit_and_keeps_the_results(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "orders")
+    before = spark_rows(spark, path)
+    facts = engine.reader.facts(TableRef(path))
+    step, _ = compaction(facts)
+    checks = Checks(content="exact", expectations=(expectation("expect_column_values_to_not_be_null", column="id"),))
+    journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
+    outcome = run_fleet(
+        plan_all(plan_for(facts, step, checks=checks)),
+        DeltaEngine(lease),
+        journal=journal,
+        verifier=GreatExpectationsVerifier(),
+    )
+
+    (table,) = outcome.tables
+    assert (table.status, table.problem) == (TableStatus.DONE, None)
+    (done,) = table.steps
+    assert (done.version_before, done.version_after, done.error, done.note) == (0, 1, None, None)
+    asserted = [(one.expectation, one.version) for one in done.assertions if not one.expectation.startswith("audit")]
+    counted = "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan"
+    assert (counted, 1) in asserted
+    assert [(one.expected, one.observed) for one in done.assertions if one.expectation == counted] == [("100", "100")]
+    assert ("expect_table_columns_to_match_ordered_list", 0) in asserted
+    assert ("expect_table_columns_to_match_ordered_list", 1) in asserted
+    assert ("expect_column_values_to_not_be_null", 1) in asserted
+    assert any("rows read = rows written" in name for name, _ in asserted)
+    assert {one.outcome for one in done.assertions} == {"pass"}
+    documents = [json.loads(one.read_text()) for one in (journal.folder.path / "assertions").iterdir()]
+    assert len(documents) == 4
+    assert all(document["success"] for document in documents)
+    assert spark_rows(spark, path) == before
+    assert len(engine.reader.facts(TableRef(path)).files) == 1
+    cached = spark.read.format("delta").load(path).storageLevel
+    # persist=False: later reads see the files and not a cache.
+    assert (cached.useMemory, cached.useDisk) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "failing"),
+    [
+        (
+            lambda df: df.where("id <> 3"),
+            "expect_column_pair_values_to_be_equal: rows before, by scan = rows after, by scan",
+        ),
+        (lambda df: df.select("day", "id", "note"), "expect_table_columns_to_match_ordered_list"),
+    ],
+    ids=["a row lost", "columns in another order"],
+)
+def test_a_forged_commit_is_checked_and_wrong(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, change: Callable[[DataFrame], DataFrame], failing: str
+) -> None:
+    path = make_table(spark, lake / "t")
+    forge(spark, path, change)
+    found = check(engine, path)
+    assert found.verdict is Verdict.FAIL
+    assert failing in {name for name, _, outcome in outcomes(found) if outcome == "fail"}
+
+
+def test_a_changed_value_is_found_by_comparing_the_rows(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    forge(spark, path, lambda df: df.selectExpr("id", "if(id = 3, day + 1, day) AS day", "note"))
+    assert check(engine, path).verdict is Verdict.PASS  # counts alone cannot see it
+    found = check(engine, path, Checks(content="exact"))
+    assert (found.verdict, found.content_equal) == (Verdict.FAIL, False)
+    assert "rows in one version only" in (found.detail or "")
+
+
+def test_a_missing_file_cannot_be_checked_and_a_count_from_the_log_would_not_notice(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    forge(spark, path, lambda df: df)
+    facts = engine.reader.facts(TableRef(path))
+    assert engine.versions.row_count(facts, facts.version, scan=False) == 100
+    (lake / "t" / facts.files[0].path).unlink()
+    found = check(engine, path)
+    assert found.verdict is Verdict.ERROR
+    assert "error" in {outcome for _, _, outcome in outcomes(found)}
+    by_log = GreatExpectationsVerifier()
+    missing = by_log.after_vacuum(engine.versions, facts, None, _nothing_deleted(), Checks())  # type: ignore[arg-type]
+    assert (missing.verdict, missing.num_files_checked) == (Verdict.FAIL, len(facts.files))
+
+
+def _nothing_deleted() -> Any:
+    from maintainer.model.run.outcome import VacuumReceipt
+
+    return VacuumReceipt(0, 0)
+
+
+def test_an_expectation_that_failed_before_as_well_is_reported_and_not_blamed(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    forge(spark, path, lambda df: df)
+    checks = Checks(
+        expectations=(
+            expectation("expect_column_values_to_be_between", column="day", min_value=0, max_value=5),
+            expectation("expect_column_values_to_not_be_null", column="no_such_column"),
+            expectation("expect_column_values_to_be_unique", column="id"),
+        )
+    )
+    found = check(engine, path, checks)
+    assert found.verdict is Verdict.PASS
+    mine = [(name, outcome) for name, _, outcome in outcomes(found)][-3:]
+    assert mine == [
+        ("expect_column_values_to_be_between", "fail"),
+        ("expect_column_values_to_not_be_null", "error"),
+        ("expect_column_values_to_be_unique", "pass"),
+    ]
+    assert "expect_column_values_to_be_between failed at version 1 and at 0 as well" in (found.note or "")
+    assert "expect_column_values_to_not_be_null could not be checked at version 1" in (found.note or "")
+
+
+def test_an_expectation_that_held_before_is_this_commits_fault(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    forge(spark, path, lambda df: df.selectExpr("nullif(id, 3) AS id", "day", "note"))
+    found = check(engine, path, Checks(expectations=(expectation("expect_column_values_to_not_be_null", column="id"),)))
+    assert found.verdict is Verdict.FAIL
+    assert (found.detail or "").startswith("expect_column_values_to_not_be_null at version 1")
+
+
+def test_pairs_are_compared_as_text_and_two_missing_figures_are_not_equal() -> None:
+    big = str(2**80)
+    found = gx.validate_pairs((Pair("a", big, "b", big),), "t")
+    assert {one.outcome for one in found.assertions} == {"pass"}
+    assert found.document["figures"] == {"a": big, "b": big}
+    near = gx.validate_pairs((Pair("a", big, "b", str(2**80 + 1)),), "t")
+    (wrong,) = [one for one in near.assertions if one.outcome == "fail"]
+    assert (wrong.expected, wrong.observed) == (big, str(2**80 + 1))
+    assert "fail" in {one.outcome for one in gx.validate_pairs((Pair("a", None, "b", None),), "t").assertions}
+
+
+def test_each_pair_and_each_figure_is_told_by_its_name() -> None:
+    pairs = (Pair("a", "1", "b", "1"), Pair("c", "2", "d", "3"), Pair("e", "4", "f", None), Pair("g", None, "h", None))
+    found = gx.validate_pairs(pairs, "t", version=7)
+    equal, measured = "expect_column_pair_values_to_be_equal", "expect_column_values_to_not_be_null"
+    assert [(one.expectation, one.outcome, one.expected, one.observed, one.column) for one in found.assertions] == [
+        (f"{equal}: a = b", "pass", "1", "1", None),
+        (f"{equal}: c = d", "fail", "2", "3", None),
+        (f"{equal}: e = f", "fail", "4", None, None),
+        (f"{equal}: g = h", "fail", None, None, None),
+        (measured, "pass", "a figure", "1", "a"),
+        (measured, "pass", "a figure", "1", "b"),
+        (measured, "pass", "a figure", "2", "c"),
+        (measured, "pass", "a figure", "3", "d"),
+        (measured, "pass", "a figure", "4", "e"),
+        (measured, "fail", "a figure", None, "f"),
+        (measured, "fail", "a figure", None, "g"),
+        (measured, "fail", "a figure", None, "h"),
+    ]
+    assert {one.version for one in found.assertions} == {7}
+    assert found.document["figures"] == {
+        "a": "1",
+        "b": "1",
+        "c": "2",
+        "d": "3",
+        "e": "4",
+        "f": None,
+        "g": None,
+        "h": None,
+    }
+    assert len(found.document["results"]) == 3
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        expectation("expect_nothing_at_all"),
+        expectation("expect_column_values_to_not_be_null", colum="id"),
+        expectation("unexpected_rows_expectation", unexpected_rows_query="SELECT 1"),
+        expectation("expect_column_values_to_not_be_null", column="id", row_condition="1=1", condition_parser="spark"),
+    ],
+)
+def test_a_bad_expectation_is_refused_before_anything_is_changed(bad: CheckedExpectation) -> None:
+    gx.preflight((expectation("expect_column_values_to_not_be_null", column="id"),))
+    with pytest.raises(ProjectError) as caught:
+        gx.preflight((bad,))
+    assert caught.value.code == "P316"
+
+
+def test_without_great_expectations_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "great_expectations", None)
+    with pytest.raises(EnvironmentUnfit) as caught:
+        gx.preflight()
+    assert caught.value.code == "E653"
+
+
+def test_validations_on_many_threads_never_answer_for_one_another(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    frames = {rows: spark.range(rows).toDF("id") for rows in (3, 5, 7, 11)}
+    wrong: list[str] = []
+
+    def validate(rows: int) -> None:
+        for _ in range(2):
+            counted = gx.build(expectation("expect_table_row_count_to_equal", value=rows))
+            found = gx.validate_frame(frames[rows], "same name", [counted], version=1)
+            wrong.extend(str(one) for one in found.assertions if one.outcome != "pass" or one.observed != str(rows))
+
+    threads = [threading.Thread(target=validate, args=(rows,)) for rows in frames]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
+
+
+def test_a_failing_check_in_a_run_stops_the_vacuum_and_quarantines_the_table(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    facts = engine.reader.facts(TableRef(path))
+    step, _ = compaction(facts)
+
+    class Suspicious(GreatExpectationsVerifier):
+        """Believes that one row more was there before, as if it had been lost."""
+
+        def counted(self, facts: TableFacts, version: int) -> int | None:
+            return 101 if version == 0 else super().counted(facts, version)
+
+    from tests.support.runs.fake_lake import vacuum
+
+    journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
+    plan = plan_for(facts, step, replace(vacuum("x"), files=()))
+    outcome: RunOutcome = run_fleet(plan_all(plan), DeltaEngine(lease), journal=journal, verifier=Suspicious())
+    (table,) = outcome.tables
+    assert table.status is TableStatus.VERIFY_FAILED
+    assert [one.status.value for one in table.steps] == ["verify_failed", "skipped"]
+    assert table.steps[0].error is not None
+    assert "expected" in table.steps[0].error.what
+    assert len(engine.reader.facts(TableRef(path)).files) == 1  # the commit stays; the old files stay, too
+    assert len(list((lake / "t").glob("*.parquet"))) == 5

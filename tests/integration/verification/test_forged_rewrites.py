@@ -1,0 +1,130 @@
+"""The proof of the prover: forged rewrites of many kinds of tables, each caught; clean ones, none refused.
+
+Every fault is planted in copies of the files that a real rewrite wrote, and the prover itself is run on them. All of
+it: ``make long`` (or ``pytest -m long tests/integration/verification/test_forged_rewrites.py``); ``make test`` plants
+the faults of one table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
+from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.errors import CommitNotLanded, MaintainerError, TableError, VerificationFailed
+from maintainer.model.table.table_facts import TableRef
+from tests.support.tables.delta_tables import compaction, zorder
+from tests.support.tables.forged_tables import SHAPES, Shape
+from tests.support.writers.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats
+from tests.support.writers.forged_rows import ROW_FAULTS, Forgery, Plant, forge, in_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SEED = 20261121
+LEAST_FAULTS = 30
+IN_EVERY_RUN = ("plain",)
+UNREADABLE = {"a file is gone from storage": TableError, "a file is cut off, with its size": CommitNotLanded}
+"""What nobody miswrote and cannot be proven all the same: nothing is committed, and nobody is accused."""
+
+shapes = pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(one, id=one.name.replace(" ", "-"), marks=() if one.name in IN_EVERY_RUN else pytest.mark.long)
+        for one in SHAPES
+    ],
+)
+
+
+def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, path: Path) -> RewriteJob:
+    """A rewrite of the whole table, written and not committed."""
+    shape.build(spark, path, SEED)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
+    job = RewriteJob(engine.jvm, facts, step, batch, "forged")
+    job.open()
+    job.write()
+    assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)
+    return job
+
+
+def _log(path: Path) -> list[str]:
+    return sorted(one.name for one in (path / "_delta_log").iterdir())
+
+
+def _caught(job: RewriteJob, forgery: Forgery) -> MaintainerError | None:
+    try:
+        prove_rewrite(replace(job, written=forgery.written, timings=RewriteTimings()))
+    except MaintainerError as error:
+        return error
+    return None
+
+
+FAULTS: dict[str, Plant] = {
+    **{name: in_rows(change) for name, change in ROW_FAULTS.items()},
+    **{name: in_stats(change) for name, change in STATS_FAULTS.items()},
+    **ACTION_FAULTS,
+}
+
+
+@shapes
+def test_every_forged_rewrite_is_caught(spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape) -> None:
+    path = lake / "t"
+    with DeltaEngine(lease).worker("forged") as engine:
+        job = _written(spark, engine, shape, path)
+        before, missed, planted = _log(path), [], 0
+        for name, plant in FAULTS.items():
+            forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
+            copies = [forgery.path(one) for one in forgery.written]
+            if not plant(forgery):
+                continue
+            planted += 1
+            error = _caught(job, forgery)
+            if not isinstance(error, UNREADABLE.get(name, VerificationFailed)):
+                missed.append(f"{name}: {error!r}")
+            offered = {forgery.path(one) for one in forgery.written}
+            missed += [f"{name}: left {one.name}" for one in copies if one in offered and one.exists()]
+        assert (missed, planted >= LEAST_FAULTS) == ([], True), f"{planted} faults planted"
+        assert _log(path) == before
+        assert all((path / one.path).exists() for one in job.written if "%" not in one.path)
+
+
+@pytest.mark.long
+@shapes
+def test_no_clean_rewrite_is_refused(spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape) -> None:
+    path = lake / "t"
+    with DeltaEngine(lease).worker("clean") as engine:
+        job = _written(spark, engine, shape, path)
+        refused = {}
+        for name, plant in HARMLESS.items():
+            forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
+            assert plant(forgery) or name.startswith("with statistics")
+            refused[name] = _caught(job, forgery)
+        assert [f"{name}: {error!r} {error.found}" for name, error in refused.items() if error is not None] == []
+
+
+def test_a_commit_that_removes_something_else_is_caught(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    with DeltaEngine(lease).worker("removes") as engine:
+        job = _written(spark, engine, SHAPES[0], path)
+        removes = [job.jvm.remove_of(one, 1) for one in job.sources]
+        prove_removes(job, removes)
+        stranger = job.jvm.action(job.written[0].to_line())
+        for forged in (removes[1:], [*removes, removes[0]], [*removes, job.jvm.remove_of(stranger, 1)], []):
+            with pytest.raises(VerificationFailed) as caught:
+                prove_removes(job, forged)
+            assert caught.value.code == "V502"
+
+
+def test_there_are_enough_cases() -> None:
+    # Not every fault applies to every table: the test above asks for so many on each.
+    assert LEAST_FAULTS * len(SHAPES) >= 240
+    assert len(HARMLESS) * len(SHAPES) >= 100

@@ -1,0 +1,209 @@
+"""`verify` on real tables: commits of anybody, proven, wrong, and not to be checked any more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.verify.commit_proof import DeltaCommitProver
+from maintainer.errors import TableError
+from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
+from maintainer.model.table.table_facts import TableRef
+from tests.support.policies.projects import write_project
+from tests.support.tables.delta_tables import compaction, forge_commit, no_intent, stamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+PROVEN, WRONG, NOT_CHECKED = CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED
+
+
+def _build(spark: SparkSession, path: Path, **properties: str) -> None:
+    listed = ", ".join(f"'delta.{key}' = '{value}'" for key, value in properties.items())
+    given = f" TBLPROPERTIES ({listed})" if listed else ""
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, s STRING, p STRING) USING delta PARTITIONED BY (p){given}")
+    frame = spark.range(20).selectExpr("cast(id AS INT) id", "concat('s', id) s", "if(id % 2 = 0, 'a', 'b c') p")
+    frame.repartition(3).write.format("delta").mode("append").save(str(path))
+
+
+def _verify(engine: DeltaTableEngine, path: Path, version: int | None = None, **how: Any) -> CommitVerification:
+    engine.jvm.forget_logs()
+    prover = DeltaCommitProver(engine.jvm)
+    facts = engine.reader.facts(TableRef(str(path)))
+    return prover.prove(facts, prover.newest_maintenance(facts) if version is None else version, **how)
+
+
+def _results(found: CommitVerification) -> dict[str, CheckResult]:
+    return {f"{one.level}: {one.name}": one.result for one in found.checks}
+
+
+def _adds(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one["add"] for one in actions if "add" in one]
+
+
+def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path, enableDeletionVectors="true")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 4")
+    spark.sql(f"OPTIMIZE delta.`{path}` ZORDER BY (id)")
+    with DeltaEngine(lease).worker("verify") as engine:
+        optimized = _verify(engine, path)
+        assert (optimized.version, optimized.operation, optimized.kind) == (3, "OPTIMIZE", "rewrite")
+        assert (optimized.result, optimized.rows_removed, optimized.rows_added) == (PROVEN, 19, 19), optimized.checks
+        assert {one.level for one in optimized.checks} == {"actions", "rows", "statistics", "files"}
+        assert _verify(engine, path, 3, exact=True).result is PROVEN
+        # A change of data: only its files can be checked, and they are as many rows as the log says.
+        deleted = _verify(engine, path, 2)
+        assert (deleted.kind, deleted.result) == ("data_change", PROVEN)
+        assert set(_results(deleted)) == {
+            "files: every file of version 2 is on storage",
+            "files: every file of version 2 can be read",
+        }
+        spark.range(3).selectExpr("cast(id AS INT) id", "'x' s", "'a' p").write.format("delta").mode("append").save(
+            str(path)
+        )
+        facts = engine.reader.facts(TableRef(str(path)))
+        step, batch = compaction(facts, where=lambda file: file.partition_values[0][1] == "a")
+        ours = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('some.property' = '1')")
+        found = _verify(engine, path)
+        assert (found.version, found.run_id, found.result) == (ours.version, "test", PROVEN), found.checks
+        with pytest.raises(TableError, match="no version 99"):
+            _verify(engine, path, 99)
+
+
+def test_another_engine_s_compaction_is_proven(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    deltalake.DeltaTable(str(path)).optimize.compact()
+    with DeltaEngine(lease).worker("verify") as engine:
+        found = _verify(engine, path)
+        assert (found.operation, found.result, found.rows_added) == ("OPTIMIZE", PROVEN, 20), found.checks
+
+
+def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    commit = path / "_delta_log" / f"{2:020d}.json"
+    good = commit.read_text(encoding="utf-8")
+
+    def lost_file(actions: list[dict[str, Any]]) -> None:
+        actions.remove(next(one for one in actions if "add" in one))
+
+    def wrong_partition(actions: list[dict[str, Any]]) -> None:
+        _adds(actions)[0]["partitionValues"]["p"] = "elsewhere"
+
+    def wrong_bound(actions: list[dict[str, Any]]) -> None:
+        one = _adds(actions)[0]
+        one["stats"] = json.dumps({**json.loads(one["stats"]), "maxValues": {"id": 3, "s": "s9"}})
+
+    def data_change(actions: list[dict[str, Any]]) -> None:
+        for one in _adds(actions):
+            one["dataChange"] = True
+
+    def kept_source(actions: list[dict[str, Any]]) -> None:
+        actions.remove(next(one for one in actions if "remove" in one))
+
+    expected = {
+        lost_file: "rows",
+        wrong_partition: "rows",
+        wrong_bound: "statistics",
+        data_change: "actions",
+        kept_source: "rows",
+    }
+    with DeltaEngine(lease).worker("verify") as engine:
+        assert _verify(engine, path).result is PROVEN
+        for forged, level in expected.items():
+            forge_commit(path, 2, forged)
+            found = _verify(engine, path, 2)
+            assert [one.level for one in found.checks if one.result is WRONG] == [level], (
+                forged.__name__,
+                found.checks,
+            )
+            assert found.content_is_wrong is (level != "statistics")
+            commit.write_text(good, encoding="utf-8")
+        # A row of an added file is changed on storage, with the same size in the log.
+        actions = [json.loads(line) for line in good.splitlines()]
+        add = max(_adds(actions), key=lambda one: one["size"])
+        file = path / add["path"].replace("%20", " ")
+        table = pq.read_table(file, partitioning=None)
+        names = table.column("s").to_pylist()
+        pq.write_table(table.set_column(1, table.schema.field("s"), pa.array(["s0", *names[1:]])), file)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+        def resize(actions: list[dict[str, Any]]) -> None:
+            for one in _adds(actions):
+                if one["path"] == add["path"]:
+                    one["size"] = file.stat().st_size
+
+        forge_commit(path, 2, resize)
+        found = _verify(engine, path, 2)
+        assert WRONG in {one.result for one in found.checks if one.level == "rows"}
+        assert WRONG in {one.result for one in _verify(engine, path, 2, exact=True).checks if one.level == "rows"}
+
+
+def test_what_cannot_be_checked_is_not_called_wrong(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    with DeltaEngine(lease).worker("verify") as engine:
+        facts = engine.reader.facts(TableRef(str(path)))
+        live = {one.path for one in facts.files}
+        actions = [json.loads(line) for line in (path / "_delta_log" / f"{2:020d}.json").read_text().splitlines()]
+        removed = [one["remove"]["path"] for one in actions if "remove" in one]
+        for one in removed:
+            (path / one.replace("%20", " ")).unlink()
+        found = _verify(engine, path, 2)
+        assert {one.level: one.result for one in found.checks} == {
+            "actions": PROVEN,
+            "rows": NOT_CHECKED,
+            "statistics": NOT_CHECKED,
+            "files": PROVEN,
+        }
+        assert found.result is NOT_CHECKED
+        # The version before needs the files that are gone; the newest does not, so that is no damage.
+        before = _verify(engine, path, 1)
+        assert [one.result for one in before.checks] == [NOT_CHECKED]
+        # A file that the newest version needs is another matter.
+        (path / sorted(live)[0].replace("%20", " ")).unlink()
+        assert WRONG in {one.result for one in _verify(engine, path, 2).checks if one.level == "files"}
+
+
+def test_the_command_proves_records_and_holds(
+    spark: SparkSession, lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    root = write_project(tmp_path / "project", {"maintainer.yml": "", "policies/t.yml": f"table: {path}"})
+
+    def verify(*arguments: str) -> tuple[int, str]:
+        code = run(["--project", str(root), "verify", *arguments])
+        return code, capsys.readouterr().out
+
+    code, out = verify("-o", "json")
+    document = json.loads(out)
+    assert (code, document["counts"]) == (0, {"proven": 1, "wrong": 0, "not_checked": 0})
+    assert document["tables"][0]["commit"]["version"] == 2
+
+    def lost_file(actions: list[dict[str, Any]]) -> None:
+        actions.remove(next(one for one in actions if "add" in one))
+
+    forge_commit(path, 2, lost_file)
+    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    code, out = verify(f"{path}@2", "--content", "exact")
+    assert (code, "WRONG: the rows removed are the rows added" in out) == (5, True)
+    code, out = verify(f"{path}@2", "--accept", "forged by a test")
+    assert (code, "accepted: the quarantine is lifted (V507" in out) == (0, True)

@@ -1,0 +1,156 @@
+"""Values and columns that a Z-order could trip over, on real tables: put in order rightly, or refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.model.plan.zorder_turn import REVISION_TAG
+from maintainer.model.run.outcome import TableStatus
+from maintainer.planning.curve.curve_files import revision_number
+from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderPolicy
+from tests.support.runs.delta_runs import Maintenance
+from tests.support.tables.builders import make_optimize
+from tests.support.tables.delta_tables import second_engine_rows, spark_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+ROWS = 6000
+ODD = {
+    "f": "CASE id % 5 WHEN 0 THEN double('NaN') WHEN 1 THEN double('Infinity') WHEN 2 THEN double('-Infinity') "
+    "WHEN 3 THEN -0.0D ELSE (id * 7919) % 1009 / 8 END",
+    "d": "date_add(date'1400-01-01', cast((id * 104729) % 300000 AS int))",
+    "n": "IF(id % 100 = 0, id * 31 % 977, NULL)",
+    "c": "'always'",
+    "p": "concat(repeat('p', 40), id % 13)",
+    "q": "concat(repeat('q', 30), lpad(id % 89, 2, '0'))",
+}
+"""Not a number and infinities; days on both sides of 1582; mostly null; constant; differing behind what statistics
+keep; differing at their end."""
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("odd") as worker:
+        yield worker
+
+
+def ordered_by(*columns: str) -> OptimizePolicy:
+    return make_optimize(min_size=1 << 13, max_size=1 << 14, zorder=ZOrderPolicy(columns, batch_bytes=1 << 16))
+
+
+def append(spark: SparkSession, path: Path, first: int, rows: int) -> None:
+    columns = [f"{text} AS {name}" for name, text in ODD.items()]
+    frame = spark.range(first, first + rows, 1, 1).selectExpr("id", "(id * 65537) % 40009 AS k", *columns)
+    frame.write.format("delta").mode("append").save(str(path))
+
+
+@pytest.mark.parametrize("columns", [("f", "k"), ("d", "k"), ("n", "k"), ("c", "k"), ("q", "d"), ("p", "k")])
+def test_odd_values_are_put_in_order_or_refused(
+    columns: tuple[str, ...], spark: SparkSession, engine: DeltaTableEngine, lake: Path, tmp_path: Path
+) -> None:
+    path = lake / "t"
+    for part in range(3):
+        append(spark, path, part * ROWS, ROWS)
+    maintenance = Maintenance(engine, tmp_path / "runs")
+    plan = maintenance.plan(path, ordered_by(*columns))
+    if "p" in columns:
+        assert plan.problem is not None
+        assert plan.problem.code == "T428"
+        assert plan.problem.what.startswith("Z-order column `p` differs only behind the first 32 characters")
+        return
+    rows, second = spark_rows(spark, path, None), second_engine_rows(path)
+    assert plan.problem is None, plan.problem
+    assert maintenance.apply(plan).status is TableStatus.DONE
+    facts = maintenance.facts(path)
+    assert len(facts.files) > 4
+    assert all(file.tag(REVISION_TAG) for file in facts.files)
+    assert maintenance.plan(path, ordered_by(*columns)).steps == ()
+    assert spark_rows(spark, path, None) == rows
+    assert second_engine_rows(path) == second
+
+    # A query on the second column, of which every value is an ordinary one, skips files by the log alone.
+    column = columns[-1]
+    ranges = engine.reader.column_ranges(facts, (column,))
+    lows, highs = zip(*((low, high) for ((low, high, _),) in ranges.by_file.values()), strict=True)
+    assert len(set(lows)) > 2, lows
+    assert len(set(highs)) > 2, highs
+
+
+def test_a_renamed_column_moves_over_and_a_dropped_one_is_refused(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, tmp_path: Path
+) -> None:
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, a BIGINT, b BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    for part in range(3):
+        frame = spark.range(part * ROWS, (part + 1) * ROWS, 1, 1)
+        frame.selectExpr("id", "(id * 7919) % 1009 AS a", "(id * 104729) % 997 AS b").write.format("delta").mode(
+            "append"
+        ).save(str(path))
+    maintenance = Maintenance(engine, tmp_path / "runs")
+    assert maintenance.apply(maintenance.plan(path, ordered_by("a", "b"))).status is TableStatus.DONE
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN a TO renamed")
+    rows = spark_rows(spark, path, None)
+
+    old = maintenance.plan(path, ordered_by("a", "b")).problem
+    assert old is not None
+    assert (old.code, old.what.startswith("Z-order column `a` does not exist")) == ("T411", True)
+    assert maintenance.apply(maintenance.plan(path, ordered_by("renamed", "b"))).status is TableStatus.DONE
+    assert {revision_number(file) for file in maintenance.facts(path).files} == {2}
+    assert maintenance.plan(path, ordered_by("renamed", "b")).steps == ()
+    assert spark_rows(spark, path, None) == rows
+
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN renamed")
+    gone = maintenance.plan(path, ordered_by("renamed", "b")).problem
+    assert gone is not None
+    assert (gone.code, gone.what.startswith("Z-order column `renamed` does not exist")) == ("T411", True)
+    assert maintenance.apply(maintenance.plan(path, ordered_by("b", "id"))).status is TableStatus.DONE
+    assert {revision_number(file) for file in maintenance.facts(path).files} == {3}
+
+
+REFUSED = {
+    "nope": "T411",
+    "day": "T412",
+    "late": "T413",
+    "labels": "T414",
+    "items": "T414",
+    "payload": "T414",
+    "place": "T414",
+    "flag": "T427",
+    "raw": "T427",
+}
+
+
+def test_columns_without_order_are_refused_by_name_when_planning(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, tmp_path: Path
+) -> None:
+    path, between = lake / "t", ", ".join(f"n{number} INT" for number in range(8))
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, day STRING, labels MAP<STRING, STRING>, items ARRAY<BIGINT>, "
+        f"payload VARIANT, place STRUCT<street: STRING>, flag BOOLEAN, raw BINARY, {between}, late STRING) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '9')"
+    )
+    for first in (0, 100):
+        spark.sql(
+            f"INSERT INTO delta.`{path}` SELECT id, '2026-01-01', map('k', 'v'), array(id), parse_json('1'), "
+            "named_struct('street', 's'), id % 2 = 0, cast('b' AS binary), 0, 0, 0, 0, 0, 0, 0, 0, 'x' "
+            f"FROM range({first}, {first + 100})"
+        )
+    maintenance = Maintenance(engine, tmp_path / "runs")
+    version = maintenance.facts(path).version
+    for column, code in REFUSED.items():
+        problem = maintenance.plan(path, ordered_by("id", column)).problem
+        assert problem is not None, column
+        assert (problem.code, f"`{column}`" in problem.what) == (code, True), problem
+    assert maintenance.facts(path).version == version

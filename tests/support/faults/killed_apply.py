@@ -1,0 +1,78 @@
+"""An apply that is killed at a point: ``python -m tests.support.faults.killed_apply PROJECT POINT``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from maintainer.cli.main import run
+from maintainer.delta.engine.ledger_table import LedgerTable
+from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.journal.journal import Journal
+
+DELETIONS = 49
+POINTS = ("properties landed", "compact tried", "compact landed", "49 deleted", "rows appended", "turn landed")
+
+
+def die(*_: object, **__: object) -> NoReturn:
+    """End like a machine that lost its power."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("SIGKILL cannot be survived")
+
+
+def die_in_result(kind: str, number: int) -> None:
+    """Die when the number-th result of a kind is about to be recorded: the commit has landed."""
+    results: list[str] = []
+    real: Callable[..., None] = Journal.result
+
+    def result(journal: Journal, stamp: Any, facts: Any, step_kind: str, *args: Any, **named: Any) -> None:
+        results.append(step_kind)
+        if results.count(kind) == number:
+            die()
+        real(journal, stamp, facts, step_kind, *args, **named)
+
+    setattr(Journal, "result", result)  # noqa: B010 (a method, replaced in this process alone)
+
+
+def die_after(owner: Any, name: str, calls: int) -> None:
+    """Die when a method has been called so often."""
+    real: Callable[..., Any] = getattr(owner, name)
+    lock, done = threading.Lock(), [0]
+
+    def method(*args: Any, **named: Any) -> Any:
+        with lock:
+            result = real(*args, **named)
+            done[0] += 1
+            if done[0] == calls:
+                die()
+        return result
+
+    setattr(owner, name, method)
+
+
+def main(project: str, point: str) -> int:
+    """Apply; die at the point."""
+    match point:
+        case "properties landed":
+            die_in_result("set_properties", 1)
+        case "compact tried":
+            die_after(Journal, "intent", 2)
+        case "compact landed":
+            die_in_result("compact", 1)
+        case "49 deleted":
+            die_after(LocalFiles, "delete", DELETIONS)
+        case "rows appended":
+            die_after(LedgerTable, "append", 1)
+        case "turn landed":
+            die_in_result("zorder", 2)
+        case _:
+            raise ValueError(point)
+    return run(["--project", project, "apply", "--yes"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""A process that compacts a table and is killed at a point: ``python -m tests.support.faults.victim TABLE RUNS_DIR
+POINT``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.spark.spark_session import open_session
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.model.table.table_facts import TableRef
+from tests.support.runs.fake_lake import PlainVerifier, plan_all, plan_for
+from tests.support.tables.builders import NOW_MS
+from tests.support.tables.delta_tables import compaction
+
+POINTS = ("after intent", "before result")
+
+
+def die(*_: object, **__: object) -> NoReturn:
+    """End like a machine that lost its power."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("SIGKILL cannot be survived")
+
+
+def main(table: str, runs_dir: str, point: str) -> None:
+    """Run the compaction; die at the point."""
+    journal = Journal.open(Path(runs_dir), "20261121T210000Z-dead", lambda: NOW_MS)
+    written = journal.intent
+
+    def intent_then_die(*args: object, **kwargs: object) -> None:
+        written(*args, **kwargs)  # type: ignore[arg-type]
+        die()
+
+    if point == "after intent":
+        journal.intent = intent_then_die  # type: ignore[method-assign]
+    else:
+        journal.result = die  # type: ignore[method-assign]
+    with open_session(SessionOptions(master="local[2]", app_name="victim", quick=True)) as lease:
+        engine = DeltaEngine(lease)
+        with engine.worker("planner") as worker:
+            facts = worker.reader.facts(TableRef(table))
+        step, _ = compaction(facts)
+        run_fleet(plan_all(plan_for(facts, step)), engine, journal=journal, verifier=PlainVerifier())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

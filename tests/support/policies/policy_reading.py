@@ -1,0 +1,22 @@
+"""Shared steps of these tests: text in, findings out, as `validate` would have them for one file."""
+
+from __future__ import annotations
+
+from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.schema.schema_check import check_schema, kind_of
+from maintainer.policy.yaml.yaml_reader import read_text
+
+
+def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diagnostic]:
+    """Return every finding of one file by itself, sorted."""
+    document, findings = read_text(content, file)
+    if document is not None:
+        kind = kind_of(document)
+        findings = [*findings, *check_schema(document, kind), *check_meaning(document, kind)]
+    return sorted(findings)
+
+
+def places_of(content: str | bytes, file: str = "policies/t.yml") -> list[tuple[str, int, int]]:
+    """Return code, line and column of every finding."""
+    return [(one.code, one.span.line, one.span.column) for one in findings_of(content, file)]

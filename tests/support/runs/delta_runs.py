@@ -1,0 +1,74 @@
+"""Plans and applies on real Delta tables, without a command line: policy, facts, plan, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from maintainer.app.planning.make_plan import read_for_planning
+from maintainer.delta.engine.table_engine import DeltaTableEngine
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.execution.run.cancellation import StopSwitch, TableControl
+from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
+from maintainer.execution.table.commit_attempt import Worker
+from maintainer.execution.table.table_run import run_table
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import Remembered
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.run.outcome import TableOutcome
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
+from tests.support.runs.fake_lake import PlainVerifier
+from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy
+
+NOW_MS = 4_000_000_000_000
+TODAY = date(2026, 11, 21)
+
+
+@dataclass
+class Maintenance:
+    """Plans and applies policies with one worker's engine."""
+
+    engine: DeltaTableEngine
+    runs_dir: Path
+    number: int = field(default=0)
+
+    def plan(self, path: Path, optimize: OptimizePolicy | None = None, **others: Any) -> TablePlan:
+        """The plan of a table under a policy."""
+        policy = self.policy(path, optimize, **others)
+        facts, record = read_for_planning(
+            self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=PlanOptions()
+        )
+        return plan_table(policy, facts, record, NOW_MS, TODAY)
+
+    def policy(self, path: Path, optimize: OptimizePolicy | None = None, **others: Any) -> ResolvedPolicy:
+        """A policy for the table at a path."""
+        return make_policy(name=str(path), optimize=optimize or make_optimize(max_size=1 << 30), **others)
+
+    def facts(self, path: Path) -> TableFacts:
+        """The table now."""
+        return self.engine.reader.facts(TableRef(str(path)))
+
+    def apply(self, plan: TablePlan, *, during: Callable[[], None] = lambda: None) -> TableOutcome:
+        """Carry out a plan, with a journal of its own; ``during`` is called before it begins."""
+        self.number += 1
+        journal = Journal.open(self.runs_dir, f"20261121T22{self.number:04d}Z-0000", lambda: NOW_MS)
+        switch = StopSwitch()
+        context = RunContext(
+            journal,
+            PlainVerifier(),
+            Clock(lambda: NOW_MS),
+            Emitter(None),
+            switch,
+            StoragePlaces(),
+            RetryBounds(attempts=1, first_pause_seconds=0.0),
+        )
+        try:
+            during()
+            return run_table(Worker(plan, self.engine, context, TableControl(switch)), record=NEVER_TOUCHED)
+        finally:
+            journal.close()

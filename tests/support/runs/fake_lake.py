@@ -1,0 +1,513 @@
+"""A lake in memory: an ``Engine`` with real versions, real conflicts, and failures to order.
+
+Rows are integers. A table's history is a list of versions, each a mapping from file path to rows; a rewrite goes
+through the same stations as the real one (read, write, prove, INTENT, commit), and a test may hang a *hook* on each
+station: ``lake.at("commit", hook)``. A hook may raise, change the table as another writer would, or spoil what is
+written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
+from maintainer.errors import CommitConflict, TableError, VerificationFailed
+from maintainer.model.plan.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
+from maintainer.model.run.optimize_metrics import FileSizeMetrics
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    PartitionValues,
+    RemovedFile,
+    TableFacts,
+    TableRef,
+    Update,
+)
+from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.verification.audit import audit
+from maintainer.verification.verification_result import Document, Verdict, Verification
+from tests.support.tables.builders import NOW_MS, make_facts
+
+Hook = Callable[["Station"], object]
+ROW_BYTES = 8
+
+
+@dataclass(slots=True)
+class Station:
+    """Where a hook is called: the table, and what is under way. ``rows`` is what the rewrite is about to write."""
+
+    lake: FakeLake
+    table: FakeTable
+    stamp: CommitStamp | None = None
+    rows: list[int] | None = None
+
+
+@dataclass(slots=True)
+class Version:
+    """One version: its live files, the stamp of the commit that made it, and when that was; 0 is long ago."""
+
+    files: dict[str, tuple[int, ...]]
+    stamp: CommitStamp | None = None
+    at_ms: int = 0
+
+
+@dataclass(slots=True)
+class FakeTable:
+    """A table's history and its storage."""
+
+    name: str
+    table_id: str
+    versions: list[Version]
+    storage: set[str]
+    properties: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=lambda: {"id": "long"})
+    exists: bool = True
+    written: int = 0
+    stuck: set[str] = field(default_factory=set)
+
+    @property
+    def live(self) -> dict[str, tuple[int, ...]]:
+        """Files of the newest version."""
+        return self.versions[-1].files
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows of the newest version, sorted."""
+        return sorted(row for rows in self.live.values() for row in rows)
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return len(self.versions) - 1
+
+    def commit(self, remove: set[str], add: dict[str, tuple[int, ...]], stamp: CommitStamp | None = None) -> int:
+        """Add a version, as any writer does."""
+        files = {path: rows for path, rows in self.live.items() if path not in remove}
+        self.storage |= set(add)
+        self.versions.append(Version({**files, **add}, stamp))
+        return self.version
+
+    def append(self, *rows: int) -> int:
+        """Another writer appends a file."""
+        self.written += 1
+        return self.commit(set(), {f"appended-{self.written}": rows})
+
+    def delete_file(self, path: str, *, at_ms: int = 0) -> int:
+        """Another writer deletes all rows of a file."""
+        version = self.commit({path}, {})
+        self.versions[-1].at_ms = at_ms
+        return version
+
+    @property
+    def location(self) -> str:
+        """Canonical URI."""
+        return f"mem:/lake/{self.name}"
+
+    def facts(self) -> TableFacts:
+        """The newest version as planning sees it."""
+        if not self.exists:
+            raise TableError("no such table", code="T401", where=self.name)
+        files = [
+            DataFile(path, len(rows) * ROW_BYTES, NOW_MS, physical_records=len(rows))
+            for path, rows in sorted(self.live.items())
+        ]
+        facts = make_facts(
+            files=files, columns=self.columns, properties=self.properties, name=self.name, version=self.version,
+            table_id=self.table_id, location=self.location,
+        )  # fmt: skip
+        return facts
+
+
+class FakeLake:
+    """Tables, hooks, and workers: an ``Engine``."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, FakeTable] = {}
+        self.cancelled: list[str] = []
+        self.cleaned: list[tuple[str, str, tuple[PartitionValues, ...]]] = []
+        self.cancel_events: dict[str, threading.Event] = {}
+        self.workers: list[str] = []
+        self._hooks: dict[str, list[tuple[str | None, Hook]]] = {}
+        self.lock = threading.RLock()
+        self.worker_error: Exception | None = None
+
+    def table(self, name: str, *files: tuple[int, ...]) -> FakeTable:
+        """Make a table with one file for each tuple of rows."""
+        content = {f"f{i}": rows for i, rows in enumerate(files)}
+        made = FakeTable(name, f"id-{name}", [Version({}), Version(content)], set(content))
+        self.tables[name] = made
+        return made
+
+    def at(self, station: str, hook: Hook, *, table: str | None = None, times: int | None = None) -> None:
+        """Call ``hook`` at a station: ``facts``, ``write``, ``commit``, ``landed``, ``vacuum``, ``check``."""
+        left = [times]
+
+        def counted(where: Station) -> None:
+            if left[0] is not None:
+                if left[0] <= 0:
+                    return
+                left[0] -= 1
+            hook(where)
+
+        self._hooks.setdefault(station, []).append((table, counted))
+
+    def clear_hooks(self) -> None:
+        """Nothing happens at any station any more."""
+        self._hooks.clear()
+
+    def reach(self, station: str, where: Station) -> None:
+        """Call the hooks of a station."""
+        for table, hook in self._hooks.get(station, ()):
+            if table in (None, where.table.name):
+                hook(where)
+
+    @property
+    def places(self) -> TablePlaces:
+        """See ``Engine``."""
+        return StoragePlaces()
+
+    @property
+    def deletes(self) -> bool:
+        """See ``Engine``."""
+        return True
+
+    @contextmanager
+    def worker(self, name: str) -> Iterator[TableEngine]:
+        """See ``Engine``."""
+        if self.worker_error is not None:
+            raise self.worker_error
+        self.workers.append(name)
+        self.cancel_events[name] = threading.Event()
+        yield FakeWorker(self, name)
+
+    def cancel(self, name: str) -> None:
+        """See ``Engine``."""
+        self.cancelled.append(name)
+        self.cancel_events[name].set()
+
+
+class FakeWorker:
+    """Reader, writer and version reader in one: a ``TableEngine``."""
+
+    def __init__(self, lake: FakeLake, name: str) -> None:
+        self.lake = lake
+        self.name = name
+
+    @property
+    def reader(self) -> FakeWorker:
+        return self
+
+    @property
+    def writer(self) -> FakeWorker:
+        return self
+
+    @property
+    def versions(self) -> FakeWorker:
+        return self
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when the engine was told to cancel this worker's jobs."""
+        return self.lake.cancel_events[self.name]
+
+    def _table(self, ref: TableRef) -> FakeTable:
+        table = self.lake.tables.get(ref.identifier)
+        if table is None:
+            raise TableError("no such table", code="T401", where=ref.identifier)
+        return table
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        table = self._table(ref)
+        self.lake.reach("facts", Station(self.lake, table))
+        return table.facts()
+
+    def location_of(self, ref: TableRef) -> str:
+        return self._table(ref).location
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        raise AssertionError("execution never asks how long to keep files: the plan says it")
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        raise AssertionError("execution never asks for candidates of deletion: the plan names them")
+
+    def remove_unfinished(
+        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+    ) -> tuple[str, ...]:
+        self.lake.cleaned.append((facts.ref.identifier, run_id, tuple(partitions)))
+        return ()
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        raise AssertionError("a run never brings files back")
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        return frozenset()
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        live = self._table(facts.ref).live
+        return ColumnRanges(
+            columns,
+            {
+                (path, ""): tuple((str(min(rows)), str(max(rows)), False) for _ in columns)
+                for path, rows in live.items()
+                if rows
+            },
+        )
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        rows = self._table(facts.ref).rows[:max_rows]
+        return ColumnSample(columns, tuple(tuple(str(row) for row in rows) for _ in columns))
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("execution never opens files for dropped columns: the plan names them")
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        table = self._table(facts.ref)
+        for version in range(after_version + 1, len(table.versions)):
+            if table.versions[version].stamp == stamp:
+                return version
+        return None
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        versions = self._table(facts.ref).versions
+        return versions[version].stamp if version < len(versions) else None
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        table = self._table(ref)
+        newest = range(table.version, max(-1, table.version - limit), -1)
+        return CommitsRead(ref.location, tuple(_commit(table, version) for version in newest), 0)
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        versions = self._table(facts.ref).versions
+        return tuple(
+            Update(version, after.at_ms, "DELETE")
+            for version, (before, after) in reversed([*enumerate(pairwise(versions), start=1)])
+            if after.stamp is None
+            and before.files.keys() - after.files.keys()
+            and (version > after_version or after.at_ms >= since_ms)
+        )
+
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        table = self._table(facts.ref)
+        where = Station(self.lake, table, stamp)
+        before_commit(facts.version, None)
+        self.lake.reach("commit", where)
+        table.properties.update(dict(step.after))
+        version = table.commit(set(), {}, stamp)
+        return CommitReceipt(version=version, read_version=facts.version)
+
+    def rewrite(
+        self, facts: TableFacts, step: RewriteStep, batch: Batch, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        table = self._table(facts.ref)
+        read_version = table.version
+        added: dict[str, tuple[int, ...]] = {}
+        read, written = Counter[int](), Counter[int]()
+        where = Station(self.lake, table, stamp)
+        for one in batch.bins:
+            rows = [row for file in one.files for row in table.versions[read_version].files[file.path]]
+            read.update(rows)
+            where.rows = list(rows)
+            self.lake.reach("write", where)
+            table.written += 1
+            added[f"packed-{table.written}"] = tuple(where.rows)
+            written.update(where.rows)
+        live_records = sum(file.live_records or 0 for file in batch.files)
+        proof = Proof(_fingerprint(read), _fingerprint(written), live_records)
+        if not proof.holds:
+            raise VerificationFailed("what was written is not what was read", where=f"{facts.ref}@{read_version}")
+        before_commit(read_version, proof)
+        self.lake.reach("commit", where)
+        paths = {file.path for file in batch.files}
+        with self.lake.lock:
+            if not paths <= set(table.live):
+                raise CommitConflict("a file of the batch is no longer live", where=f"{facts.ref}@{table.version}")
+            version = table.commit(paths, added, stamp)
+        self.lake.reach("landed", where)
+        return CommitReceipt(
+            version=version, read_version=read_version, num_files_removed=len(paths), num_files_added=len(added),
+            bytes_removed=batch.size_bytes, bytes_added=sum(len(rows) for rows in added.values()) * ROW_BYTES,
+            proof=proof,
+            files_removed=FileSizeMetrics.of(file.size_bytes for file in batch.files),
+            files_added=FileSizeMetrics.of(len(rows) * ROW_BYTES for rows in added.values()),
+        )  # fmt: skip
+
+    def vacuum(
+        self,
+        facts: TableFacts,
+        step: VacuumStep,
+        stamp: CommitStamp,
+        before_delete: BeforeCommit,
+        guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
+    ) -> VacuumReceipt:
+        table = self._table(facts.ref)
+        before_delete(facts.version, None)
+        self.lake.reach("vacuum", Station(self.lake, table, stamp))
+        planned = {file.path for file in step.files}
+        if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
+            raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
+        gone: list[RemovedFile] = []
+        stopped = None
+        guard.progress(0)
+        for file in step.files:
+            stopped = guard.stop_reason()
+            if stopped is not None:
+                break
+            if file.path in table.storage - table.stuck:
+                table.storage.discard(file.path)
+                gone.append(file)
+                guard.progress(len(gone))
+                self.lake.reach("deleted", Station(self.lake, table, stamp))
+        size = sum(file.size_bytes for file in gone)
+        remaining = tuple(file.path for file in step.files if file.path in table.storage & table.stuck)
+        return VacuumReceipt(len(gone), size, remaining, facts.version, facts.version, stopped=stopped)
+
+    def dataframe(self, facts: TableFacts, version: int) -> object:
+        return self._table(facts.ref).versions[version]
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        return facts.columns
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        return sum(len(rows) for rows in self._table(facts.ref).versions[version].files.values())
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        table = self._table(facts.ref)
+        return tuple(sorted(path for path in table.versions[version].files if path not in table.storage))
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        return frozenset(paths) & self._table(facts.ref).storage
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        table = self._table(facts.ref)
+        a, b = (Counter(r for rows in table.versions[v].files.values() for r in rows) for v in (version_a, version_b))
+        return sum((a - b).values()) + sum((b - a).values())
+
+
+def _commit(table: FakeTable, version: int) -> TableCommit:
+    """A commit with its figures, counted from what it changed."""
+    before, after = table.versions[max(0, version - 1)].files, table.versions[version].files
+    removed, added = before.keys() - after.keys(), after.keys() - before.keys()
+    return TableCommit(
+        version, NOW_MS, "WRITE", stamp=table.versions[version].stamp,
+        num_files_removed=len(removed), num_files_added=len(added),
+        bytes_removed=sum(len(before[path]) * ROW_BYTES for path in removed),
+        bytes_added=sum(len(after[path]) * ROW_BYTES for path in added),
+    )  # fmt: skip
+
+
+def _fingerprint(rows: Counter[int]) -> Fingerprint:
+    total = sum(rows.values())
+    return Fingerprint(total, (sum(hash((row, 1)) * n for row, n in rows.items()),))
+
+
+class PlainVerifier:
+    """A ``Verifier`` without Great Expectations: the audit, row counts and missing files, in plain Python.
+
+    ``order`` fixes what the next checks find, whatever is true.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int | None]] = []
+        self.order: list[Verdict] = []
+        self.broken: Exception | None = None
+
+    def preflight(self, expectations: tuple[CheckedExpectation, ...]) -> None:
+        if self.broken is not None:
+            raise self.broken
+
+    def after_rewrite(
+        self, versions: Any, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
+    ) -> Verification:
+        self.asked.append(("rewrite", facts.ref.identifier, receipt.version))
+        assertions = audit(batch, receipt)
+        if any(one.outcome != "pass" for one in assertions):
+            return Verification(Verdict.FAIL, assertions, detail="the audit found something")
+        return self._counts(versions, facts, receipt.version)
+
+    def version_pair(self, versions: Any, facts: TableFacts, version: int, checks: Checks) -> Verification:
+        self.asked.append(("pair", facts.ref.identifier, version))
+        return self._counts(versions, facts, version)
+
+    def after_vacuum(
+        self, versions: Any, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
+    ) -> Verification:
+        self.asked.append(("vacuum", facts.ref.identifier, None))
+        missing = versions.missing_files(facts, facts.version)
+        return self._found(not missing, Verification(Verdict.PASS, version_after=facts.version, detail=str(missing)))
+
+    def _counts(self, versions: Any, facts: TableFacts, version: int) -> Verification:
+        before, after = (versions.row_count(facts, one, scan=True) for one in (version - 1, version))
+        document = Document(f"{facts.ref}@v{version}", {"before": before, "after": after})
+        return self._found(
+            before == after,
+            Verification(
+                Verdict.PASS, documents=(document,), version_before=version - 1, version_after=version,
+                rows_before=before, rows_after=after, detail=f"{before} rows before, {after} after",
+            ),
+        )  # fmt: skip
+
+    def _found(self, holds: bool, verification: Verification) -> Verification:
+        verdict = self.order.pop(0) if self.order else (Verdict.PASS if holds else Verdict.FAIL)
+        return replace(verification, verdict=verdict)
+
+
+REASON = Reason(ReasonCode.SMALL_FILES, "small files", "policies/t.yml:3")
+
+
+def plan_of(table: FakeTable, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
+    """A plan of the steps given, made from the table as it is."""
+    return plan_for(table.facts(), *steps, timeout_seconds=timeout_seconds, **changes)
+
+
+def plan_for(facts: TableFacts, *steps: Step, timeout_seconds: int = 60, **changes: Any) -> TablePlan:
+    """A plan of the steps given, made from facts, of whichever engine."""
+    observed = Observed(
+        location=facts.location, table_id=facts.table_id, version=facts.version, columns=planned_columns(facts),
+        partition_columns=facts.partition_columns, protocol=facts.protocol, num_files=len(facts.files),
+        size_bytes=facts.size_bytes,
+    )  # fmt: skip
+    made = TablePlan(
+        facts.ref, "policies/t.yml", "sha256:policy", observed, tuple(steps), timeout_seconds=timeout_seconds
+    )
+    return replace(made, **changes)
+
+
+def compact(table: FakeTable, *batches: tuple[str, ...]) -> CompactStep:
+    """A compaction: each tuple of paths is one batch of one bin; all live files in one batch by default."""
+    files = {file.path: file for file in table.facts().files}
+    chosen = batches or (tuple(files),)
+    made = tuple(Batch((Bin(tuple(files[path] for path in paths)),)) for paths in chosen)
+    return CompactStep(made, max_file_size_bytes=1 << 20, max_threads=2, reasons=(REASON,))
+
+
+def vacuum(*paths: str, removed_in_version: int | None = 1) -> VacuumStep:
+    """A deletion of files by their paths."""
+    files = tuple(RemovedFile(path, ROW_BYTES, NOW_MS, removed_in_version=removed_in_version) for path in paths)
+    return VacuumStep(files, NOW_MS, 7 * 86400, "policy", (REASON,))
+
+
+def properties(**after: str) -> SetPropertiesStep:
+    """Set properties that are not set."""
+    return SetPropertiesStep(tuple((name, None) for name in after), tuple(after.items()), tuple(REASON for _ in after))
+
+
+def plan_all(*tables: TablePlan) -> Plan:
+    """A plan of a run."""
+    return Plan(NOW_MS, NOW_MS + 86_400_000, tuple(sorted(tables, key=lambda one: one.ref.identifier)))

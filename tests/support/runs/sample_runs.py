@@ -1,0 +1,470 @@
+"""Small plans and outcomes for the renderings: real sizes, invented tables."""
+
+from __future__ import annotations
+
+from datetime import date, time
+
+from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.run.outcome import (
+    Assertion,
+    CommitReceipt,
+    Fingerprint,
+    Proof,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+)
+from maintainer.model.run.progress import (
+    ProgressEvent,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepHeartbeat,
+    StepStarted,
+    TableFinished,
+    TableStarted,
+    Verified,
+)
+from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableRef
+from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.resolve.resolved import (
+    AutoCompactPolicy,
+    Consumer,
+    ContentCheck,
+    LimitsPolicy,
+    OptimizePolicy,
+    Origin,
+    ResolvedPolicy,
+    RowCountCheck,
+    Suspension,
+    VacuumMode,
+    VacuumPolicy,
+    VerifyPolicy,
+    Window,
+    WorthPolicy,
+    ZOrderPolicy,
+)
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+TEN_PM = 1_795_298_400_000  # 2026-11-21 22:00:00 UTC
+LEADS_LINE = "policies/crm/leads.yml:21"
+RUN = "20261121T220000Z-7f3a"
+
+
+def observed(version: int, num_files: int, size_bytes: int) -> Observed:
+    return Observed("file:/lake/t", "5c0e", version, (), (), Protocol(1, 2), num_files, size_bytes)
+
+
+def data_bin(day: str | None, sizes_mib: list[int], name: str = "p") -> Bin:
+    values = (("order_day", day),) if day else ()
+    return Bin(tuple(DataFile(f"{name}-{i}.parquet", mib * MIB, TEN_PM, values) for i, mib in enumerate(sizes_mib)))
+
+
+def orders() -> TablePlan:
+    return TablePlan(
+        ref=TableRef("sales.orders"),
+        policy_file="policies/sales/orders.yml",
+        policy_digest="sha256:a",
+        observed=observed(1841, 9630, 1_319_413_953_331),
+        steps=(
+            SetPropertiesStep(
+                before=(("delta.autoOptimize.autoCompact", "false"), ("delta.logRetentionDuration", None)),
+                after=(
+                    ("delta.autoOptimize.autoCompact", "true"),
+                    ("delta.logRetentionDuration", "interval 30 days"),
+                ),
+                reasons=(
+                    Reason(
+                        ReasonCode.PROPERTY_DRIFT,
+                        "delta.autoOptimize.autoCompact is false, the policy says true",
+                        "policies/sales/orders.yml:23",
+                    ),
+                ),
+            ),
+            CompactStep(
+                batches=(
+                    Batch((data_bin("2026-11-19", [12, 30, 50]), data_bin("2026-11-20", [60, 61]))),
+                    Batch((data_bin("2026-11-18", [5, 5, 5, 5]),)),
+                ),
+                max_file_size_bytes=256 * MIB,
+                max_threads=8,
+                reasons=(
+                    Reason(
+                        ReasonCode.SMALL_FILES,
+                        "9 files under 64 MiB",
+                        "policies/sales/orders.yml:9",
+                    ),
+                ),
+            ),
+            VacuumStep(
+                files=(
+                    RemovedFile("old-1.parquet", 3 * GIB, TEN_PM - 9 * 86_400_000),
+                    RemovedFile("dv/old-2.bin", 4096, TEN_PM - 9 * 86_400_000, "deletion_vector"),
+                ),
+                removed_before_ms=TEN_PM - 7 * 86_400_000,
+                retention_seconds=7 * 86_400,
+                decided_by="vacuum.retention",
+                reasons=(
+                    Reason(
+                        ReasonCode.REMOVED_FILES_EXPIRED,
+                        "2 files removed more than 7d ago",
+                        "policies/sales/orders.yml:25",
+                    ),
+                ),
+            ),
+        ),
+        left_alone=(
+            LeftAlone(
+                Reason(ReasonCode.AT_TARGET, "8,426 files of 64 MiB or more", "policies/sales/orders.yml:9"),
+                8426,
+                1_209_462_790_553,
+            ),
+            LeftAlone(
+                Reason(
+                    ReasonCode.HOT_PARTITION,
+                    "40 files in order_day=2026-11-21 written less than 30m ago (quietFor)",
+                    "policies/sales/orders.yml:13",
+                ),
+                40,
+                80 * MIB,
+                (("order_day", "2026-11-21"),),
+            ),
+            LeftAlone(
+                Reason(
+                    ReasonCode.HOT_PARTITION,
+                    "2 files in order_day=null written less than 30m ago (quietFor)",
+                    "policies/sales/orders.yml:13",
+                ),
+                2,
+                1 * MIB,
+                (("order_day", None),),
+            ),
+        ),
+        checks=Checks(
+            expectations=(CheckedExpectation("expect_column_values_to_not_be_null", '{"column":"order_id"}'),)
+        ),
+        owner="team-sales",
+    )
+
+
+def items() -> TablePlan:
+    return TablePlan(
+        ref=TableRef("sales.items"),
+        policy_file="policies/_fleet/silver.yml",
+        policy_digest="sha256:b",
+        observed=observed(77, 812, 88 * GIB),
+        steps=(
+            ZOrderStep(
+                batches=(Batch((data_bin(None, [100] * 30),)),),
+                columns=("customer_id", "product_id"),
+                max_file_size_bytes=256 * MIB,
+                max_threads=4,
+                reasons=(
+                    Reason(
+                        ReasonCode.ZORDER_DUE,
+                        "30 files not in Z-order of customer_id, product_id",
+                        "policies/_fleet/silver.yml:11",
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def leads() -> TablePlan:
+    return TablePlan(
+        ref=TableRef("crm.leads"),
+        policy_file="policies/crm/leads.yml",
+        policy_digest="sha256:c",
+        observed=observed(3, 4000, 812 * GIB),
+        blocked=(
+            Reason(
+                ReasonCode.OVER_LIMIT,
+                "would rewrite 812 GiB, limits.maxBytes is 500 GiB",
+                LEADS_LINE,
+            ),
+        ),
+    )
+
+
+def gone() -> TablePlan:
+    return TablePlan(
+        ref=TableRef("crm.gone"),
+        policy_file="policies/crm/gone.yml",
+        policy_digest="sha256:d",
+        problem=Problem(
+            "T401", "no table `crm.gone` in the catalog", "policies/crm/gone.yml:2", "check the name, or drop the file"
+        ),
+    )
+
+
+def quiet(name: str, *codes: tuple[ReasonCode, str]) -> TablePlan:
+    return TablePlan(
+        ref=TableRef(name),
+        policy_file="policies/_fleet/all.yml",
+        policy_digest="sha256:e",
+        observed=observed(12, 4, 900 * MIB),
+        left_alone=tuple(LeftAlone(Reason(code, text, "policies/_fleet/all.yml:4")) for code, text in codes),
+    )
+
+
+def plan(*tables: TablePlan) -> Plan:
+    return Plan(
+        created_at_ms=TEN_PM,
+        expires_at_ms=TEN_PM + 86_400_000,
+        tables=tables,
+        environment="prod",
+        selection=("tag:nightly",),
+        git_commit="3f2c1a9",
+        maintainer_version="0.1.0",
+    )
+
+
+def full_plan() -> Plan:
+    return plan(
+        gone(),
+        leads(),
+        quiet("old.events", (ReasonCode.SUSPENDED, 'suspended until 2026-12-01: "migration"')),
+        items(),
+        orders(),
+        quiet(
+            "sales.regions",
+            (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"),
+            (ReasonCode.NOT_DUE, "vacuum ran 3d ago, at most every 7d"),
+        ),
+        quiet("sales.stores", (ReasonCode.NO_PARTNER, "1 small file, and none to join it with")),
+    )
+
+
+def receipt(
+    version: int, removed: int = 0, added: int = 0, size_bytes: int = 0, rows: int | None = None
+) -> CommitReceipt:
+    digest = None if rows is None else Fingerprint(rows, (rows * 17, rows * 31))
+    return CommitReceipt(
+        version=version,
+        read_version=version - 1,
+        num_files_removed=removed,
+        num_files_added=added,
+        bytes_removed=size_bytes,
+        bytes_added=size_bytes,
+        proof=None if digest is None else Proof(digest, digest, rows, ("attributes",), 1.5),
+        duration_seconds=2.0,
+    )
+
+
+def properties_done() -> StepOutcome:
+    return StepOutcome(
+        "sales.orders/set_properties", "set_properties", StepStatus.SUCCEEDED, TEN_PM + 4000, 0.8, (receipt(1842),)
+    )
+
+
+def compact_done() -> StepOutcome:
+    return StepOutcome(
+        "sales.orders/compact",
+        "compact",
+        StepStatus.SUCCEEDED,
+        TEN_PM + 6000,
+        275.0,
+        (receipt(1843, 1000, 120, 30 * GIB, 700_000_000), receipt(1845, 204, 31, 8 * GIB, 112_440_193)),
+        assertions=(
+            Assertion("expect_table_row_count_to_equal", "pass", 1845, "812440193", "812440193"),
+            Assertion("expect_column_values_to_not_be_null", "pass", 1845, "no nulls", "0 nulls", column="order_id"),
+        ),
+    )
+
+
+def vacuum_done() -> StepOutcome:
+    return StepOutcome(
+        "sales.orders/vacuum",
+        "vacuum",
+        StepStatus.SUCCEEDED,
+        TEN_PM + 300_000,
+        158.0,
+        vacuum=VacuumReceipt(2310, 41 * GIB, (), 1845, 1847),
+    )
+
+
+def good_run() -> RunOutcome:
+    return RunOutcome(
+        RUN,
+        TEN_PM,
+        461.0,
+        (
+            TableOutcome(
+                TableRef("sales.orders"),
+                TableStatus.DONE,
+                (properties_done(), compact_done(), vacuum_done()),
+                policy_file="policies/sales/orders.yml",
+            ),
+            TableOutcome(TableRef("sales.regions"), TableStatus.UP_TO_DATE, policy_file="policies/_fleet/all.yml"),
+        ),
+    )
+
+
+def bad_run(interrupted_by: str | None = None) -> RunOutcome:
+    verify_failed = StepOutcome(
+        "sales.orders/compact",
+        "compact",
+        StepStatus.VERIFY_FAILED,
+        TEN_PM,
+        275.0,
+        (receipt(1847, 1204, 151, 38 * GIB, 812_440_193),),
+        assertions=(
+            Assertion("expect_table_row_count_to_equal", "fail", 1847, "812440193", "812440190"),
+            Assertion("expect_column_max_to_be_between", "error", 1847, error="column `price` is not in the table"),
+        ),
+        error=Problem(
+            "V503",
+            "row count changed: v1846 has 812,440,193 rows, v1847 has 812,440,190",
+            "policies/sales/orders.yml:38",
+            "nothing was vacuumed: v1846 can be restored\nRESTORE TABLE sales.orders TO VERSION AS OF 1846",
+        ),
+    )
+    skipped = StepOutcome(
+        "sales.orders/vacuum",
+        "vacuum",
+        StepStatus.SKIPPED,
+        TEN_PM,
+        0.0,
+        note="an earlier step of this table did not succeed",
+    )
+    yielded = StepOutcome(
+        "sales.items/zorder",
+        "zorder",
+        StepStatus.YIELDED,
+        TEN_PM,
+        72.0,
+        error=Problem(
+            "C701",
+            "another writer changed the same files (v79, DELETE), 3 tries",
+            "sales.items@v78",
+            "try later",
+        ),
+    )
+    failed = StepOutcome(
+        "crm.notes/vacuum",
+        "vacuum",
+        StepStatus.INCOMPLETE,
+        TEN_PM,
+        3.0,
+        vacuum=VacuumReceipt(1, 2048, ("x.parquet", "y.parquet"), 4, 5),
+    )
+    return RunOutcome(
+        RUN,
+        TEN_PM,
+        320.0,
+        (
+            TableOutcome(
+                TableRef("crm.gone"),
+                TableStatus.FAILED,
+                problem=Problem(
+                    "T401", "no table `crm.gone` in the catalog", "policies/crm/gone.yml:2", "check the name"
+                ),
+                policy_file="policies/crm/gone.yml",
+            ),
+            TableOutcome(
+                TableRef("crm.leads"),
+                TableStatus.BLOCKED,
+                problem=Problem(
+                    "A420", "would rewrite 812 GiB, limits.maxBytes is 500 GiB", "policies/crm/leads.yml:21"
+                ),
+                policy_file="policies/crm/leads.yml",
+            ),
+            TableOutcome(TableRef("crm.notes"), TableStatus.FAILED, (failed,), policy_file="policies/crm/notes.yml"),
+            TableOutcome(
+                TableRef("sales.items"), TableStatus.YIELDED, (yielded,), policy_file="policies/_fleet/silver.yml"
+            ),
+            TableOutcome(
+                TableRef("sales.orders"),
+                TableStatus.VERIFY_FAILED,
+                (properties_done(), verify_failed, skipped),
+                policy_file="policies/sales/orders.yml",
+            ),
+            TableOutcome(TableRef("sales.stores"), TableStatus.NOT_REACHED, policy_file="policies/_fleet/all.yml"),
+        ),
+        interrupted_by,
+    )
+
+
+def fleet_policy() -> ResolvedPolicy:
+    file = "policies/sales/orders.yml"
+    return ResolvedPolicy(
+        table=TableRef("sales.orders"),
+        file=file,
+        digest="sha256:a",
+        optimize=OptimizePolicy(
+            min_file_size_bytes=64 * MIB,
+            max_file_size_bytes=256 * MIB,
+            max_threads=8,
+            max_deleted_rows_ratio=0.05,
+            batch_size_bytes=10 * GIB,
+            zorder=ZOrderPolicy(("customer_id", "product_id")),
+            where=parse_predicate("order_day >= '2026-01-01'"),
+            skip_newest_partitions=1,
+            quiet_for_seconds=1800,
+            every_seconds=86_400,
+            when=WorthPolicy(20, GIB),
+        ),
+        verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
+        limits=LimitsPolicy(500 * GIB, 100_000, 3 * 3600),
+        vacuum=VacuumPolicy(7 * 86_400, False, 7 * 86_400, VacuumMode.AUTO, False, 30 * 86_400),
+        auto_compact=AutoCompactPolicy(True),
+        properties=(("delta.logRetentionDuration", "interval 30 days"),),
+        consumers=(Consumer("orders-stream", 3 * 86_400), Consumer("audit", None, "/chk/audit")),
+        windows=(Window((1, 2, 3, 4, 5), time(22), time(4), "Europe/Berlin"),),
+        suspend=Suspension(date(2026, 12, 1), "migration"),
+        origins={
+            "optimize.minFileSize": Origin(file, 9, 3),
+            "optimize.zorder": Origin("policies/_fleet/silver.yml", 11, 3),
+            "vacuum": Origin(file, 25),
+        },
+    )
+
+
+def progress_events() -> list[ProgressEvent]:
+    """Two tables side by side: one good, one whose check fails after its commit."""
+    orders_id, items_id = "sales.orders/compact", "sales.items/zorder"
+    bad = bad_run().tables
+    beats = [
+        StepHeartbeat(TEN_PM + 6000 + s * 1000, "sales.orders", orders_id, "compact", 3, float(s), s // 40, 2)
+        for s in range(5, 70, 5)
+    ]
+    return [
+        RunStarted(TEN_PM, RUN, 3, 4, 2, f".maintainer/runs/{RUN}"),
+        TableStarted(TEN_PM, "sales.orders", 3),
+        StepStarted(TEN_PM + 4000, "sales.orders", "sales.orders/set_properties", "set_properties", 2),
+        StepFinished(TEN_PM + 5000, "sales.orders", 2, properties_done()),
+        TableStarted(TEN_PM + 5000, "sales.items", 1),
+        StepStarted(TEN_PM + 5000, "sales.items", items_id, "zorder", 1),
+        StepStarted(TEN_PM + 6000, "sales.orders", orders_id, "compact", 3, 2),
+        *beats,
+        StepFinished(TEN_PM + 77_000, "sales.items", 1, bad[3].steps[0]),
+        TableFinished(TEN_PM + 77_000, bad[3]),
+        StepFinished(TEN_PM + 281_000, "sales.orders", 3, compact_done()),
+        Verified(
+            TEN_PM + 302_000,
+            "sales.orders",
+            orders_id,
+            "pass",
+            21.3,
+            1844,
+            1845,
+            812_440_193,
+            812_440_193,
+            True,
+            8577,
+            compact_done().assertions,
+        ),
+        Verified(TEN_PM + 303_000, "sales.orders", orders_id, "fail", 0.5, 1844, 1845, 812_440_193, 812_440_190, False),
+        StepFinished(TEN_PM + 303_000, "sales.orders", 4, bad[4].steps[2]),
+        TableFinished(TEN_PM + 303_000, bad[4]),
+        TableFinished(TEN_PM + 303_000, bad[1]),
+        TableFinished(TEN_PM + 303_000, bad[5]),
+        RunFinished(TEN_PM + 303_000, bad_run("SIGTERM")),
+    ]

@@ -1,0 +1,141 @@
+"""Real Delta tables for integration tests: how to build them, plan for them by hand and read them back.
+
+Reading back shares no code with what is tested: rows are collected and compared as multisets of text, and where
+it can read the table, by a second engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
+from maintainer.model.run.outcome import Proof
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import DataFile, RemovedFile, TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from maintainer.delta.engine.table_engine import DeltaTableEngine
+
+GIB = 1 << 30
+DAY_MS = 86_400_000
+
+
+def no_intent(read_version: int, proof: Proof | None) -> None:
+    """A ``before_commit`` that writes nothing."""
+
+
+def stamp(step: str = "table/compact", batch: int = 0) -> CommitStamp:
+    """A stamp of a run called ``test``."""
+    return CommitStamp("test", step, batch, "digest")
+
+
+def bins_by_partition(files: Iterable[DataFile]) -> tuple[Bin, ...]:
+    """One bin for each partition."""
+    groups: dict[object, list[DataFile]] = defaultdict(list)
+    for one in files:
+        groups[one.partition_values].append(one)
+    return tuple(Bin(tuple(group)) for group in groups.values())
+
+
+def compaction(
+    facts: TableFacts, *, where: Callable[[DataFile], bool] = lambda _: True, max_threads: int = 2
+) -> tuple[CompactStep, Batch]:
+    """A step that compacts every partition's files (those that ``where`` takes) in one batch."""
+    batch = Batch(bins_by_partition(one for one in facts.files if where(one)))
+    return CompactStep((batch,), GIB, max_threads, ()), batch
+
+
+def zorder(facts: TableFacts, *columns: str, max_file_size_bytes: int = GIB) -> tuple[ZOrderStep, Batch]:
+    """A step that Z-orders every partition in one batch."""
+    batch = Batch(bins_by_partition(facts.files))
+    return ZOrderStep((batch,), columns, max_file_size_bytes, 2, ()), batch
+
+
+def age(path: Path, days: int) -> None:
+    """Move everything that a table's log says, and its files' times, into the past; Delta must forget its logs then."""
+    for log in sorted((path / "_delta_log").glob("*.json")):
+        lines = []
+        for line in log.read_text().splitlines():
+            action = json.loads(line)
+            (body,) = action.values()
+            for key in ("timestamp", "deletionTimestamp", "modificationTime"):
+                if key in body:
+                    body[key] -= days * DAY_MS
+            lines.append(json.dumps(action))
+        log.write_text("\n".join(lines) + "\n")
+    for one in path.rglob("*"):
+        if one.name.endswith(".crc"):
+            one.unlink()
+        elif one.is_file():
+            moment = one.stat().st_mtime - days * DAY_MS / 1000
+            os.utime(one, (moment, moment))
+
+
+def removed_files(
+    engine: DeltaTableEngine, facts: TableFacts, *, before_ms: int | None = None
+) -> tuple[RemovedFile, ...]:
+    """What a deletion may take of the files removed before a moment (now, if none is given)."""
+    moment = int(time.time() * 1000) + 1
+    question = VacuumQuestion(moment if before_ms is None else before_ms, moment)
+    found = engine.reader.vacuum_look(facts, question).removed_files
+    assert found is not None
+    return found
+
+
+def spark_rows(spark: SparkSession, path: Path | str, version: int | None = None, *extra: str) -> Counter[str]:
+    """The table's rows as a multiset of their text, through Spark's own reader."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    frame = reader.load(str(path))
+    return Counter(repr(row) for row in frame.select("*", *extra).collect())
+
+
+def second_engine_rows(path: Path | str, version: int | None = None) -> Counter[str]:
+    """The table's rows as a multiset of their text, through delta-rs."""
+    import deltalake
+
+    table = deltalake.DeltaTable(str(path), version=version)
+    return Counter(repr(sorted(row.items())) for row in table.to_pyarrow_table().to_pylist())
+
+
+def history(spark: SparkSession, path: Path | str, limit: int = 1) -> list[dict[str, Any]]:
+    """The newest entries of the table's history."""
+    from delta.tables import DeltaTable
+
+    return [row.asDict() for row in DeltaTable.forPath(spark, str(path)).history(limit).collect()]
+
+
+def files_on_disk(path: Path | str) -> set[str]:
+    """All data files below the table's root, by relative path; not its log, no checksums."""
+    root = Path(path)
+    return {
+        str(one.relative_to(root))
+        for one in root.rglob("*.parquet")
+        if "_delta_log" not in one.parts and not one.name.startswith(".")
+    }
+
+
+def bytes_of(root: Path) -> dict[str, bytes]:
+    """Every file below a folder with its content: to show that nothing was changed."""
+    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+
+
+def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the actions of a commit in the log, as a writer with a defect would have written them."""
+    commit = path / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    change(actions)
+    commit.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+    # Checksums would tell the true state; Delta does without them.
+    for checksum in [*path.glob("_delta_log/*.crc"), *path.glob("_delta_log/.*.crc")]:
+        checksum.unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""A plan knows what other writers do where something is rewritten, and nothing is lost when it cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maintainer.app.planning.make_plan import with_writers
+from maintainer.errors import TableError
+from maintainer.model.table.commit_records import CommitsRead, TableCommit, WriterRhythm
+from maintainer.model.table.table_facts import TableFacts, TableRef, Update
+from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
+from tests.support.tables.builders import HOUR_MS, MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
+
+HOUR = NOW_MS // HOUR_MS % 24
+MERGE = Update(7, NOW_MS, "MERGE")
+
+
+class Reader:
+    """Answers with commits and updates, and remembers what it was asked."""
+
+    def __init__(self, *commits: TableCommit, error: TableError | None = None) -> None:
+        self.commits_read = commits
+        self.error = error
+        self.asked: list[tuple[object, ...]] = []
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        self.asked.append((ref.identifier, limit, since_ms))
+        if self.error is not None:
+            raise self.error
+        return CommitsRead(ref.location, self.commits_read, 0)
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        self.asked.append((facts.version, since_ms))
+        return (MERGE,)
+
+
+def look(reader: object, quiet_seconds: int) -> TableFacts:
+    policy = make_policy(optimize=make_optimize(quiet_after_updates_seconds=quiet_seconds))
+    asked: Any = reader
+    return with_writers(asked, policy, make_facts(files=make_files(1, 1)), NOW_MS)
+
+
+def test_the_newest_commits_are_read_and_the_updates_of_the_quiet_time() -> None:
+    reader = Reader(TableCommit(7, NOW_MS, "MERGE", takes_files=True), TableCommit(6, NOW_MS - 1, "WRITE"))
+    facts = look(reader, 600)
+    by_hour = tuple(int(hour == HOUR) for hour in range(24))
+    assert facts.writers == WriterRhythm(NOW_MS - LOOK_BACK_MS, NOW_MS, 2, by_hour)
+    assert facts.updates == (MERGE,)
+    assert reader.asked == [("sales.orders", MAX_COMMITS, NOW_MS - LOOK_BACK_MS), (7, NOW_MS - 10 * MINUTE_MS)]
+
+
+def test_where_a_rhythm_makes_an_update_likely_older_updates_say_which_partitions_they_meet() -> None:
+    merges = [TableCommit(39 - i, NOW_MS - i * 5 * MINUTE_MS, "MERGE", takes_files=True) for i in range(3, 40)]
+    reader = Reader(*merges)
+    look(reader, 600)
+    assert reader.asked[1] == (7, NOW_MS - 6 * HOUR_MS)
+
+
+def test_a_policy_that_never_waits_for_quiet_reads_no_updates() -> None:
+    reader = Reader(TableCommit(7, NOW_MS, "MERGE", takes_files=True))
+    assert look(reader, 0).updates == ()
+    assert len(reader.asked) == 1
+
+
+def test_a_log_that_cannot_be_read_a_second_time_leaves_the_facts_as_they_are() -> None:
+    facts = look(Reader(error=TableError("the log cannot be read", code="T403")), 600)
+    assert (facts.writers, facts.updates) == (None, ())

@@ -1,0 +1,136 @@
+"""A saved plan against tables that moved on: each changed table is refused by itself, or all of them if asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.project_folders import Project
+from maintainer.app.running.apply_plan import check_saved_plan
+from maintainer.errors import ExitCode, Refused
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from tests.support.policies.projects import write_project
+from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+from tests.support.tables.builders import DAY_MS, NOW_MS
+
+NAMES = tuple(f"s.t{number:02}" for number in range(16))
+LATER_MS = NOW_MS + 60_000
+
+
+class Fleet:
+    """Sixteen tables with a policy and a saved plan each, in memory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        write_project(root, {"maintainer.yml": "version: 1\n"})
+        for name in NAMES:
+            self.write_policy(name)
+        self.lake = FakeLake()
+        self.tables = {name: self.lake.table(name, (1, 2), (3,)) for name in NAMES}
+        digests = {policy.table.identifier: policy.digest for policy in Project.load(root).policies}
+        plans = [plan_of(table, compact(table), policy_digest=digests[name]) for name, table in self.tables.items()]
+        self.saved = to_json(plan_all(*plans))
+
+    def write_policy(self, name: str, text: str = "") -> None:
+        write_project(self.root, {f"policies/{name}.yml": f"version: 1\ntable: {name}\n{text}"})
+
+    def check(
+        self, *, exact: bool = False, all_or_nothing: bool = False, now_ms: int = LATER_MS, text: str | None = None
+    ) -> Plan:
+        plan = from_json(self.saved if text is None else text)
+        project = Project.load(self.root)
+        return check_saved_plan(project, self.lake, plan, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing)
+
+    def apply(self) -> RunOutcome:
+        journal = Journal.open(self.root / "runs", "20261121T220000Z-7f3a", lambda: NOW_MS)
+        return run_fleet(self.check(), self.lake, journal=journal, verifier=PlainVerifier())
+
+    @property
+    def changed(self) -> set[str]:
+        return {name for name, table in self.tables.items() if table.version > 1}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def test_one_changed_table_is_refused_and_fifteen_are_done(fleet: Fleet) -> None:
+    fleet.tables["s.t03"].columns = {"id": "long", "note": "string"}
+    outcome = fleet.apply()
+    assert exit_code(outcome) is ExitCode.PARTLY_REFUSED
+    assert outcome.count(TableStatus.DONE) == 15
+    (refused,) = [table for table in outcome.tables if table.status is TableStatus.BLOCKED]
+    assert refused.ref.identifier == "s.t03"
+    assert refused.problem is not None
+    assert (refused.problem.code, refused.problem.what) == ("A403", "not as planned: column note (string) was added")
+    assert refused.steps == ()
+    assert fleet.changed == {*NAMES} - {"s.t03"}
+
+
+def test_a_changed_policy_refuses_its_table_alone(fleet: Fleet) -> None:
+    fleet.write_policy("s.t00", "optimize: {maxThreads: 2}\n")
+    (fleet.root / "policies" / "s.t01.yml").unlink()
+    outcome = fleet.apply()
+    says = {table.ref.identifier: table.problem.what for table in outcome.tables if table.problem is not None}
+    assert says == {
+        "s.t00": "not as planned: its policy was changed (policies/t.yml)",
+        "s.t01": "not as planned: no policy matches the table any more",
+    }
+    assert (outcome.count(TableStatus.DONE), exit_code(outcome)) == (14, ExitCode.PARTLY_REFUSED)
+
+
+def test_a_table_that_cannot_be_read_fails_by_its_own_cause(fleet: Fleet) -> None:
+    fleet.tables["s.t05"].exists = False
+    del fleet.lake.tables["s.t05"]
+    outcome = fleet.apply()
+    (failed,) = [table for table in outcome.tables if table.status is TableStatus.FAILED]
+    assert failed.problem is not None
+    assert (failed.ref.identifier, failed.problem.code) == ("s.t05", "T401")
+    assert (outcome.count(TableStatus.DONE), exit_code(outcome)) == (15, ExitCode.FINDINGS)
+
+
+def test_with_every_table_changed_nothing_was_touched(fleet: Fleet) -> None:
+    for table in fleet.tables.values():
+        table.table_id = "another"
+    outcome = fleet.apply()
+    assert (outcome.count(TableStatus.BLOCKED), exit_code(outcome)) == (16, ExitCode.REFUSED)
+    assert fleet.changed == set()
+
+
+@pytest.mark.parametrize("option", ["all_or_nothing", "exact"])
+def test_all_or_nothing_refuses_all_and_names_every_reason(fleet: Fleet, option: str) -> None:
+    fleet.tables["s.t03"].columns = {"id": "long", "note": "string"}
+    del fleet.lake.tables["s.t05"]
+    with pytest.raises(Refused) as caught:
+        fleet.check(exact=option == "exact", all_or_nothing=option == "all_or_nothing")
+    assert (caught.value.code, caught.value.exit_code) == ("A403", ExitCode.REFUSED)
+    assert caught.value.found == (
+        "s.t03: column note (string) was added\ns.t05: it cannot be read: no such table [T401]"
+    )
+    assert fleet.changed == set()
+
+
+def test_exact_refuses_all_after_any_commit(fleet: Fleet) -> None:
+    fleet.tables["s.t03"].append(9)
+    with pytest.raises(Refused, match="the plan is stale") as caught:
+        fleet.check(exact=True)
+    assert caught.value.found == "s.t03: the table is at version 2, the plan was made at version 1 (--exact)"
+    assert fleet.check(all_or_nothing=True).has_changes
+
+
+def test_an_old_or_edited_plan_is_refused_as_a_whole(fleet: Fleet) -> None:
+    with pytest.raises(Refused, match="too old") as caught:
+        fleet.check(now_ms=NOW_MS + DAY_MS + 1)
+    assert caught.value.code == "A404"
+    edited = fleet.saved.replace('"max_threads":2', '"max_threads":3', 1)
+    assert edited != fleet.saved
+    with pytest.raises(Refused) as caught:
+        fleet.check(text=edited)
+    assert caught.value.code == "A402"

@@ -1,0 +1,125 @@
+"""Undelete leaves the record of every other run: its folder, a row in the history, a row for the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from maintainer.app.lookback.run_history import history_rows
+from maintainer.app.project_folders import Project
+from maintainer.app.running.restore_files import undelete_run
+from maintainer.delta.vacuum.trash import undelete
+from maintainer.engine.protocols import TableEngine
+from maintainer.errors import TableError
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
+from maintainer.model.run.outcome import UndeleteReceipt
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.report.status.history_text import render_history
+from tests.support.tables.aged_tables import AgedTable, LocalReader, LocalTable, Vacuuming
+from tests.support.tables.builders import DAY_SECONDS
+from tests.support.tables.vacuum_cases import policies
+
+OLD = ("a.parquet", "b.parquet", "c.parquet")
+RUN_ID = "20261121T220001Z-0a0a"
+
+
+class Writer:
+    """Undelete as the engine does it, on a local disk."""
+
+    def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
+        """See ``TableWriter``."""
+        return undelete(LocalTable(Path(facts.ref.location)), facts.table_id, run_id, facts.ref.identifier)
+
+
+class Case:
+    """A project of one table whose three old files lie in the trash of ``run-1``."""
+
+    def __init__(self, root: Path) -> None:
+        (root / "policies").mkdir()
+        (root / "policies" / "t.yml").write_text("version: 1\ntable: lake/t\nvacuum: {retention: 7d, trash: 7d}\n")
+        self.table = AgedTable(root / "lake" / "t")
+        self.table.append(60, *OLD)
+        self.table.rewrite(20, "all.parquet", *OLD)
+        work = Vacuuming(policies(trash_seconds=7 * DAY_SECONDS), run_id="run-1")
+        step = work.step(self.table)
+        assert step is not None
+        work.delete(self.table, step)
+        self.project = Project.load(root)
+        self.runs_dir = self.project.runs_dir
+
+    def undelete(self, of_run: str, run_id: str = RUN_ID) -> UndeleteReceipt:
+        """As the command does it."""
+        (policy,) = self.project.policies
+        worker = cast("TableEngine", SimpleNamespace(reader=LocalReader(), writer=Writer()))
+        journal = Journal.open(self.runs_dir, run_id, lambda: 1_795_298_400_000)
+        try:
+            return undelete_run(self.project, worker, journal, policy, of_run)
+        finally:
+            journal.close()
+
+    def document(self) -> dict[str, Any]:
+        """What the run folder keeps of it."""
+        found: dict[str, Any] = json.loads((self.runs_dir / RUN_ID / "undelete.json").read_text())
+        return found
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case: Case) -> None:
+    size = sum(path.stat().st_size for path in (case.table.path.parent / ".maintainer-trash").rglob("*.parquet"))
+    receipt = case.undelete("run-1")
+    assert (receipt.num_files_restored, receipt.bytes_restored, receipt.refused) == (3, size, ())
+    (row,) = read_pending(case.runs_dir / RUN_ID / PENDING_FILE)
+    assert (row.kind, row.status, row.num_files_added, row.bytes_added) == ("undelete", "succeeded", 3, size)
+    assert (row.table, row.table_id, row.policy_file) == ("lake/t", case.table.table_id, "policies/t.yml")
+    assert (row.reason, row.run_id) == ("run run-1 had moved the files into the trash", RUN_ID)
+    assert case.document()["refused"] == []
+    (told,), unread = history_rows(case.runs_dir, table="lake/t")
+    assert (told.step, told.status, told.run_id, told.num_files_added, unread) == (
+        "undelete",
+        "succeeded",
+        RUN_ID,
+        3,
+        [],
+    )
+    assert "3 files brought back" in render_history([told])
+    kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
+    assert kinds == ["run_started", "note", "ledger_rows", "ledger_rows", "run_finished"]
+    assert history_rows(case.runs_dir, failed=True) == ([], [])
+    assert history_rows(case.runs_dir, table="lake/other") == ([], [])
+
+
+def test_files_that_stay_behind_are_incomplete(case: Case) -> None:
+    (case.table.path / "b.parquet").write_bytes(b"somebody else's")
+    receipt = case.undelete("run-1")
+    assert receipt.refused == ("b.parquet (there is a file in its place)",)
+    assert case.document()["refused"] == list(receipt.refused)
+    ((told,), _) = history_rows(case.runs_dir, failed=True)
+    assert (told.status, told.num_files_added) == ("incomplete", 2)
+    assert "INCOMPLETE" in render_history([told])
+    assert told.error == "1 file not brought back, such as b.parquet (there is a file in its place)"
+
+
+def test_a_run_that_moved_nothing_is_recorded_as_failed(case: Case) -> None:
+    with pytest.raises(TableError) as caught:
+        case.undelete("20200101T000000Z-ffff")
+    assert caught.value.code == "T430"
+    ((told,), _) = history_rows(case.runs_dir)
+    assert (told.status, told.error_code, told.num_files_added) == ("failed", "T430", 0)
+
+
+def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:
+    case.undelete("run-1")
+    (case.runs_dir / RUN_ID / "undelete.json").write_text("{")
+    rows, unread = history_rows(case.runs_dir)
+    assert rows == []
+    assert "undelete.json" in unread[0]

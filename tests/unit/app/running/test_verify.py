@@ -1,0 +1,255 @@
+"""Verifying after the fact, without an engine: what is recorded, what it means for the next run, what is printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from maintainer.app.engine_access import ProvingWorker
+from maintainer.app.project_folders import Project
+from maintainer.app.running.verify_commits import (
+    VerifyRequest,
+    VerifyTarget,
+    parse_target,
+    verification_document,
+    verification_json,
+    verify_tables,
+)
+from maintainer.cli.act.verify import _exit_code
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.protocols import VacuumQuestion
+from maintainer.errors import ExitCode, Refused, TableError
+from maintainer.journal.events.intents import Fate
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import remembered
+from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
+from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp
+from maintainer.model.table.storage_facts import VacuumHistory
+from maintainer.model.table.table_facts import (
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    TableFacts,
+    TableRecord,
+    TableRef,
+    Update,
+)
+from maintainer.report.run.github_annotations import render_annotations
+from maintainer.report.run.verify_text import render_verify, verify_annotations, verify_junit
+from tests.support.policies.projects import write_project
+from tests.support.tables.builders import NOW_MS, make_facts
+
+PROVEN, WRONG, NOT_CHECKED = CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED
+SCHEMA = Path(__file__).resolve().parents[4] / "schemas" / "verification.schema.json"
+
+
+def _commit(version: int, *checks: tuple[str, CheckResult, str | None]) -> CommitVerification:
+    listed = tuple(CommitCheck(level, f"{level} hold", result, detail) for level, result, detail in checks)
+    return CommitVerification(version, NOW_MS, "OPTIMIZE", "Apache-Spark/4.1", None, "rewrite", listed, 3, 1, 20, 20)
+
+
+class Answers:
+    """A reader and a prover that say what they were told to."""
+
+    def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
+        raise AssertionError("verifying opens no file for dropped columns")
+
+    def __init__(self, commits: Mapping[str, CommitVerification]) -> None:
+        self.known = commits
+        self.asked: list[tuple[str, int, bool]] = []
+
+    def facts(self, ref: TableRef) -> TableFacts:
+        if ref.identifier not in self.known:
+            raise TableError("there is no such table", code="T401", where=ref.identifier, help="correct it")
+        return make_facts(name=ref.identifier, location=f"mem:/{ref}", table_id=f"id-{ref}", version=9)
+
+    def newest_maintenance(self, facts: TableFacts) -> int:
+        return self.known[facts.ref.identifier].version
+
+    def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
+        self.asked.append((facts.ref.identifier, version, exact))
+        return replace(self.known[facts.ref.identifier], version=version)
+
+    def location_of(self, ref: TableRef) -> str:
+        raise AssertionError("not asked for")
+
+    def vacuum_history(
+        self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
+    ) -> VacuumHistory:
+        raise AssertionError("not asked for")
+
+    def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
+        raise AssertionError("not asked for")
+
+    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
+        raise AssertionError("not asked for")
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        raise AssertionError("not asked for")
+
+    def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
+        raise AssertionError("not asked for")
+
+    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
+        raise AssertionError("not asked for")
+
+    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
+        raise AssertionError("not asked for")
+
+    def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
+        raise AssertionError("not asked for here")
+
+    def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
+        raise AssertionError("not asked for")
+
+
+class Bench:
+    """A project whose run folders are kept, and one call that verifies."""
+
+    def __init__(self, root: Path) -> None:
+        write_project(root, {"maintainer.yml": "", "policies/t.yml": "table: a.t"})
+        self.project = Project.load(root)
+        self.number = 0
+
+    def journal(self) -> Journal:
+        self.number += 1
+        return Journal.open(self.project.runs_dir, f"20261121T22000{self.number}Z-0000", lambda: NOW_MS + self.number)
+
+    def verify(self, answers: Answers, *names: str, accept: str | None = None, exact: bool = False) -> VerifyRun:
+        targets = [parse_target(name, TableRef) for name in names]
+        request = VerifyRequest(targets, exact=exact, accept=accept)
+        return verify_tables(self.project, ProvingWorker(answers, answers, StoragePlaces()), self.journal(), request)
+
+    def unproven(self, version: int) -> None:
+        """A run of ours that committed a version and could not check it."""
+        journal = self.journal()
+        facts = make_facts(name="a.t", location="mem:/a.t", table_id="id-a.t")
+        stamp = CommitStamp(journal.run_id, "a.t/compact", 0, "sha256:p")
+        journal.intent(stamp, facts, "compact", read_version=version - 1, num_files=1, size_bytes=1, proof=None)
+        journal.result(stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        journal.verified(facts, "a.t/compact", version, "error", "storage did not answer")
+        journal.finished(None)
+        journal.close()
+
+    def record(self) -> TableRecord:
+        return remembered(self.project.runs_dir).record_of("id-a.t", "mem:/a.t", StoragePlaces())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+GOOD = _commit(7, ("actions", PROVEN, None), ("rows", PROVEN, "20 rows"), ("statistics", PROVEN, None))
+BAD_ROWS = _commit(7, ("actions", PROVEN, None), ("rows", WRONG, "20 rows were removed, 19 added"))
+BAD_BOUNDS = _commit(7, ("rows", PROVEN, "20 rows"), ("statistics", WRONG, "f: numRecords says 3, it holds 2 rows"))
+GONE = _commit(7, ("actions", PROVEN, None), ("rows", NOT_CHECKED, "3 of its files are not on storage any more"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version"),
+    [
+        ("a.t", "a.t", None),
+        ("a.t@12", "a.t", 12),
+        ("lake/t@home", "lake/t@home", None),
+        ("lake/t@home@0", "lake/t@home", 0),
+    ],
+)
+def test_a_target_is_a_table_and_maybe_a_version(text: str, name: str, version: int | None) -> None:
+    assert parse_target(text, TableRef) == VerifyTarget(TableRef(name), version)
+
+
+def test_a_proven_version_is_no_longer_unproven(bench: Bench) -> None:
+    bench.unproven(7)
+    assert bench.record().unproven_versions == (7,)
+    run = bench.verify(Answers({"a.t": GONE}), "a.t")
+    assert (run.tables[0].note, bench.record().unproven_versions) == ("not proven yet: version 7", (7,))
+    answers = Answers({"a.t": GOOD})
+    run = bench.verify(answers, "a.t", exact=True)
+    assert answers.asked == [("a.t", 7, True)]
+    assert (run.tables[0].result, run.tables[0].note) == (PROVEN, None)
+    assert bench.record() == TableRecord()
+
+
+def test_wrong_rows_put_the_table_into_quarantine_until_a_person_accepts_it(bench: Bench) -> None:
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t@5")
+    held = bench.record().quarantined
+    assert held == "V507: version 5 was verified and is wrong: rows hold: 20 rows were removed, 19 added"
+    assert bench.verify(Answers({"a.t": BAD_ROWS}), "a.t").tables[0].quarantined == held
+    bench.unproven(8)
+    run = bench.verify(Answers({"a.t": GOOD}), "a.t", accept="rows compared with the export")
+    assert bench.record() == TableRecord()
+    assert "the quarantine is lifted" in (run.tables[0].note or "")
+    assert "version 8 counts as proven" in (run.tables[0].note or "")
+    events = [
+        json.loads(line)
+        for line in (bench.project.runs_dir / run.run_id / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    (accepted,) = [one for one in events if one.get("type") == "accepted"]
+    assert (accepted["reason"], accepted["versions"]) == ("rows compared with the export", [8])
+    assert accepted["by"]
+
+
+def test_a_table_that_is_wrong_again_is_held_again(bench: Bench) -> None:
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t")
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t", accept="known")
+    # Accepting looks first, and what it finds is recorded before the acceptance.
+    assert bench.record().quarantined is None
+    bench.verify(Answers({"a.t": BAD_ROWS}), "a.t")
+    assert bench.record().quarantined is not None
+
+
+def test_wrong_statistics_quarantine_nothing(bench: Bench) -> None:
+    run = bench.verify(Answers({"a.t": BAD_BOUNDS}), "a.t")
+    assert (run.tables[0].result, bench.record().quarantined) == (WRONG, None)
+
+
+def test_nothing_to_accept_is_refused(bench: Bench) -> None:
+    with pytest.raises(Refused) as caught:
+        bench.verify(Answers({"a.t": GOOD}), "a.t", accept="why not")
+    assert (caught.value.code, caught.value.exit_code) == ("A412", ExitCode.REFUSED)
+
+
+def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
+    run = bench.verify(Answers({"a.t": GOOD}), "a.gone", "a.t")
+    assert [one.result for one in run.tables] == [NOT_CHECKED, PROVEN]
+    assert run.tables[0].problem is not None
+    assert run.tables[0].problem.code == "T401"
+    assert _exit_code(run, accepted=False) is ExitCode.FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("commits", "code"), [((GOOD,), 0), ((GOOD, GONE), 1), ((GONE, BAD_BOUNDS), 5), ((BAD_ROWS, GOOD), 5), ((), 0)]
+)
+def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[CommitVerification, ...], code: int) -> None:
+    answers = Answers({f"a.t{number}": one for number, one in enumerate(commits)})
+    assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
+
+
+def test_every_document_says_the_same(bench: Bench) -> None:
+    answers = Answers({"a.good": GOOD, "a.bad": BAD_ROWS, "a.gone": GONE})
+    run = bench.verify(answers, *answers.known, "a.missing")
+    document = json.loads(verification_json(run))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert document == json.loads(json.dumps(verification_document(run)))
+    assert document["counts"] == {"proven": 1, "wrong": 1, "not_checked": 2}
+    kept = json.loads((bench.project.runs_dir / run.run_id / "verification.json").read_text(encoding="utf-8"))
+    assert kept == document
+    suites = ElementTree.fromstring(verify_junit(run))
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("8", "1", "2")
+    annotations = render_annotations(verify_annotations(run)).splitlines()
+    assert [line.split(" ")[0] for line in annotations] == ["::error", "::warning", "::warning"]
+    text = render_verify(run)
+    assert (
+        "a.bad@7  OPTIMIZE by Apache-Spark/4.1, 2026-11-21T22:00:00.000Z, 3 -> 1 file; claims to change no data" in text
+    )
+    assert "  WRONG: rows hold\n      20 rows were removed, 19 added\n" in text
+    assert "  could not check: rows hold (3 of its files are not on storage any more)\n" in text
+    assert "4 tables: 1 proven, 1 WRONG, 2 could not check" in text

@@ -1,0 +1,147 @@
+"""Watching: rounds, runs, setting aside, and how it ends; on a clock that is set by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from maintainer.app.running.watch_loop import FIRST_PAUSE_SECONDS, WatchBounds, WatchEnd, watch
+from maintainer.errors import ExitCode
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from tests.support.runs import sample_runs as samples
+from tests.support.tables.builders import make_policy
+
+STEP = SetPropertiesStep((("a", None),), (("a", "1"),), ())
+
+
+class Lake:
+    """Tables with so much work each; what a try makes of one can be said beforehand."""
+
+    def __init__(self, work: dict[str, int], ends: dict[str, list[TableStatus]] | None = None) -> None:
+        self.work = work
+        self.ends = ends or {}
+        self.broken: set[str] = set()
+        self.blocked: set[str] = set()
+        self.now = 0.0
+        self.looks: list[tuple[float, tuple[str, ...]]] = []
+        self.switch = StopSwitch()
+        self.stop_after: float | None = None
+        self.switch.wait = self.wait  # type: ignore[method-assign] # no test sleeps
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        if self.stop_after is not None and self.now >= self.stop_after:
+            self.switch.stop("SIGTERM")
+        return self.switch.stop_reason is not None
+
+    def policies(self) -> list[ResolvedPolicy]:
+        return [replace(make_policy(), table=TableRef(name)) for name in self.work]
+
+    def plan(self, due: tuple[ResolvedPolicy, ...]) -> Plan:
+        names = tuple(policy.table.identifier for policy in due)
+        self.looks.append((self.now, names))
+        return samples.plan(*(self._table(name) for name in names))
+
+    def _table(self, name: str) -> TablePlan:
+        if name in self.broken:
+            return TablePlan(TableRef(name), "p.yml", "d", problem=Problem("T401", "no such table"))
+        if name in self.blocked:
+            reason = Reason(ReasonCode.OVER_LIMIT, "would rewrite 2 files, limits.maxFiles is 1")
+            return TablePlan(TableRef(name), "p.yml", "d", blocked=(reason,))
+        return TablePlan(TableRef(name), "p.yml", "d", steps=(STEP,) if self.work[name] else ())
+
+    def apply(self, plan: Plan) -> RunOutcome:
+        return replace(samples.good_run(), tables=tuple(self._end(table) for table in plan.tables))
+
+    def _end(self, table: TablePlan) -> TableOutcome:
+        name = table.ref.identifier
+        if table.problem is not None:
+            return TableOutcome(table.ref, TableStatus.FAILED, problem=table.problem)
+        if table.blocked:
+            return TableOutcome(table.ref, TableStatus.BLOCKED)
+        if not table.steps:
+            return TableOutcome(table.ref, TableStatus.UP_TO_DATE)
+        status = self.ends[name].pop(0) if self.ends.get(name) else TableStatus.DONE
+        if status is TableStatus.DONE:
+            self.work[name] -= 1
+        of_step = {
+            TableStatus.DONE: StepStatus.SUCCEEDED,
+            TableStatus.YIELDED: StepStatus.YIELDED,
+            TableStatus.VERIFY_FAILED: StepStatus.VERIFY_FAILED,
+        }.get(status, StepStatus.FAILED)
+        commits = (CommitReceipt(2, 1),) if of_step is StepStatus.SUCCEEDED else ()
+        return TableOutcome(table.ref, status, (StepOutcome("s", "set_properties", of_step, 0, 0.0, commits),))
+
+    def watch(self, **bounds: object) -> WatchEnd:
+        given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
+        return watch(self.policies(), self.plan, self.apply, given, self.switch, lambda: self.now)
+
+
+def test_until_idle_ends_when_nothing_is_left() -> None:
+    lake = Lake({"a": 3, "b": 1, "c": 0})
+    assert lake.watch(until_idle=True) == WatchEnd(rounds=4, runs=3, code=ExitCode.OK)
+    assert lake.work == {"a": 0, "b": 0, "c": 0}
+    assert [at for at, _ in lake.looks] == [0.0, 10.0, 20.0, 30.0]
+
+
+def test_a_table_that_yields_waits_longer_each_time_and_the_others_go_on() -> None:
+    lake = Lake({"busy": 1, "a": 9}, {"busy": [TableStatus.YIELDED, TableStatus.YIELDED]})
+    end = lake.watch(until_idle=True)
+    assert end.code is ExitCode.OK
+    asked = [at for at, names in lake.looks if "busy" in names]
+    assert asked[0] == 0.0
+    assert asked[1] == FIRST_PAUSE_SECONDS
+    assert asked[2] == asked[1] + 2 * FIRST_PAUSE_SECONDS
+    assert lake.work == {"busy": 0, "a": 0}
+
+
+def test_a_table_that_always_fails_is_not_waited_for_for_ever() -> None:
+    lake = Lake({"bad": 1}, {"bad": [TableStatus.FAILED] * 99})
+    end = lake.watch(until_idle=True)
+    assert (end.runs, end.code) == (3, ExitCode.FINDINGS)
+
+
+def test_a_table_that_cannot_be_planned_holds_nobody_up() -> None:
+    lake = Lake({"gone": 0, "a": 2})
+    lake.broken.add("gone")
+    end = lake.watch(until_idle=True)
+    assert (end.runs, end.code, lake.work["a"]) == (2, ExitCode.FINDINGS, 0)
+    assert [at for at, names in lake.looks if "gone" in names] == [0.0]
+
+
+@pytest.mark.parametrize(("commits", "code"), [(1, ExitCode.PARTLY_REFUSED), (0, ExitCode.REFUSED)])
+def test_a_blocked_table_beside_one_that_was_changed_is_part_done(commits: int, code: ExitCode) -> None:
+    lake = Lake({"blocked": 0, "a": commits})
+    lake.blocked.add("blocked")
+    assert lake.watch(until_idle=True) == WatchEnd(rounds=1 + commits, runs=commits, code=code)
+
+
+def test_a_failure_outranks_what_is_part_done() -> None:
+    lake = Lake({"blocked": 0, "a": 1, "gone": 0})
+    lake.blocked.add("blocked")
+    lake.broken.add("gone")
+    assert lake.watch(until_idle=True).code is ExitCode.FINDINGS
+
+
+def test_a_failed_proof_ends_the_watch() -> None:
+    lake = Lake({"a": 5, "b": 5}, {"a": [TableStatus.VERIFY_FAILED]})
+    assert lake.watch() == WatchEnd(1, 1, ExitCode.VERIFICATION_FAILED)
+
+
+def test_a_signal_ends_it_between_two_looks() -> None:
+    lake = Lake({"a": 0})
+    lake.stop_after = 35.0
+    assert lake.watch() == WatchEnd(rounds=4, runs=0, code=ExitCode.OK)
+
+
+@pytest.mark.parametrize("bounds", [{"interval_seconds": 0}, {"max_rounds": 0}])
+def test_bounds_are_bounds(bounds: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="greater than 0"):
+        WatchBounds(**bounds)  # type: ignore[arg-type] # the point of the test

@@ -1,0 +1,139 @@
+"""Tables found against tables managed, the walk through folders, and the stubs that are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, stub, write_stubs
+from maintainer.delta.snapshot import find_tables
+from maintainer.delta.snapshot.find_tables import tables_below
+from maintainer.delta.storage.file_store import LocalFiles
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import LoadedProject
+from tests.support.policies.projects import loaded
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> LoadedProject:
+    return loaded(
+        tmp_path,
+        {
+            "policies/a.yml": "table: sales.orders\n",
+            "policies/b.yml": "table: lake/lines\n",
+            "policies/c.yml": "table: sales.gone\n",
+            "policies/d.yml": "table: lake/by_path\n",
+            "policies/r.yml": "match: {tables: ['bronze.*']}\npriority: 1\n",
+        },
+    )
+
+
+def cares(entries: tuple[Entry, ...]) -> dict[str, tuple[str, str | None]]:
+    return {one.table.identifier: (one.care.value, one.policy_file) for one in entries}
+
+
+def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_missing(
+    project: LoadedProject, tmp_path: Path
+) -> None:
+    found = [
+        Found(TableRef("Sales.Orders"), f"file:{tmp_path}/w/orders"),
+        Found(TableRef("bronze.raw"), f"file:{tmp_path}/w/raw"),
+        Found(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
+        found_at(f"file:{tmp_path}/lake/lines", tmp_path),
+        found_at(f"file:{tmp_path}/lake/more%20of%25it", tmp_path),
+    ]
+    assert cares(inventory(project, found, whole_catalog=True)) == {
+        "bronze.raw": ("ruled", "policies/r.yml"),
+        "lake/lines": ("managed", "policies/b.yml"),
+        "lake/more of%it": ("unmanaged", None),
+        "sales.gone": ("missing", "policies/c.yml"),
+        "sales.new": ("unmanaged", None),
+        "sales.orders": ("managed", "policies/a.yml"),
+    }
+    assert Care.MISSING not in {one.care for one in inventory(project, found, whole_catalog=False)}
+
+
+def test_the_ledger_is_managed_by_a_policy_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
+    (tmp_path / ".maintainer" / "ledger" / "_delta_log" / "00000000000000000000.json").write_text("")
+    project = loaded(tmp_path, {"policies/a.yml": "table: lake/a\n"})
+    found = [found_at(f"file:{tmp_path}/.maintainer/ledger", tmp_path)]
+    entries = inventory(project, found, whole_catalog=False)
+    assert cares(entries) == {".maintainer/ledger": ("managed", "built-in")}
+    assert write_stubs(tmp_path, entries) == ()
+
+
+def test_a_table_found_by_name_and_by_folder_counts_once(project: LoadedProject, tmp_path: Path) -> None:
+    found = [
+        Found(TableRef("sales.orders"), f"file:///{str(tmp_path)[1:]}/w/orders"),
+        found_at(f"file:{tmp_path}/w/orders/", tmp_path),
+        # In the catalog, and managed by its path.
+        Found(TableRef("sales.by_path"), f"file:{tmp_path}/lake/by_path"),
+        found_at(f"file:{tmp_path}/lake/by_path", tmp_path),
+        # Nobody manages it: the catalog's name is shorter.
+        found_at(f"file:{tmp_path}/w/new", tmp_path),
+        Found(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
+    ]
+    assert cares(inventory(project, found, whole_catalog=False)) == {
+        "lake/by_path": ("managed", "policies/d.yml"),
+        "sales.new": ("unmanaged", None),
+        "sales.orders": ("managed", "policies/a.yml"),
+    }
+
+
+def make_lake(root: Path, *tables: str) -> None:
+    for table in tables:
+        (root / table / "_delta_log").mkdir(parents=True)
+
+
+def below(root: Path, **options: int) -> list[str]:
+    found = tables_below(LocalFiles(), f"file:{root}", **options)
+    return [uri.removeprefix(f"file:{root}/") for uri in found]
+
+
+def test_folders_with_a_log_are_tables_and_nothing_below_them_is_looked_at(tmp_path: Path) -> None:
+    make_lake(tmp_path, "b", "a/x", "a/y z", "b/inside", "_old/t", ".trash/t", "a/day=1/t")
+    (tmp_path / "c" / "d").mkdir(parents=True)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert below(tmp_path) == ["b", "a/x", "a/y%20z"]
+    assert list(tables_below(LocalFiles(), f"file:{tmp_path}/b/")) == [f"file:{tmp_path}/b"]
+    assert below(tmp_path / "nowhere") == []
+
+
+def test_the_walk_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_lake(tmp_path, "1/2/3/t", "t")
+    assert below(tmp_path, max_depth=3) == ["t"]
+    monkeypatch.setattr(find_tables, "MAX_FOLDERS", 3)
+    with pytest.raises(ProjectError, match="E644"):
+        below(tmp_path)
+
+
+def test_stubs_are_policies_and_never_replace_a_file(tmp_path: Path) -> None:
+    def entry(name: str, care: Care = Care.UNMANAGED) -> Entry:
+        return Entry(TableRef(name), care, "file:/x", None)
+
+    entries = [
+        entry("sales.new"), entry("lake/it's: odd"), entry("lake/it's/ odd"), entry("b.r", Care.RULED),
+        entry("sales.orders", Care.MANAGED), entry("gone", Care.MISSING), entry("123"),
+    ]  # fmt: skip
+    kept = tmp_path / "policies" / "inventory" / "b_r.yml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("version: 1\ntable: b.r\nowner: me\n")
+    written = write_stubs(tmp_path, entries)
+    assert [path.name for path in written] == ["sales_new.yml", "lake_it_s_odd.yml", "lake_it_s_odd_2.yml", "123.yml"]
+    assert kept.read_text().endswith("owner: me\n")
+    assert write_stubs(tmp_path, entries) == ()
+    project = loaded(tmp_path, {})
+    assert project.diagnostics == ()
+    assert sorted(policy.table.identifier for policy in project.resolved()) == sorted(
+        ["sales.new", "lake/it's: odd", "lake/it's/ odd", "b.r", "123"]
+    )
+
+
+def test_a_stub_is_two_lines() -> None:
+    assert stub(TableRef("sales.new")) == "version: 1\ntable: sales.new\n"
+    assert stub(TableRef("./lake/t")) == "version: 1\ntable: ./lake/t\n"
+    assert stub(TableRef("`a b`.c")) == "version: 1\ntable: '`a b`.c'\n"

@@ -1,0 +1,109 @@
+"""Who chooses the engine and the server: the command line before maintainer.yml, and both before the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from maintainer.app.engine_access import EngineOptions
+from maintainer.app.operations import project_engine
+from maintainer.app.project_folders import Project
+from maintainer.cli.options.engine_options import engine_options, given_engine
+from maintainer.delta.commands.connect_session import open_connect, remote_of
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.delta.storage.error_classes import describe, is_cancelled, is_conflict
+from maintainer.engine.process_loss import is_engine_lost
+from maintainer.errors import EnvironmentUnfit
+from maintainer.policy.project.policy_project import load_project
+from tests.support.policies.projects import write_project
+
+
+def options(*args: str) -> EngineOptions:
+    found: list[EngineOptions] = []
+
+    @click.command()
+    @engine_options
+    def command() -> None:
+        found.append(given_engine())
+
+    done = CliRunner().invoke(command, list(args))
+    if done.exception is not None:
+        raise AssertionError(done.output)
+    return found[0]
+
+
+def test_the_command_line_wins_over_the_project(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": "version: 1\nengine: command\n", "policies/t.yml": "table: s.t\n"})
+    project = Project.load(tmp_path)
+    assert options() == EngineOptions()
+    assert project_engine(project, options()).engine == "command"
+    assert project_engine(project, options("--engine", "transaction")).engine == "transaction"
+    given = options("--remote", "sc://host", "--conf", "a=b")
+    assert (given.remote, given.engine, given.conf) == ("sc://host", None, (("a", "b"),))
+    with pytest.raises(AssertionError, match="leave one of them out"):
+        options("--remote", "sc://host", "--master", "local[1]")
+    with pytest.raises(AssertionError, match="'transaction', 'command'"):
+        options("--engine", "magic")
+
+
+def test_the_environment_of_the_project_may_have_its_own(tmp_path: Path) -> None:
+    text = "version: 1\nengine: command\nenvironments: {prod: {engine: transaction}, dev: {}}\n"
+    write_project(tmp_path, {"maintainer.yml": text, "policies/t.yml": "table: s.t\n"})
+    engines = {env: load_project(tmp_path, env, environ={}).project.engine for env in (None, "prod", "dev")}
+    assert engines == {None: "command", "prod": "transaction", "dev": "command"}
+
+
+@pytest.mark.parametrize(
+    ("given", "env", "url"),
+    [
+        (SessionOptions(), {}, None),
+        (SessionOptions(remote="sc://a"), {"SPARK_REMOTE": "sc://b"}, "sc://a"),
+        (SessionOptions(master="sc://a"), {}, "sc://a"),
+        (SessionOptions(master="local[1]"), {}, None),
+        (SessionOptions(conf=(("spark.remote", "sc://c"),)), {"SPARK_REMOTE": "sc://b"}, "sc://c"),
+        (SessionOptions(), {"SPARK_REMOTE": "sc://b"}, "sc://b"),
+        (SessionOptions(), {"SPARK_REMOTE": ""}, None),
+    ],
+)
+def test_which_server(given: SessionOptions, env: dict[str, str], url: str | None) -> None:
+    assert remote_of(given, env) == url
+
+
+def test_no_address_and_no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentUnfit) as caught, open_connect(SessionOptions(remote="host:1"), {}):
+        pass
+    assert (caught.value.code, caught.value.found) == ("E635", "host:1")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name.startswith("grpc") else object())
+    with pytest.raises(EnvironmentUnfit) as caught, open_connect(SessionOptions(remote="sc://host"), {}):
+        pass
+    assert (caught.value.code, caught.value.found) == ("E634", "missing: grpc, grpc_status")
+    unsafe = SessionOptions(remote="sc://host", conf=(("spark.sql.files.ignoreMissingFiles", "true"),))
+    with pytest.raises(EnvironmentUnfit) as caught, open_connect(unsafe, {}):
+        pass
+    assert caught.value.code == "E608"
+
+
+class SparkConnectGrpcException(Exception):
+    """Named as Spark's, with its status."""
+
+    def __init__(self, text: str, status: str = "INTERNAL") -> None:
+        super().__init__(text)
+        self._status = status
+
+    def getGrpcStatusCode(self) -> object:
+        return type("StatusCode", (), {"name": self._status})
+
+
+def test_errors_of_spark_connect_have_a_condition_and_a_status() -> None:
+    trace = "\n\nJVM stacktrace:\norg.apache.spark.SparkException\n\tat a.b(C.scala:1)"
+    changed = SparkConnectGrpcException(f"[DELTA_METADATA_CHANGED] The metadata was changed.{trace}")
+    read = SparkConnectGrpcException(f"[DELTA_CONCURRENT_DELETE_READ.WITH_HINT] Files were removed.{trace}")
+    assert is_conflict(describe(changed))
+    assert is_conflict(describe(read))
+    assert describe(read)[0].message == "[DELTA_CONCURRENT_DELETE_READ.WITH_HINT] Files were removed."
+    assert is_cancelled(describe(SparkConnectGrpcException("[OPERATION_CANCELED] Operation has been canceled.")))
+    assert is_engine_lost(SparkConnectGrpcException("failed to connect", "UNAVAILABLE"))
+    assert not is_engine_lost(changed)

@@ -1,0 +1,144 @@
+"""Which files a command will take: the planned ones where settings can say so, and the difference where not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maintainer.delta.commands.command_selection import refuse_part_of_a_partition, select
+from maintainer.errors import Refused
+from maintainer.model.plan.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteRequest,
+    ZOrderStep,
+)
+from maintainer.model.table.table_facts import DataFile
+from maintainer.planning.operations.compaction import plan_compaction
+from tests.support.tables.builders import NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
+
+_OPTIMIZE = "spark.databricks.delta.optimize."
+
+
+def _compact(*bins: Bin) -> CompactStep:
+    return CompactStep((Batch(bins),), 100, 4, ())
+
+
+def test_small_files_of_a_table_without_partitions() -> None:
+    small, large = make_files(10, 20, 30), make_file("large", size=90)
+    step = _compact(Bin(small))
+    found = select(make_facts(files=[*small, large]), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t"
+    assert dict(found.settings) == {
+        f"{_OPTIMIZE}maxFileSize": "100",
+        f"{_OPTIMIZE}maxThreads": "4",
+        f"{_OPTIMIZE}batchSize": None,
+        f"{_OPTIMIZE}repartition.enabled": None,
+        f"{_OPTIMIZE}minFileSize": "31",
+        f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
+    }
+    assert (set(found.takes), found.beyond, found.left) == (set(small), (), ())
+
+
+def test_a_lone_file_with_deleted_rows_is_purged() -> None:
+    lone, other = make_file("lone", size=90, records=10, deleted=5), make_file("other", size=80)
+    step = _compact(Bin((lone,)))
+    found = select(make_facts(files=[lone, other]), step, step.batches[0], "t")
+    assert found.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+
+
+def test_what_settings_cannot_say_is_told() -> None:
+    files = make_files(10, 20, 30, 40)
+    step = _compact(Bin((files[0], files[3])))
+    found = select(make_facts(files=files), step, step.batches[0], "t")
+    assert set(found.beyond) == {files[1], files[2]}
+    assert found.left == ()
+
+
+def test_zorder_takes_the_partitions_whole() -> None:
+    files = make_files(10, 20)
+    step = ZOrderStep((Batch((Bin(files),)),), ("`a b`",), 100, 4, ())
+    new = make_file("new", size=5)
+    found = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t ZORDER BY (`a b`)"
+    assert (found.beyond, found.left) == ((new,), ())
+
+
+def test_zorder_of_part_of_a_partition_is_refused() -> None:
+    planned, ordered, appended = make_files(10, 20), make_file("ordered", size=31), make_file("appended", size=5)
+    step = ZOrderStep((Batch((Bin(planned),)),), ("id",), 100, 4, ())
+    beside = select(make_facts(files=[*planned, appended]), step, step.batches[0], "t")
+    refuse_part_of_a_partition(beside, step, step.batches[0], "t")
+    part = select(make_facts(files=[*planned, ordered]), step, step.batches[0], "t")
+    with pytest.raises(Refused) as caught:
+        refuse_part_of_a_partition(part, step, step.batches[0], "t")
+    assert (caught.value.code, caught.value.found) == ("A441", "30 B planned, 31 B beside them would be rewritten")
+
+
+_FILE = st.tuples(st.integers(1, 130), st.integers(0, 9), st.sampled_from(("a", "b")))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_FILE, max_size=14))
+def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]]) -> None:
+    """Random sizes and deleted rows: the command takes what the plan of all multi-file bins says, file by file."""
+    files = [
+        make_file(f"f{number}", size=size, records=10, deleted=max(0, deleted - 5), partition={"p": part})
+        for number, (size, deleted, part) in enumerate(described)
+    ]
+    facts = make_facts(files=files, partitioned_by=("p",))
+    policy = make_policy(optimize=make_optimize(max_deleted_rows_ratio=0.0))
+    step = plan_compaction(policy, facts, now_ms=NOW_MS, today=date(2026, 1, 1)).step
+    if step is None:
+        return
+    assert isinstance(step, CompactStep)
+    (batch,) = step.batches
+    found = select(facts, step, batch, "t")
+    lone: set[DataFile] = {one.files[0] for one in batch.bins if len(one.files) == 1}
+    if not lone:
+        assert (found.beyond, found.left) == ((), ())
+    else:
+        # OPTIMIZE leaves a lone file; REORG takes it, and leaves what has no deleted rows.
+        assert set(found.takes) | set(found.left) >= set(batch.files)
+        assert found.takes
+
+
+def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
+    lone = make_file("lone", size=90, deleted=1)
+    step = PurgeStep((Batch((Bin((lone,)),)),), 100, 4, ())
+    found = select(make_facts(files=(lone, make_file("clean", size=90))), step, step.batches[0], "t")
+    assert found.statement == "REORG TABLE t APPLY (PURGE)"
+    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+    files = make_files(10, 20)
+    shuffled = replace(_compact(Bin(files)), repartition=True)
+    settings_ = dict(select(make_facts(files=files), shuffled, shuffled.batches[0], "t").settings)
+    assert settings_[f"{_OPTIMIZE}repartition.enabled"] == "true"
+
+
+def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:
+    files = make_files(10, 20)
+    step = ClusterStep((Batch((Bin(files),)),), ("id",), 200, 300, 100, 4, True, ())
+    found = select(make_facts(files=files, clustering_columns=("id",)), step, step.batches[0], "t")
+    assert found.statement == "OPTIMIZE t FULL"
+    cubes = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
+    assert {key: value for key, value in found.settings if key.startswith(cubes)} == {
+        f"{cubes}threshold": "200",
+        f"{cubes}targetCubeSize": "300",
+    }
+    assert (set(found.takes), found.beyond, found.left) == (set(files), (), ())
+
+
+def test_no_command_rewrites_partitions_as_asked() -> None:
+    files = make_files(10, 20)
+    step = PartitionRewriteStep((Batch((Bin(files),)),), RewriteRequest(4, None), 4, ())
+    with pytest.raises(Refused, match="A442"):
+        select(make_facts(files=files), step, step.batches[0], "t")

@@ -1,0 +1,107 @@
+"""The list of what is called of Delta's private surface is complete: read from the source, call by call.
+
+``DeltaJvm.self_test`` looks for everything on the list, in the Delta that runs; test_jvm_contract.py lets it look in
+the Delta that the product fetches. A call that is not on the list would be found missing only when it is made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm.bridge import REQUIRED
+
+FOLDER = Path(__file__).parents[4] / "maintainer" / "delta" / "jvm"
+MODULES = sorted(path.name for path in FOLDER.glob("*.py"))
+
+PUBLIC = {
+    # Java and Hadoop.
+    "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
+    "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
+    "java": {"ArrayList", "add", "_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
+    "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
+    # Janino, the compiler in Spark, and the class that it makes for us.
+    "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
+    "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
+    "our own Java class": {"guard"},
+    # Scala.
+    "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
+    "scala text": {"StringBuilder", "clear", "length"},
+    # Spark: its session, context, catalog, and what PySpark itself calls of it.
+    "spark": {
+        "setActiveSession", "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
+        "collectAsList", "sessionState", "sqlParser", "parseTableIdentifier", "catalog", "tableExists",
+        "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
+        "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
+    },
+    # Jackson, below Delta's own mapper.
+    "jackson": {"writeValueAsString", "writeValueAsBytes"},
+    # Hadoop's and Spark's own paths and configuration.
+    "hadoop": {"getParent", "makeQualified", "newHadoopConf"},
+    # Delta Kernel: an interface of its own, in a JAR of the same release.
+    "kernel": {
+        "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
+        "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
+    },
+    # Delta's public version.
+    "delta": {"VERSION"},
+    # Python.
+    "python": {
+        "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
+        "files", "read_text", "Lock", "_compile",
+    },
+}  # fmt: skip
+ALLOWED = set().union(*PUBLIC.values())
+OURS = {name for one in DeltaJvm.__mro__ for name in vars(one)}
+
+
+def calls(name: str) -> Iterator[tuple[str, int, int]]:
+    """Name, number of arguments and line of every method call of a module on something that is not us."""
+    for node in ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        on_us = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        if on_us and node.func.attr in OURS:
+            continue
+        yield node.func.attr, len(node.args) + len(node.keywords), node.lineno
+
+
+def test_modules_are_found() -> None:
+    assert {"bridge.py", "gateway.py", "log_calls.py", "storage_calls.py", "transaction_calls.py"} <= set(MODULES)
+    assert sum(1 for name in MODULES for _ in calls(name)) > 80
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_call_is_on_the_list_or_public(name: str) -> None:
+    listed = {(method, count) for _, method, count in REQUIRED}
+    made = {cls.rpartition(".")[2].rpartition("$")[2]: count for cls, method, count in REQUIRED if method == "<init>"}
+    unlisted = [
+        f"{name}:{line}: {method}/{count}"
+        for method, count, line in calls(name)
+        if (method, count) not in listed and method not in ALLOWED and made.get(method) != count
+    ]
+    assert unlisted == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_object_that_is_named_is_on_the_list(name: str) -> None:
+    """Scala objects and nested classes are reached by a name in a string."""
+    classes = {cls for cls, _, _ in REQUIRED}
+    tree = ast.parse((FOLDER / name).read_text(encoding="utf-8"))
+    named = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[-1], ast.Constant):
+            continue
+        by_name = isinstance(node.func, ast.Name) and node.func.id == "getattr"
+        text = node.args[-1].value
+        if (by_name or getattr(node.func, "attr", "") == "_module") and isinstance(text, str) and "$" in text:
+            named.add(text)
+    assert named - {"package$", "MODULE$"} <= classes
+
+
+def test_nothing_is_on_the_list_twice() -> None:
+    assert len(set(REQUIRED)) == len(REQUIRED)

@@ -1,0 +1,188 @@
+"""A table's commits as its log tells them: who did what, under whichever names the writer gives its figures."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.delta.log.commit_history import MAX_DETAIL, read_commits
+from maintainer.delta.log.local_log import LocalLog, local_folder
+from maintainer.model.table.commit_records import CommitStamp
+
+STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact#2", 0, "sha256:p")
+
+
+def write_log(root: Path, *commits: list[dict[str, Any]]) -> LocalLog:
+    log = root / "_delta_log"
+    log.mkdir(parents=True)
+    for version, actions in enumerate(commits):
+        (log / f"{version:020d}.json").write_text("".join(json.dumps(one) + "\n" for one in actions))
+    return LocalLog(root)
+
+
+def info(operation: str, **more: Any) -> dict[str, Any]:
+    return {"commitInfo": {"timestamp": 1000, "operation": operation, **more}}
+
+
+def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Path) -> None:
+    for number in range(3):
+        deltalake.write_deltalake(tmp_path, pa.table({"a": [number] * 10}), mode="append")
+    table = deltalake.DeltaTable(tmp_path)
+    table.optimize.compact()
+    (path,) = table.file_uris()
+    size = os.path.getsize(path)
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+
+    log = LocalLog.at(f"file://{tmp_path}")
+    assert log is not None
+    found = read_commits(log, str(tmp_path), limit=10)
+    assert found.oldest_version == 0
+    assert [(one.version, one.operation) for one in found.commits] == [
+        (5, "VACUUM END"),
+        (4, "VACUUM START"),
+        (3, "OPTIMIZE"),
+        (2, "WRITE"),
+        (1, "WRITE"),
+        (0, "WRITE"),
+    ]
+    end, start, optimize, write = found.commits[:4]
+    assert (end.num_files_removed, start.num_files_removed, start.bytes_removed > 0) == (3, 3, True)
+    assert (optimize.num_files_removed, optimize.num_files_added, optimize.bytes_added) == (3, 1, size)
+    assert (write.num_files_added, write.num_files_removed, write.stamp) == (1, 0, None)
+    assert write.by is not None
+    assert write.by.startswith("delta-rs")
+    assert [one.is_maintenance for one in found.commits] == [True, True, True, False, False, False]
+
+
+def test_figures_of_ours_can_be_counted_from_the_actions(tmp_path: Path) -> None:
+    actions = [
+        info("OPTIMIZE", userMetadata=STAMP.to_json(), operationMetrics={"numAddedFiles": "7"}),
+        {"remove": {"path": "a", "size": 5, "dataChange": False}},
+        {"remove": {"path": "b", "size": 6, "dataChange": False}},
+        {"add": {"path": "c", "size": 10, "dataChange": False}},
+    ]
+    log = write_log(tmp_path, actions)
+    (told,) = read_commits(log, "x", limit=1).commits
+    (counted,) = read_commits(log, "x", limit=1, counted=True).commits
+    assert (told.num_files_added, told.num_files_removed) == (7, 0)
+    assert (counted.num_files_removed, counted.num_files_added) == (2, 1)
+    assert (counted.bytes_removed, counted.bytes_added) == (11, 10)
+    assert counted.stamp == STAMP
+    assert counted.stamp.kind == "compact"
+
+
+def test_merge_of_delta_names_its_figures_after_the_target(tmp_path: Path) -> None:
+    metrics = {
+        "numTargetFilesAdded": "2",
+        "numTargetFilesRemoved": "1",
+        "numTargetBytesAdded": "20",
+        "executionTimeMs": "1500",
+    }
+    log = write_log(tmp_path, [info("MERGE", operationMetrics=metrics, userName="ana", engineInfo="Spark/4")])
+    (merge,) = read_commits(log, "x", limit=1).commits
+    assert (merge.num_files_added, merge.num_files_removed, merge.bytes_added) == (2, 1, 20)
+    assert (merge.duration_seconds, merge.by) == (1.5, "ana (Spark/4)")
+
+
+def test_commits_are_bounded_by_number_and_by_time(tmp_path: Path) -> None:
+    log = write_log(tmp_path, *([info("WRITE", inCommitTimestamp=1000 + 10 * number)] for number in range(5)))
+    assert [one.version for one in read_commits(log, "x", limit=2).commits] == [4, 3]
+    assert [one.at_ms for one in read_commits(log, "x", limit=9, since_ms=1030).commits] == [1040, 1030]
+
+
+def test_a_commit_that_says_nothing_has_the_time_of_its_file(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [{"add": {"path": "c"}}], [{"commitInfo": {"operationMetrics": {"numFiles": "many"}}}])
+    os.utime(tmp_path / "_delta_log" / f"{0:020d}.json", (7, 7))
+    second, first = read_commits(log, "x", limit=9).commits
+    assert (first.at_ms, first.operation, first.by) == (7000, "", None)
+    assert second.num_files_added == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"mode": "Append", "predicate": "[]"}, ""),
+        ({"mode": "Overwrite"}, "mode Overwrite"),
+        ({"zOrderBy": '["a"]', "auto": "false", "predicate": "[]"}, 'zOrderBy ["a"]'),
+        ({"predicate": '["(d#28357L < 1995)"]'}, 'predicate ["(d < 1995)"]'),
+        ({"predicate": "x" * 300}, "predicate " + "x" * (MAX_DETAIL - 11) + "…"),
+        ("not a map", ""),
+    ],
+)
+def test_parameters_worth_a_word(tmp_path: Path, parameters: object, expected: str) -> None:
+    log = write_log(tmp_path, [info("WRITE", operationParameters=parameters)])
+    assert read_commits(log, "x", limit=1).commits[0].detail == expected
+
+
+def test_only_a_table_on_this_machine_has_a_local_log(tmp_path: Path) -> None:
+    write_log(tmp_path / "a b", [info("WRITE")])
+    assert LocalLog.at(f"file:{tmp_path}/a%20b") is not None
+    assert LocalLog.at(str(tmp_path / "none")) is None
+    assert LocalLog.at("s3a://bucket/t") is None
+    assert local_folder("abfss://c@a.dfs.core.windows.net/t") is None
+
+
+def test_a_link_in_the_log_is_no_commit(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "t", [info("WRITE")])
+    (tmp_path / "elsewhere.json").write_text("{}")
+    (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").symlink_to(tmp_path / "elsewhere.json")
+    assert [entry.version for entry in log.commits()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "metrics", "takes"),
+    [
+        ("WRITE", {"mode": "Append"}, {"numFiles": "3"}, False),
+        ("WRITE", {"mode": "Overwrite"}, {"numFiles": "3"}, True),
+        ("STREAMING UPDATE", {"outputMode": "Append"}, {"numAddedFiles": "3", "numRemovedFiles": "0"}, False),
+        ("STREAMING UPDATE", {"outputMode": "Complete"}, {}, True),
+        ("MERGE", {}, {"numTargetFilesRemoved": "0", "numTargetFilesAdded": "2"}, False),
+        ("MERGE", {}, {"numTargetFilesRemoved": "0", "numTargetDeletionVectorsAdded": "1"}, True),
+        ("MERGE", {}, {"num_target_files_removed": 2}, True),
+        ("UPDATE", {}, {"numRemovedFiles": "0", "numDeletionVectorsUpdated": "1"}, True),
+        ("DELETE", {}, {}, True),  # it does not say
+        ("DELETE", {}, {"num_removed_files": 0}, False),
+        ("OPTIMIZE", {}, {"numRemovedFiles": "4"}, True),
+        ("OPTIMIZE", {}, {"numRemovedFiles": "0"}, False),
+        ("VACUUM END", {}, {"numDeletedFiles": "4"}, False),
+        ("RESTORE", {}, {}, True),
+        ("CREATE OR REPLACE TABLE AS SELECT", {}, {}, True),
+        ("SET TBLPROPERTIES", {}, {}, False),
+        ("", {}, {}, False),
+    ],
+)
+def test_which_commits_a_rewrite_cannot_survive(
+    tmp_path: Path, operation: str, parameters: dict[str, str], metrics: dict[str, Any], takes: bool
+) -> None:
+    log = write_log(tmp_path, [info(operation, operationParameters=parameters, operationMetrics=metrics)])
+    assert read_commits(log, "x", limit=1).commits[0].takes_files is takes
+
+
+def test_what_a_second_writer_really_logs_is_understood(tmp_path: Path) -> None:
+    rows = pa.table({"a": list(range(10))})
+    deltalake.write_deltalake(tmp_path, rows, mode="append")
+    table = deltalake.DeltaTable(tmp_path)
+    table.delete("a = 3")
+    table.update({"a": "99"}, predicate="a = 4")
+    new = pa.table({"a": [5, 100]})
+    merge = table.merge(new, "t.a = s.a", source_alias="s", target_alias="t")
+    merge.when_not_matched_insert_all().when_matched_delete().execute()
+    deltalake.write_deltalake(tmp_path, rows, mode="overwrite")
+    deltalake.write_deltalake(tmp_path, rows, mode="append")
+    log = LocalLog.at(f"file://{tmp_path}")
+    assert log is not None
+    found = read_commits(log, str(tmp_path), limit=10).commits
+    assert [(one.operation, one.takes_files) for one in reversed(found)] == [
+        ("WRITE", False),
+        ("DELETE", True),
+        ("UPDATE", True),
+        ("MERGE", True),
+        ("WRITE", True),
+        ("WRITE", False),
+    ]

@@ -1,0 +1,60 @@
+"""Nothing is written where one writer may overwrite another's commit, unless somebody chose so."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE, NO_HARD_LINKS
+from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
+from maintainer.errors import ExitCode, Refused
+
+
+@pytest.mark.parametrize(
+    ("location", "settings", "refused"),
+    [
+        ("file:/lake/t", {}, False),
+        ("hdfs://nn/lake/t", {}, False),
+        ("abfss://c@a/t", {}, False),
+        ("s3://b/t", {}, True),
+        ("s3a://b/t", {}, True),
+        ("s3n://b/t", {}, True),
+        ("s3a://b/t", {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}, False),
+        ("s3://b/t", {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}, True),
+        ("s3://b/t", {"spark.delta.logStore.class": "our.Store"}, False),
+        ("s3a://b/t", {"spark.maintainer.singleWriter": "true"}, False),
+        ("s3a://b/t", {"spark.maintainer.singleWriter": "false"}, True),
+    ],
+)
+def test_only_s3_with_the_default_store_is_refused(location: str, settings: dict[str, str], refused: bool) -> None:
+    if not refused:
+        refuse_unsafe_log_store(location, settings.get, "t")
+        return
+    with pytest.raises(Refused) as caught:
+        refuse_unsafe_log_store(location, settings.get, "t")
+    assert (caught.value.code, caught.value.exit_code) == ("A432", ExitCode.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("location", "store", "single_writer", "refused"),
+    [
+        ("file:/lake/t", EXCLUSIVE_LOG_STORE, "false", False),
+        ("file:/lake/t", "our.Store", "false", False),
+        ("file:/lake/t", None, "false", False),
+        ("file:/lake/t", NO_HARD_LINKS, "false", True),
+        ("file:/lake/t", NO_HARD_LINKS, "true", False),
+        ("file:/lake/t", "io.delta.storage.LocalLogStore", "false", True),
+        ("file:/lake/t", "org.apache.spark.sql.delta.storage.HDFSLogStore", "false", True),
+        ("file:/lake/t", "io.delta.storage.LocalLogStore", "true", False),
+        ("hdfs://nn/lake/t", "io.delta.storage.HDFSLogStore", "false", False),
+    ],
+)
+def test_a_disk_is_refused_where_a_version_cannot_be_created_exclusively(
+    location: str, store: str | None, single_writer: str, refused: bool
+) -> None:
+    settings = {"spark.maintainer.singleWriter": single_writer}
+    if not refused:
+        refuse_unsafe_log_store(location, settings.get, "t", lambda: store)
+        return
+    with pytest.raises(Refused) as caught:
+        refuse_unsafe_log_store(location, settings.get, "t", lambda: store)
+    assert (caught.value.code, caught.value.exit_code) == ("A433", ExitCode.REFUSED)

@@ -1,0 +1,124 @@
+"""Where a table physically is: spellings, links, moves, encodings and copies of real folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from maintainer.delta.log.table_place import SpelledPlaces, StoragePlaces
+from maintainer.delta.storage.file_store import java_quote
+from maintainer.engine.protocols import is_one_place
+
+PLACES = StoragePlaces()
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1).filter(
+    lambda name: name not in (".", "..") and len(name.encode()) < 80
+)
+
+
+def table(path: Path, table_id: str = "id-t") -> Path:
+    (path / "_delta_log").mkdir(parents=True)
+    action = {"metaData": {"id": table_id}}
+    (path / "_delta_log" / f"{0:020}.json").write_text('{"commitInfo":{}}\n' + json.dumps(action) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def lake() -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        yield Path(folder).resolve()
+
+
+class Way:
+    """Spells the way to a table in some other manner, step by step."""
+
+    def __init__(self, root: Path, number: int) -> None:
+        self.root, self.number, self.links = root, number, 0
+
+    def linked(self, path: str) -> str:
+        self.links += 1
+        link = self.root / f"link-{self.number}-{self.links}"
+        link.symlink_to(path)
+        return str(link)
+
+    def linked_above(self, path: str) -> str:
+        return f"{self.linked(os.path.dirname(path))}/{os.path.basename(path)}"
+
+    def dotted(self, path: str) -> str:
+        return f"{os.path.dirname(path)}/./{os.path.basename(path)}"
+
+    def there_and_back(self, path: str) -> str:
+        return f"{path}/_delta_log/.."
+
+    def doubled(self, path: str) -> str:
+        return path[0] + path[1:].replace("/", "//")
+
+    def trailing(self, path: str) -> str:
+        return f"{path}/"
+
+
+STEPS = ("linked", "linked_above", "dotted", "there_and_back", "doubled")
+ENDS = (
+    str,
+    lambda path: f"{path}/",
+    lambda path: f"file:{java_quote(path)}",
+    lambda path: f"file://{java_quote(path)}/",
+)
+COUNT = iter(range(10**9))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=NAMES, steps=st.lists(st.sampled_from(STEPS), max_size=4), end=st.sampled_from(ENDS))
+def test_every_way_to_a_table_is_one_place_and_a_copy_another(
+    lake: Path, name: str, steps: list[str], end: Callable[[str], str]
+) -> None:
+    number = next(COUNT)
+    root = table(lake / f"{number}" / name)
+    way, spelled = Way(lake, number), str(root)
+    for step in steps:
+        spelled = getattr(way, step)(spelled)
+    spelled = end(spelled)
+    assert is_one_place(PLACES, str(root), spelled)
+    assert is_one_place(PLACES, spelled, f"file:{java_quote(str(root))}")
+    assert PLACES.may_hold(spelled, "id-t")
+    assert not PLACES.may_hold(spelled, "another")
+
+    copy = lake / f"{number}" / "copy of it" / "t"
+    shutil.copytree(root, copy)
+    assert not is_one_place(PLACES, spelled, str(copy))
+
+    before = PLACES.place_at(str(root))
+    moved = lake / f"{number}" / "moved"
+    root.rename(moved)
+    assert PLACES.place_at(str(moved)) == before
+    assert not PLACES.may_hold(str(root), "id-t")
+    shutil.rmtree(copy.parent)
+
+
+def test_another_table_at_the_old_place_does_not_hold_the_one_that_left(tmp_path: Path) -> None:
+    table(tmp_path / "t").rename(tmp_path / "moved")
+    table(tmp_path / "t", "id-new")
+    assert not PLACES.may_hold(str(tmp_path / "t"), "id-t")
+    assert PLACES.may_hold(str(tmp_path / "moved"), "id-t")
+
+
+def test_what_cannot_be_read_may_hold_it(tmp_path: Path) -> None:
+    root = table(tmp_path / "t")
+    (root / "_delta_log" / f"{0:020}.json").write_text("{")
+    assert PLACES.may_hold(str(root), "id-t")
+    (root / "_delta_log" / f"{0:020}.json").unlink()  # all that is left may be a checkpoint
+    assert PLACES.may_hold(str(root), "id-t")
+    assert PLACES.may_hold("s3a://lake/t", "id-t")
+
+
+def test_a_servers_paths_are_compared_by_their_spelling_alone(tmp_path: Path) -> None:
+    assert is_one_place(SpelledPlaces(), "s3://lake/t/", "s3a://lake/t")
+    assert not is_one_place(SpelledPlaces(), "s3a://lake/t", "s3a://lake/u")
+    assert SpelledPlaces().may_hold(str(tmp_path / "gone"), "id-t")

@@ -1,0 +1,178 @@
+"""Updates of others as a log shows them, and the partitions that they met."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.delta.log.local_log import LocalLog
+from maintainer.delta.log.table_updates import MAX_UPDATES, read_updates
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableFacts, Update
+from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_file
+
+DAYS = ("2026-11-20", "2026-11-21", "2026-11-22")
+PLAIN = make_facts(files=[make_file("f0")], version=100)
+BY_DAY = make_facts(
+    files=[
+        make_file(f"{day}-{country}", partition={"day": day, "country": country})
+        for day in DAYS
+        for country in ("DE", "A AND (b = c)", None)
+    ],
+    columns={"id": "long", "day": "date", "country": "string"},
+    partitioned_by=("day", "country"),
+    version=100,
+)
+STAMP = CommitStamp("run", "t/compact", 0, "digest").to_json()
+
+
+class Log:
+    """A log made line by line. Each commit is a minute after the one before it; the last is of now."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "_delta_log"
+        self.folder.mkdir()
+        self.commits: list[list[dict[str, Any]]] = []
+
+    def commit(self, operation: str, *removed: dict[str, str | None] | None, **info: object) -> None:
+        parameters = {key: info.pop(key) for key in list(info) if key in ("predicate", "mode", *_MORE)}
+        head = {"commitInfo": {"operation": operation, "operationParameters": parameters, **info}}
+        removes = [{"remove": {"path": f"f{i}", "partitionValues": one}} for i, one in enumerate(removed)]
+        self.commits.append([head, *removes, {"add": {"path": "new", "partitionValues": {}}}])
+
+    def updates(
+        self, facts: TableFacts = PLAIN, *, minutes: float = 1e6, after_version: int = 1 << 40
+    ) -> tuple[Update, ...]:
+        for version, actions in enumerate(self.commits):
+            at_ms = NOW_MS - (len(self.commits) - 1 - version) * MINUTE_MS
+            actions[0]["commitInfo"].setdefault("timestamp", at_ms)
+            path = self.folder / f"{version:020d}.json"
+            path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+            os.utime(path, (at_ms / 1000, at_ms / 1000))
+        since_ms = NOW_MS - int(minutes * MINUTE_MS)
+        return read_updates(LocalLog(self.folder.parent), facts, since_ms=since_ms, after_version=after_version)
+
+
+_MORE = ("isDynamicPartitionOverwrite", "notMatchedBySourcePredicates")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path)
+
+
+def test_whatever_removes_files_counts_and_what_only_adds_does_not(log: Log) -> None:
+    log.commit("WRITE", isBlindAppend=True)
+    log.commit("STREAMING UPDATE", isBlindAppend=True)
+    log.commit("WRITE", isBlindAppend=False)
+    log.commit("DELETE", {})
+    log.commit("MERGE", {})
+    log.commit("Foreign operation", {})
+    log.commit("OPTIMIZE", {})
+    log.commit("OPTIMIZE", {}, userMetadata=STAMP)
+    log.commit("VACUUM END")
+    log.commit("SET TBLPROPERTIES")
+    assert [(one.version, one.operation) for one in log.updates()] == [
+        (6, "OPTIMIZE"), (5, "Foreign operation"), (4, "MERGE"), (3, "DELETE")
+    ]  # fmt: skip
+
+
+def test_older_ones_count_only_above_the_version_asked_for(log: Log) -> None:
+    for _ in range(5):
+        log.commit("DELETE", {})
+    assert [one.version for one in log.updates(minutes=2)] == [4, 3, 2]
+    assert [one.version for one in log.updates(minutes=2, after_version=0)] == [4, 3, 2, 1]
+    assert [one.version for one in log.updates(minutes=-1, after_version=3)] == [4]
+
+
+def test_a_writer_whose_clock_runs_ahead_makes_no_table_hot_for_long(log: Log) -> None:
+    log.commit("DELETE", {}, timestamp=NOW_MS + 10**12)
+    for _ in range(20):
+        log.commit("WRITE", isBlindAppend=True)
+    assert log.updates(minutes=10) == ()
+    assert [one.at_ms for one in log.updates()] == [NOW_MS - 20 * MINUTE_MS]
+
+
+def test_so_many_are_read_and_no_more(log: Log) -> None:
+    for _ in range(MAX_UPDATES + 5):
+        log.commit("DELETE", {})
+    assert len(log.updates()) == MAX_UPDATES
+
+
+def met(log: Log, operation: str, **info: object) -> set[str] | None:
+    """The days that a commit met which removed a file of day 22 and country DE."""
+    log.commit(operation, {"day": DAYS[2], "country": "DE"}, **info)
+    (update,) = log.updates(BY_DAY)
+    partitions = update.partitions
+    return None if partitions is None else {" ".join(str(value) for _, value in one) for one in partitions}
+
+
+ALL_OF_22 = {f"2026-11-22 {country}" for country in ("DE", "A AND (b = c)", None)}
+ALL_OF_21_22 = ALL_OF_22 | {f"2026-11-21 {country}" for country in ("DE", "A AND (b = c)", None)}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        # As Spark writes them: columns with a number, values without quotes.
+        ('["((day#590 = 2026-11-22) AND (id#588L = 1))"]', ALL_OF_22),
+        ('["(day#590 >= 2026-11-21)"]', ALL_OF_21_22),
+        ('["(day#590 IN (2026-11-22,2026-11-21))"]', ALL_OF_21_22),
+        ('["((day#590 > 2026-11-21) AND (country#591 = DE))"]', {"2026-11-22 DE"}),
+        ('["(((day#1 >= 2026-11-21) AND (day#1 <= 2026-11-22)) AND ((id#2L = 1) OR (id#2L = 2)))"]', ALL_OF_21_22),
+        ('["(id#1L = id#2L)", "(day#3 = 2026-11-22)"]', ALL_OF_22),
+        # As replaceWhere and delta-rs write them.
+        ("(day = DATE '2026-11-22')", ALL_OF_22),
+        ("target.id = source.id AND target.day = '2026-11-22'", ALL_OF_22),
+        ("day >= '2026-11-21'::date AND id = 2", ALL_OF_21_22),
+        # What is not understood narrows nothing.
+        ('["(country#1729 = A AND (b = c))"]', None),
+        ('["((day#1728 = 2026-11-22) AND (country#1729 = A AND (b = c)))"]', ALL_OF_22),
+        ('["((day#5781 = 2026-11-22) OR (id#5783 = 1))"]', None),
+        ('["NOT (day#5781 = 2026-11-22)"]', None),
+        ('["(day#5781 <=> 2026-11-22)"]', None),
+        ('["((id#1L = id#2L) AND (day#3 = day#4))"]', None),
+        ("target.id = source.id AND target.country = source_country", None),
+        ('["(day#3 = cast(now() as date))"]', None),
+        ('["(id#1L = 5)"]', None),
+        ("[]", None),
+        ("not json [", None),
+    ],
+)
+def test_a_predicate_bounds_what_an_update_read(log: Log, predicate: str, expected: set[str] | None) -> None:
+    assert met(log, "DELETE", predicate=predicate) == expected
+
+
+def test_what_says_nothing_of_what_it_read_may_have_read_all(log: Log) -> None:
+    assert met(log, "UPDATE") is None
+
+
+def test_an_overwrite_reads_the_whole_table(log: Log) -> None:
+    assert met(log, "WRITE", mode="Overwrite") is None
+
+
+def test_an_overwrite_of_the_partitions_it_brings_reads_those(log: Log) -> None:
+    assert met(log, "WRITE", mode="Overwrite", isDynamicPartitionOverwrite=True) == {"2026-11-22 DE"}
+
+
+def test_maintenance_reads_what_it_replaces(log: Log) -> None:
+    assert met(log, "OPTIMIZE", predicate="[]") == {"2026-11-22 DE"}
+
+
+def test_a_merge_that_looks_for_rows_without_a_source_reads_all(log: Log) -> None:
+    where = {"predicate": '["(day#1 = 2026-11-22)"]', "notMatchedBySourcePredicates": '[{"actionType":"delete"}]'}
+    assert met(log, "MERGE", **where) is None
+
+
+def test_a_removal_without_its_partition_may_be_of_any(log: Log) -> None:
+    log.commit("DELETE", None, predicate='["(day#1 = 2026-11-22)"]')
+    assert [one.partitions for one in log.updates(BY_DAY)] == [None]
+
+
+def test_a_table_without_partitions_is_read_whole(log: Log) -> None:
+    log.commit("DELETE", {}, predicate='["(id#1L = 5)"]')
+    assert [one.partitions for one in log.updates(PLAIN)] == [None]

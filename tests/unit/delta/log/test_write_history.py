@@ -1,0 +1,60 @@
+"""What the history says of a Z-order: by whom does not matter, by which columns does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from maintainer.delta.log.write_history import MAX_ZORDER_COMMITS_READ as MAX_COMMITS_READ
+from maintainer.delta.log.write_history import paths_of_zorder, zordered_by
+from maintainer.delta.storage.table_storage import LogEntry
+from tests.support.tables.builders import make_facts
+
+
+class Log:
+    """Commits in memory; remembers from where they were asked for."""
+
+    def __init__(self, *infos: dict[str, Any]) -> None:
+        self.infos = infos
+        self.asked: list[int] = []
+
+    def commits(self, *, after_version: int = -1) -> list[LogEntry]:
+        self.asked.append(after_version)
+        return [LogEntry(number, 0, "", None) for number in range(after_version + 1, len(self.infos))]
+
+    def commit_info(self, entry: LogEntry) -> dict[str, Any]:
+        return self.infos[entry.version]
+
+    def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
+        yield {"commitInfo": self.infos[entry.version]}
+        yield {"remove": {"path": "gone"}}
+        yield {"add": {"path": f"f{entry.version}"}}
+
+
+def optimize(columns: str) -> dict[str, Any]:
+    return {"operation": "OPTIMIZE", "operationParameters": {"predicate": "[]", "zOrderBy": columns}}
+
+
+def test_paths_are_those_of_commits_that_ordered_by_just_these_columns() -> None:
+    log = Log(optimize('["a","b"]'), optimize('["B"]'), optimize("[]"), {"operation": "WRITE"}, optimize('["A", "b"]'))
+    facts = make_facts(version=4)
+    assert paths_of_zorder(log, facts, ("a", "B")) == {"f0", "f4"}
+    assert paths_of_zorder(log, facts, ("b",)) == {"f1"}
+    assert paths_of_zorder(log, make_facts(version=3), ("a", "b")) == {"f0"}
+
+
+def test_only_the_newest_commits_are_read() -> None:
+    log = Log(*[optimize('["a"]')] * (MAX_COMMITS_READ + 10))
+    found = paths_of_zorder(log, make_facts(version=MAX_COMMITS_READ + 9), ("a",))
+    assert len(found) == MAX_COMMITS_READ
+    assert log.asked == [9]
+
+
+@pytest.mark.parametrize(
+    "info",
+    [{}, {"operation": "WRITE"}, optimize("{"), optimize("7"), {"operation": "OPTIMIZE", "operationParameters": None}],
+)
+def test_other_commits_ordered_by_nothing(info: dict[str, Any]) -> None:
+    assert zordered_by(info) == []

@@ -1,0 +1,129 @@
+"""The actions of a rewrite against its plan, without an engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from maintainer.delta.log.staged_file import Marks, WrittenFile
+from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues
+
+TAGS = (("maintainer.packed", "1000"),)
+
+
+def _source(path: str, partition: PartitionValues = (("p", "a"), ("n", "1")), vector: str | None = None) -> DataFile:
+    return DataFile(path, 10, 0, partition, 5, DeletionVector(vector, 1, 1) if vector else None)
+
+
+BATCH = Batch(
+    (Bin((_source("old-1"), _source("old-2", vector="u123"))), Bin((_source("old-3", (("p", None), ("n", "2"))),)))
+)
+EXPECTED = Expected(
+    batch=BATCH,
+    marks=[Marks(TAGS)] * len(BATCH.bins),
+    physical_names={"p": "col-p", "n": "n"},
+    text_partitions=frozenset({"p"}),
+    is_live=lambda path: path == "live",
+    is_below_root=lambda path: ".." not in path,
+)
+
+
+def _written(path: str = "new", bin_number: int = 0, **changes: Any) -> WrittenFile:
+    values = {"col-p": "a", "n": "1"} if bin_number == 0 else {"col-p": None, "n": "2"}
+    add = {"path": path, "partitionValues": values, "size": 7, "modificationTime": 1, "dataChange": True, "stats": "{}"}
+    return WrittenFile({**add, **changes}, TAGS, bin_number)
+
+
+def test_planned_files_pass() -> None:
+    assert check_adds([_written(), _written("new-2", 1), _written("new-3", 1, tags=None)], EXPECTED) == []
+    # Delta's writer has tags of its own.
+    assert check_adds([_written(tags={"ICEBERG_COMPAT_VERSION": "2"})], EXPECTED) == []
+    # A value that is not text has several spellings: the rows decide.
+    assert check_adds([_written(partitionValues={"col-p": "a", "n": "01"})], EXPECTED) == []
+    assert check_adds([_written(bin_number=1, partitionValues={"col-p": "", "n": "2"})], EXPECTED) == []
+
+
+def test_tags_of_the_curve_are_worked_out_anew_from_the_statistics() -> None:
+    expected = replace(EXPECTED, curve_tags=lambda stats: {"maintainer.zorder.cube": str(len(stats or ""))})
+    right = replace(_written(), tags=(*TAGS, ("maintainer.zorder.cube", "2")))
+    assert check_adds([right], expected) == []
+    wrong = replace(_written(), tags=(*TAGS, ("maintainer.zorder.cube", "3")))
+    (said,) = check_adds([wrong], expected)
+    assert said.startswith("new: its tags are ")
+    assert check_adds([_written()], expected) != []
+    assert check_adds([right], EXPECTED) != []
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (_written(partitionValues={"col-p": "b", "n": "1"}), "new: partition p is 'b', its rows are of 'a'"),
+        (_written(partitionValues={"col-p": None, "n": "1"}), "new: partition p is None, its rows are of 'a'"),
+        (_written(partitionValues={"col-p": "a", "n": None}), "new: partition n is None, its rows are of '1'"),
+        (_written(partitionValues={"p": "a", "n": "1"}), "new: its partition columns are ['n', 'p']"),
+        (_written(size=0), "new: its size is 0"),
+        (_written(baseRowId=1, deletionVector={"cardinality": 1}), "new: it carries baseRowId, deletionVector"),
+        (_written("../new"), "../new: it is not a path below the table's folder"),
+        (_written("s3://b/new"), "s3://b/new: it is not a path below the table's folder"),
+        (_written("live"), "live is a file of the table already"),
+        (_written("old-1"), "old-1 is a file of the table already"),
+        (_written(clusteringProvider="x"), "new: it is clustered by x, the step's files by None"),
+        (_written(bin_number=2), "new: it belongs to no bin of the batch"),
+        (
+            _written(tags={"maintainer.zorder": "[]"}),
+            "new: its tags are {'maintainer.packed': '1000', 'maintainer.zorder': '[]'}, "
+            "the step's are {'maintainer.packed': '1000'}",
+        ),
+    ],
+)
+def test_what_was_not_planned_is_named(one: WrittenFile, said: str) -> None:
+    assert said in check_adds([one], EXPECTED)
+
+
+def test_a_file_that_is_added_twice() -> None:
+    assert check_adds([_written(), _written()], EXPECTED) == ["new is added twice"]
+
+
+def test_sizes_are_those_on_storage() -> None:
+    assert check_sizes([_written()], lambda path: 7) == []
+    assert check_sizes([_written()], lambda path: 6) == ["new has 6 bytes on storage, its action says 7"]
+
+
+def _remove(path: str, **changes: Any) -> dict[str, Any]:
+    return {"path": path, "dataChange": False, "size": 10, **changes}
+
+
+REMOVES = [
+    _remove("old-1"),
+    _remove("old-2", deletionVector={"storageType": "u", "pathOrInlineDv": "123"}),
+    _remove("old-3"),
+]
+
+
+def test_exactly_the_planned_files_are_removed() -> None:
+    assert check_removes(REMOVES, BATCH) == []
+    assert check_removes(REMOVES[:2], BATCH) == ["old-3 was planned and is not removed"]
+    assert check_removes([*REMOVES, REMOVES[0]], BATCH) == ["old-1 is removed twice"]
+    assert check_removes([*REMOVES, _remove("old-4")], BATCH) == ["old-4 is removed and was not planned"]
+    assert check_removes([{**REMOVES[0], "dataChange": True}, *REMOVES[1:]], BATCH) == [
+        "old-1: dataChange is not false"
+    ]
+    # Without its deletion vector it is another file: a reader of the log would see the rows twice.
+    assert check_removes([REMOVES[0], _remove("old-2"), REMOVES[2]], BATCH) == [
+        "old-2 is removed and was not planned",
+        "old-2 was planned and is not removed",
+    ]
+    assert check_removes([{**REMOVES[0], "size": 9}, *REMOVES[1:]], BATCH) == [
+        "old-1 is removed with 9 bytes, planned with 10"
+    ]
+
+
+def test_other_partitions_of_the_batch_do_not_count() -> None:
+    swapped = replace(_written(), bin_number=1)
+    assert check_adds([swapped], EXPECTED) == [
+        "new: partition p is 'a', its rows are of None",
+    ]

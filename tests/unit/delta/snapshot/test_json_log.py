@@ -1,0 +1,205 @@
+"""A log of commits only is replayed as Delta's protocol says; anything else is left to Kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.delta.snapshot import json_log
+from maintainer.delta.snapshot.json_log import NewestVersion, read_newest
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+METADATA = {"metaData": {"id": "a-b", "schemaString": "{}", "partitionColumns": [], "configuration": {}}}
+
+
+class Log:
+    """A log folder on this disk, and the storage that reads it."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "_delta_log"
+        self.folder.mkdir()
+        self.root_uri = f"file:{root}"
+        self.files = LocalFiles()
+
+    def children(self, uri: str) -> dict[str, StoredFile]:
+        return self.files.children(uri)
+
+    def commit(self, version: int, *actions: dict[str, Any]) -> Path:
+        path = self.folder / f"{version:020d}.json"
+        path.write_text("".join(json.dumps(one) + "\n" for one in actions), encoding="utf-8")
+        os.utime(path, (1_000 + version, 1_000 + version))
+        return path
+
+    def read(self) -> NewestVersion | None:
+        return read_newest(cast(Any, self))
+
+    def paths(self) -> list[str]:
+        found = self.read()
+        assert found is not None
+        return sorted(path for path, _ in found.state.adds)
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    return {"add": {"path": path, "size": 1, "modificationTime": 2, "dataChange": True, **more}}
+
+
+def remove(path: str, **more: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "dataChange": True, **more}}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    made = Log(tmp_path)
+    made.commit(0, {"commitInfo": {"operation": "WRITE"}}, PROTOCOL, METADATA, add("a"), add("b"))
+    return made
+
+
+def test_the_newest_of_each_file_wins(log: Log) -> None:
+    log.commit(1, remove("a"), add("c"))
+    log.commit(2, add("b", tags={"x": "1"}), remove("b"))  # a commit's removes come first, wherever they stand
+    found = log.read()
+    assert found is not None
+    assert (found.state.version, found.committed_at_ms) == (2, 1_002_000)
+    assert log.paths() == ["b", "c"]
+    assert found.state.adds["b", ""]["tags"] == {"x": "1"}
+    assert found.commit.name == f"{2:020d}.json"
+
+
+def test_of_statistics_only_the_count_is_kept(log: Log) -> None:
+    stats = {"numRecords": 7, "minValues": {"id": 1}}
+    more = {"minValues": {"id": 1}, "numRecords": 8}
+    log.commit(
+        1, add("c", stats=json.dumps(stats)), add("d", stats=json.dumps(more)), add("e", stats='{"maxValues":{}}')
+    )
+    found = log.read()
+    assert found is not None
+    kept = {path: one.get("stats") for (path, _), one in found.state.adds.items()}
+    assert kept == {"a": None, "b": None, "c": '{"numRecords":7}', "d": '{"numRecords":8}', "e": None}
+
+
+def test_a_deletion_vector_makes_another_file(log: Log) -> None:
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 4,
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    log.commit(1, remove("a"), add("a", deletionVector=vector))
+    found = log.read()
+    assert found is not None
+    assert {path: bool(vector_id) for path, vector_id in found.state.adds} == {"a": True, "b": False}
+    log.commit(2, remove("a", deletionVector=vector))
+    assert log.paths() == ["b"]
+
+
+def test_the_newest_metadata_and_protocol_count(log: Log) -> None:
+    changed = {"metaData": {"id": "a-b", "schemaString": "{}", "configuration": {"delta.x": "1"}}}
+    log.commit(1, changed, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["f"]}})
+    found = log.read()
+    assert found is not None
+    assert found.state.metadata["configuration"] == {"delta.x": "1"}
+    assert found.state.metadata["partitionColumns"] == []
+    assert found.state.protocol["readerFeatures"] == ["f"]
+
+
+def test_a_commit_that_tells_its_own_time_is_believed_where_the_table_says_so(log: Log) -> None:
+    on = {"metaData": {**METADATA["metaData"], "configuration": {"delta.enableInCommitTimestamps": "true"}}}
+    log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}}, on)
+    found = log.read()
+    assert found is not None
+    assert found.committed_at_ms == 5_000
+    log.commit(1, {"commitInfo": {"inCommitTimestamp": 5_000}})
+    found = log.read()
+    assert found is not None
+    assert found.committed_at_ms == 1_001_000
+
+
+def test_a_checkpoint_a_gap_and_a_log_without_a_beginning_are_left_to_kernel(log: Log) -> None:
+    checkpoint = log.folder / f"{0:020d}.checkpoint.parquet"
+    checkpoint.write_bytes(b"")
+    assert log.read() is None
+    checkpoint.unlink()
+    log.commit(2, add("d"))
+    assert log.read() is None
+    (log.folder / f"{0:020d}.json").unlink()
+    assert log.read() is None
+
+
+def test_other_files_in_the_log_change_nothing(log: Log) -> None:
+    for name in (
+        f"{0:020d}.crc",
+        f"{0:020d}.{3:020d}.compacted.json",
+        "_last_checkpoint",
+        ".s3-optimization-0",
+        "x.json.tmp",
+    ):
+        (log.folder / name).write_text("{}")
+    (log.folder / "_staged_commits").mkdir()
+    assert log.paths() == ["a", "b"]
+
+
+def test_what_is_no_json_or_no_utf_8_is_an_error(log: Log) -> None:
+    path = log.commit(1, add("c"))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
+        log.read()
+    path.write_bytes(b'{"add":"\xff"}\n')
+    with pytest.raises(ValueError, match="utf-8"):
+        log.read()
+
+
+def test_a_log_without_a_table_and_one_that_is_too_long_are_left_to_kernel(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_log, "MAX_LOG_BYTES", 100)
+    assert log.read() is None
+    monkeypatch.undo()
+    log.commit(0, add("a"))
+    assert log.read() is None
+    (log.folder / f"{0:020d}.json").unlink()
+    assert log.read() is None
+
+
+def test_another_engine_sees_the_same_files(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for day in ("2026-11-20", "2026-11-21 x", None):
+        rows = pa.table({"id": [1, 2, 3], "d": pa.array([day] * 3, pa.string())})
+        deltalake.write_deltalake(str(path), rows, mode="append", partition_by=["d"])
+    deltalake.DeltaTable(str(path)).delete("id = 2 AND d = '2026-11-20'")
+    deltalake.write_deltalake(str(path), pa.table({"id": [9], "d": ["z"]}), mode="append")
+    deltalake.DeltaTable(str(path)).optimize.compact()
+    deltalake.DeltaTable(str(path)).delete("d = 'z'")
+    log = Log.__new__(Log)
+    log.folder, log.root_uri, log.files = path / "_delta_log", f"file:{path}", LocalFiles()
+    found = log.read()
+    assert found is not None
+    ours = {
+        unquote(one["path"]): (
+            one["size"],
+            one["modificationTime"],
+            one["partitionValues"]["d"],
+            json.loads(one["stats"]),
+        )
+        for one in found.state.adds.values()
+    }
+    theirs = pa.table(deltalake.DeltaTable(str(path)).get_add_actions(flatten=True)).to_pylist()
+    assert ours == {
+        unquote(one["path"]): (
+            one["size_bytes"],
+            one["modification_time"],
+            one["partition.d"],
+            {"numRecords": one["num_records"]},
+        )
+        for one in theirs
+    }
+    assert len(ours) == 3
+    assert found.state.version == deltalake.DeltaTable(str(path)).version()

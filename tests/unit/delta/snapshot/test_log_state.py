@@ -1,0 +1,69 @@
+"""Replaying a log: which files make up a version, and what they add up to."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.commands.command_storage import z85_decode
+from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
+
+
+def commit(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def test_commits_alone() -> None:
+    found = segment([commit(1), commit(0), "_last_checkpoint", "00000000000000000000.crc", commit(2)])
+    assert (found.version, found.checkpoint, found.commits) == (2, (), (commit(0), commit(1), commit(2)))
+    assert segment([commit(0), commit(1)], 0).commits == (commit(0),)
+
+
+def test_the_newest_whole_checkpoint_is_taken() -> None:
+    classic = f"{3:020d}.checkpoint.parquet"
+    parts = [f"{5:020d}.checkpoint.{one:010d}.0000000003.parquet" for one in (1, 2, 3)]
+    v2 = f"{4:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    commits = [commit(one) for one in range(2, 8)]
+    whole = segment([classic, v2, *parts, *commits])
+    assert (whole.checkpoint_version, whole.checkpoint) == (5, tuple(parts))
+    assert whole.commits == (commit(6), commit(7))
+    torn = segment([classic, v2, *parts[:2], *commits])
+    assert (torn.checkpoint_version, torn.checkpoint) == (4, (v2,))
+    older = segment([classic, v2, *parts, *commits], 3)
+    assert (older.version, older.checkpoint, older.commits) == (3, (classic,), ())
+
+
+def test_a_gap_is_an_error() -> None:
+    with pytest.raises(IncompleteLog, match="version 1 is missing"):
+        segment([commit(0), commit(2)])
+    with pytest.raises(IncompleteLog, match="version 0 is missing"):
+        segment([commit(1)])
+    with pytest.raises(IncompleteLog, match="no version 0"):
+        segment(["_last_checkpoint"])
+    with pytest.raises(IncompleteLog, match="no version 9"):
+        segment([commit(0)], 9)
+
+
+def test_the_newest_action_wins() -> None:
+    state = LogState(2)
+    vector = {"storageType": "u", "pathOrInlineDv": "x" * 20, "offset": 1, "cardinality": 2, "sizeInBytes": 30}
+    state.take([{"protocol": {"v": 1}}, {"metaData": {"id": "a"}}, {"add": {"path": "1"}}, {"add": {"path": "2"}}])
+    state.take(
+        [
+            {"add": {"path": "1", "deletionVector": vector}},
+            {"remove": {"path": "1"}},
+            {"commitInfo": {"operation": "DELETE"}},
+            {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+        ]
+    )
+    assert set(state.adds) == {("1", "u" + "x" * 20 + "@1"), ("2", "")}
+    assert (state.domains, state.commit_info) == ({"d": "{}"}, {"operation": "DELETE"})
+    state.take([{"remove": {"path": "2"}}, {"domainMetadata": {"domain": "d", "removed": True}}, {"txn": {}}])
+    assert set(state.adds) == {("1", "u" + "x" * 20 + "@1")}
+    assert (state.domains, state.commit_info, state.metadata) == ({}, {}, {"id": "a"})
+
+
+def test_base_85_of_the_protocol() -> None:
+    # The example of Delta's protocol.
+    assert z85_decode("HelloWorld") == bytes([0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B])
+    with pytest.raises(ValueError, match="not base 85"):
+        z85_decode("abc")

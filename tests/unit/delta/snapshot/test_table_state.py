@@ -1,0 +1,110 @@
+"""From log actions to facts, and what is kept of tables already read: no Spark in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from maintainer.delta.log.actions import num_records
+from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
+from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableFacts, TableRef
+
+PHYSICAL = {"delta.columnMapping.physicalName": "col-1"}
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "Day", "type": "string", "nullable": True, "metadata": PHYSICAL},
+    ],
+}
+STATE = TableState(
+    location="file:/t",
+    version=7,
+    committed_at_ms=99,
+    metadata={
+        "id": "a-b",
+        "schemaString": json.dumps(SCHEMA),
+        "partitionColumns": ["Day"],
+        "configuration": {"b": "2", "a": "1"},
+    },
+    protocol={"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": ["z", "y"]},
+    clustering=None,
+    indexed_schema={"type": "struct", "fields": SCHEMA["fields"][:1]},
+)
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    return {"path": path, "size": 5, "modificationTime": 6, "partitionValues": {"col-1": "x"}, **more}
+
+
+def test_facts_have_logical_names_and_sorted_parts() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 4, "sizeInBytes": 9, "cardinality": 2}
+    facts = STATE.facts(
+        TableRef("/t"),
+        iter([
+            add("b", stats='{"numRecords":3}', deletionVector=vector, tags={"t": "2", "s": "1"}),
+            add("a", partitionValues={"col-1": None}),
+        ]),
+    )  # fmt: skip
+    assert facts.files == (
+        DataFile("a", 5, 6, (("Day", None),)),
+        DataFile("b", 5, 6, (("Day", "x"),), 3, DeletionVector("uabc@4", 2, 9), (("s", "1"), ("t", "2"))),
+    )
+    assert (facts.version, facts.committed_at_ms, facts.table_id, facts.columns) == (7, 99, "a-b", ("id", "Day"))
+    assert (facts.properties, facts.protocol) == ((("a", "1"), ("b", "2")), Protocol(3, 7, (), ("y", "z")))
+    assert (facts.partition_columns, facts.columns_with_stats) == (("Day",), ("id",))
+
+
+def test_files_of_one_partition_share_its_values() -> None:
+    facts = STATE.facts(TableRef("/t"), [add("a"), add("b")])
+    assert facts.files[0].partition_values is facts.files[1].partition_values
+
+
+@pytest.mark.parametrize(
+    ("stats", "expected"),
+    [
+        (None, None),
+        ("", None),
+        ("{}", None),
+        ('{"numRecords":12}', 12),
+        ('{"numRecords":0,"minValues":{}}', 0),
+        ('{ "numRecords" : 8 }', 8),
+        ('{"minValues":{"numRecords":1},"numRecords":2}', 2),
+        ('{"minValues":{"numRecords":1}}', None),
+        ('{"numRecords":null}', None),
+        ('{"numRecords":12.0}', 12),
+    ],
+)
+def test_num_records(stats: str | None, expected: int | None) -> None:
+    assert num_records(stats) == expected
+
+
+def known(files: int) -> KnownVersion:
+    commit = StoredFile("file:/t/_delta_log/0.json", 1, 2, False, False)
+    some = tuple(DataFile(str(number), 1, 1) for number in range(files))
+    return KnownVersion(TableFacts(TableRef("t"), "l", "i", 0, 0, "{}", (), (), (), Protocol(1, 2), some), commit)
+
+
+def test_the_least_recently_used_table_goes_first() -> None:
+    cache = FactsCache(max_files=10, max_tables=3)
+    for name in "abc":
+        cache.keep(name, known(2))
+    assert cache.get("a") is not None
+    cache.keep("d", known(2))
+    assert [name for name in "abcd" if cache.get(name)] == ["a", "c", "d"]
+    assert (len(cache), cache.num_files) == (3, 6)
+    cache.keep("e", known(8))
+    assert [name for name in "abcde" if cache.get(name)] == ["d", "e"]
+    assert cache.num_files == 10
+
+
+def test_a_table_larger_than_the_cache_is_not_kept_and_drops_nothing_else() -> None:
+    cache = FactsCache(max_files=3, max_tables=3)
+    cache.keep("a", known(2))
+    cache.keep("b", known(2))
+    cache.keep("b", known(4))
+    assert (cache.get("a"), cache.get("b"), cache.num_files) == (None, None, 0)

@@ -1,0 +1,163 @@
+"""What an embedded session starts with, and what becomes of the user's own settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.spark import engine_log, start_conf
+from maintainer.delta.spark import jvm_launch as launch
+from maintainer.delta.spark.spark_session import open_session
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+
+JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
+
+
+def conf_of(
+    tmp_path: Path,
+    *pairs: tuple[str, str],
+    master: str | None = None,
+    defaults: dict[str, str] | None = None,
+    env: dict[str, str] | None = None,
+) -> dict[str, str]:
+    return start_conf.start_conf(SessionOptions(master=master, conf=pairs), JARS, tmp_path, defaults or {}, env or {})
+
+
+def test_defaults_leave_nothing_in_the_users_folder(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path)
+    assert conf["spark.master"] == "local[*]"
+    assert conf["spark.sql.warehouse.dir"] == str(tmp_path / "warehouse")
+    assert conf["spark.local.dir"] == str(tmp_path / "local")
+    assert str(tmp_path / "derby.log") in conf["spark.driver.extraJavaOptions"]
+    assert conf["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+    assert "spark.jars" not in conf
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.scheduler.mode"] == "FAIR"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_a_cluster_gets_the_jars_too_and_no_loopback(tmp_path: Path) -> None:
+    conf = conf_of(tmp_path, ("spark.jars", "s3://x/y.jar"), master="spark://host:7077")
+    assert conf["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar,s3://x/y.jar"
+    assert conf["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+    assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir"} & set(conf)
+
+
+def test_lists_of_the_user_are_added_to_ours(tmp_path: Path) -> None:
+    conf = conf_of(
+        tmp_path,
+        ("spark.sql.extensions", "com.x.Ext, io.delta.sql.DeltaSparkSessionExtension"),
+        ("spark.driver.extraClassPath", "/mine/*"),
+        defaults={"spark.driver.extraJavaOptions": "-Dfrom=file", "spark.driver.extraClassPath": "/not/this"},
+    )
+    assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension,com.x.Ext"
+    assert conf["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/mine/*"
+    assert conf["spark.driver.extraJavaOptions"].endswith(" -Dfrom=file")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "defaults", "env", "expected"),
+    [
+        ((("spark.driver.memory", "9g"),), {}, {}, "9g"),
+        ((), {"spark.driver.memory": "3g"}, {}, None),
+        ((), {}, {"SPARK_DRIVER_MEMORY": "2g"}, None),
+    ],
+)
+def test_driver_memory_is_the_users_first(
+    tmp_path: Path,
+    pairs: tuple[tuple[str, str], ...],
+    defaults: dict[str, str],
+    env: dict[str, str],
+    expected: str | None,
+) -> None:
+    assert conf_of(tmp_path, *pairs, defaults=defaults, env=env).get("spark.driver.memory") == expected
+
+
+def test_driver_memory_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for total, expected in ((1 << 30, "1024m"), (8 << 30, "2048m"), (64 << 30, "4096m")):
+        monkeypatch.setattr(start_conf, "_memory_bytes", lambda total=total: total)
+        assert start_conf.default_driver_memory() == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "pair", "expected"),
+    [
+        ("local[3]", ("spark.master", "yarn"), "local[3]"),
+        (None, ("spark.master", "yarn"), "yarn"),
+        (None, ("spark.app.id", "x"), "local[1]"),
+    ],
+)
+def test_master_option_conf_file_in_this_order(
+    tmp_path: Path, option: str | None, pair: tuple[str, str], expected: str
+) -> None:
+    conf = conf_of(tmp_path, pair, master=option, defaults={"spark.master": "local[1]"})
+    assert conf["spark.master"] == expected
+
+
+def test_paths_with_blanks_survive_the_launcher(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    options = start_conf.java_options(folder, False)
+    assert f'"-Dlog4j2.configurationFile={folder}/log4j2.xml"' in options
+    assert "SerialGC" not in options
+    assert "SerialGC" in start_conf.java_options(folder, True)
+
+
+def test_spark_defaults_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(
+        "# comment\n\nspark.a   1\nspark.b=2 3\n  spark.c: 4\n! old comment\nspark.d\n"
+    )
+    assert start_conf.read_spark_defaults(tmp_path, {}) == {"spark.a": "1", "spark.b": "2 3", "spark.c": "4"}
+    assert start_conf.read_spark_defaults(tmp_path, {"SPARK_CONF_DIR": str(tmp_path)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "env"),
+    [
+        (SessionOptions(master="sc://host"), {}),
+        (SessionOptions(remote="sc://host"), {}),
+        (SessionOptions(), {"SPARK_REMOTE": "sc://host"}),
+        (SessionOptions(conf=(("spark.remote", "local"),)), {}),
+    ],
+)
+def test_connect_is_refused_by_name(options: SessionOptions, env: dict[str, str]) -> None:
+    with pytest.raises(NotSupportedYet, match="does not run over Spark Connect") as caught:
+        open_session(options, env)
+    assert caught.value.code == "E620"
+
+
+def test_unsafe_setting_is_refused_before_anything_starts() -> None:
+    options = SessionOptions(conf=(("spark.sql.files.ignoreCorruptFiles", "true"),))
+    with pytest.raises(EnvironmentUnfit) as caught:
+        open_session(options, {"PATH": "/nowhere"})
+    assert caught.value.code == "E608"
+
+
+def test_log_tail_is_short_and_never_fails(tmp_path: Path) -> None:
+    path = tmp_path / "spark.log"
+    assert engine_log.tail(path) == ""
+    path.write_bytes(b"x" * 100_000 + b"\n\n" + b"\n".join(b"line %d" % n for n in range(50)) + b"\n\xff\n")
+    assert engine_log.tail(path, 3) == "line 48\nline 49\n\ufffd"
+
+
+def test_secrets_do_not_reach_the_command_line() -> None:
+    for key in ("spark.hadoop.fs.s3a.secret.key", "fs.azure.account.key.x", "spark.my.password", "a.access.key"):
+        assert launch._SECRET.search(key), key
+    assert not launch._SECRET.search("spark.sql.shuffle.partitions")
+
+
+@pytest.mark.parametrize(
+    ("master", "sent"),
+    [
+        ("local", False),
+        ("local[2]", False),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://h:7077", True),
+        ("yarn", True),
+    ],
+)
+def test_executors_of_their_own_are_sent_the_jars(tmp_path: Path, master: str, sent: bool) -> None:
+    assert ("spark.jars" in conf_of(tmp_path, master=master)) is sent

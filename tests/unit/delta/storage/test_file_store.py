@@ -1,0 +1,136 @@
+"""Reading folders: Hadoop's text of many files at once, and the local disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.file_store import HadoopFiles, LocalFiles, StoredFile, parse_statuses
+
+S3 = (
+    "Array(S3AFileStatus{path=s3a://b/t/p=a b/x.parquet; isDirectory=false; length=12; replication=1; "
+    "blocksize=33554432; modification_time=1700000000000; access_time=0; owner=ann; group=ann; "
+    "permission=rw-rw-rw-; isSymlink=false; hasAcl=false; isEncrypted=true; isErasureCoded=false} "
+    "isEmptyDirectory=FALSE eTag=e versionId=v, S3AFileStatus{path=s3a://b/t/d; isDirectory=true; "
+    "modification_time=1700000000001; access_time=0; owner=ann; group=ann; permission=rwxrwxrwx; isSymlink=false; "
+    "hasAcl=false; isEncrypted=true; isErasureCoded=false} isEmptyDirectory=FALSE eTag=null versionId=null)"
+)
+HDFS = (
+    "Array(HdfsLocatedFileStatus{path=hdfs://n:8020/t/x;isDirectory=false; length=3; replication=3; blocksize=1; "
+    "modification_time=5; access_time=6; owner=o; group=g; permission=rw-r--r--; isSymlink=false; hasAcl=false})"
+)
+
+
+def test_a_folders_children_are_read_from_one_text() -> None:
+    assert parse_statuses(S3) == [
+        StoredFile("s3a://b/t/p=a%20b/x.parquet", 12, 1_700_000_000_000, False, False),
+        StoredFile("s3a://b/t/d", 0, 1_700_000_000_001, True, False),
+    ]
+    assert parse_statuses(HDFS) == [StoredFile("hdfs://n:8020/t/x", 3, 5, False, False)]
+    assert parse_statuses("Array()") == []
+
+
+@pytest.mark.parametrize("text", ["Array(Something{x})", "Array(FileStatus{path=a; isDirectory=false; mod})"])
+def test_a_text_that_is_not_known_is_not_guessed(text: str) -> None:
+    assert parse_statuses(text) is None
+
+
+VIEW = (
+    "Array(ViewFsFileStatus{path=null; isDirectory=false; length=0; replication=0; blocksize=0; modification_time=0; "
+    "access_time=0; owner=; group=; permission=rw-rw-rw-; isSymlink=false; hasAcl=false; isEncrypted=false; "
+    "isErasureCoded=false})"
+)
+
+
+class Status:
+    """One file as Hadoop's objects tell it."""
+
+    def __init__(self, uri: str, size: int) -> None:
+        self._uri, self._size = uri, size
+
+    def getPath(self) -> Status:
+        return self
+
+    def toUri(self) -> Status:
+        return self
+
+    def toString(self) -> str:
+        return self._uri
+
+    def getLen(self) -> int:
+        return self._size
+
+    def getModificationTime(self) -> int:
+        return 7
+
+    def isDirectory(self) -> bool:
+        return False
+
+    def isSymlink(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("text", [VIEW, VIEW.replace("path=null", "path=file:/disk/t/p=a b/x.parquet")])
+def test_where_the_text_names_other_paths_each_file_is_asked(text: str) -> None:
+    one = Status("viewfs://c/t/p=a%20b/x.parquet", 12)
+    jvm = SimpleNamespace(path=lambda uri: uri, text_of_array=lambda statuses: text)
+    files = HadoopFiles(cast("Any", jvm), SimpleNamespace(listStatus=lambda path: [one]))
+    assert files.children("viewfs://c/t/p=a%20b") == {
+        "viewfs://c/t/p=a%20b/x.parquet": StoredFile("viewfs://c/t/p=a%20b/x.parquet", 12, 7, False, False)
+    }
+
+
+def test_the_local_disk(tmp_path: Path) -> None:
+    files, root = LocalFiles(), f"file:{tmp_path}"
+    (tmp_path / "a b").write_bytes(b"12345")
+    (tmp_path / ".a b.crc").write_bytes(b"crc")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("a b")
+    found = files.children(root)
+    assert {one.name: (one.size_bytes, one.is_dir, one.is_symlink) for one in found.values()} == {
+        "a b": (5, False, False),
+        ".a b.crc": (3, False, False),
+        "folder": (0, True, False),
+        "link": (3, False, True),
+    }
+    assert files.status(f"{root}/a%20b") == found[f"{root}/a%20b"]
+    assert files.status(f"{root}/none") is None
+    assert files.children(f"{root}/none") == {}
+    assert files.children(f"{root}/a%20b") == {}
+    files.write(f"{root}/new/x", b"1")
+    with pytest.raises(FileExistsError):
+        files.write(f"{root}/new/x", b"2")
+    with pytest.raises(FileExistsError):
+        files.move(f"{root}/a%20b", f"{root}/new/x")
+    with pytest.raises(FileNotFoundError):
+        files.move(f"{root}/none", f"{root}/y")
+    files.move(f"{root}/a%20b", f"{root}/deep/er/y")
+    assert files.read(f"{root}/deep/er/y") == b"12345"
+    assert not os.path.exists(tmp_path / ".a b.crc")
+    assert files.delete(f"{root}/new/x")
+    assert not files.delete(f"{root}/new/x")
+    assert files.delete(f"{root}/new")
+    with pytest.raises(OSError, match="not empty"):
+        files.delete(f"{root}/deep")
+    assert files.delete(f"{root}/link")
+    assert (tmp_path / "deep" / "er" / "y").exists()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://b/t/x", "s3a://b/t/x"),
+        ("s3n://b/t/x", "S3A://b/t/x"),
+        ("abfss://c@a/x", "abfs://c@a/x"),
+        ("file:///none/x", "file:/none/x"),
+        ("/none/x", "file:/none/x"),
+        ("file:/none/a%20b", "file:/none/a b"),
+    ],
+)
+def test_two_spellings_of_one_place(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)

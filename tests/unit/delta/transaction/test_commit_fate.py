@@ -1,0 +1,239 @@
+"""The three fates of a commit, and engine failures told apart, without an engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.delta.storage.error_classes import EngineFailure, as_table_error, as_write_error, describe, is_conflict
+from maintainer.delta.transaction.commit_fate import not_landed, settle
+from maintainer.engine.process_loss import is_engine_lost
+from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
+
+
+class Py4JNetworkError(Exception):
+    """Named as py4j's: what is told apart is the name."""
+
+
+class Py4JError(Exception):
+    """Named as py4j's. With "Trace:" in it, Java has answered; without, py4j lost the connection."""
+
+
+class FakeClass:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def getName(self) -> str:
+        return self._name
+
+
+class FakeThrowable:
+    """What py4j hands over for a Java throwable, as far as we ask it."""
+
+    def __init__(self, name: str, message: str, cause: FakeThrowable | None = None) -> None:
+        self._name, self._message, self._cause = name, message, cause
+
+    def getClass(self) -> FakeClass:
+        return FakeClass(self._name)
+
+    def getMessage(self) -> str:
+        return self._message
+
+    def getCause(self) -> FakeThrowable | None:
+        return self._cause
+
+
+class JavaError(Exception):
+    def __init__(self, throwable: FakeThrowable) -> None:
+        super().__init__("java")
+        self.java_exception = throwable
+
+
+def _java(name: str, message: str, cause: FakeThrowable | None = None) -> JavaError:
+    return JavaError(FakeThrowable(name, message, cause))
+
+
+def test_an_error_after_landing_is_a_landing() -> None:
+    for error in (RuntimeError("hook"), Py4JNetworkError("gone"), KeyboardInterrupt()):
+        assert settle(lambda: 7, error, where="t") == 7
+
+
+def test_an_error_from_the_jvm_and_no_trace_in_the_log_did_not_land() -> None:
+    assert settle(lambda: None, RuntimeError("x"), where="t") is None
+
+
+def test_an_answer_of_java_is_no_lost_connection() -> None:
+    error = Py4JError(
+        "An error occurred while calling o42.foo. Trace:\npy4j.Py4JException: Method foo does not exist\n"
+    )
+    assert not is_engine_lost(error)
+    assert settle(lambda: None, error, where="t") is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("gone"),
+        Py4JError("An error occurred while calling o42.commit"),
+        ConnectionResetError(),
+        KeyboardInterrupt(),
+    ],
+)
+def test_a_lost_connection_and_no_trace_is_unknown(error: BaseException) -> None:
+    with pytest.raises(CommitUnknown) as caught:
+        settle(lambda: None, error, where="t")
+    assert (caught.value.code, caught.value.where) == ("C703", "t")
+
+
+def test_a_log_that_cannot_be_read_is_unknown() -> None:
+    def fail() -> int | None:
+        raise OSError("storage is away")
+
+    with pytest.raises(CommitUnknown, match="log cannot be read") as caught:
+        settle(fail, RuntimeError("first"), where="t")
+    assert caught.value.found == "first; then storage is away"
+
+
+def test_failures_are_flattened_with_causes_and_without_stack_traces() -> None:
+    error = _java(
+        "org.apache.spark.SparkException",
+        "[TASK_FAILED] Task failed\n\tat org.apache",
+        FakeThrowable("java.nio.file.NoSuchFileException", "/t/x"),
+    )
+    assert describe(error) == (
+        EngineFailure("SparkException", "TASK_FAILED", "[TASK_FAILED] Task failed"),
+        EngineFailure("NoSuchFileException", "", "/t/x"),
+    )
+
+
+def test_python_conflict_classes_are_known_by_text() -> None:
+    class ConcurrentDeleteReadException(Exception):
+        _desc = "[DELTA_CONCURRENT_DELETE_READ] a concurrent DELETE"
+
+    assert is_conflict(describe(ConcurrentDeleteReadException()))
+    assert is_conflict(describe(_java("io.delta.exceptions.MetadataChangedException", "changed")))
+    assert not is_conflict(describe(_java("java.io.IOException", "broken pipe")))
+
+
+def test_an_engine_is_lost_when_the_connection_is_also_as_the_cause_of_something_else() -> None:
+    assert is_engine_lost(Py4JNetworkError())
+    assert not is_engine_lost(RuntimeError())
+    assert is_engine_lost(Py4JError("java does not exist in the JVM"))
+    assert is_engine_lost(Py4JError("org.apache.spark.sql.SparkSession.setActiveSession does not exist in the JVM"))
+    assert not is_engine_lost(Py4JError("org.apache.spark.sql.delta.DeltaLog.forTable does not exist in the JVM"))
+    outer = RuntimeError("reading")
+    outer.__cause__ = ValueError("again")
+    outer.__cause__.__cause__ = ConnectionRefusedError()
+    assert is_engine_lost(outer)
+    ring = RuntimeError("ring")
+    ring.__cause__ = ring
+    assert not is_engine_lost(ring)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Cannot call methods on a stopped SparkContext.",
+        "[SPARK_JOB_CANCELLED] Job 5 cancelled because SparkContext was shut down SQLSTATE: XXKDA",
+    ],
+)
+def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message: str) -> None:
+    error = _java("java.lang.IllegalStateException", message)
+    assert (as_table_error(error, "t").code, as_write_error(error, "t", "writing").code) == ("E612", "E612")
+    assert as_write_error(_java("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled"), "t", "w").code == "C710"
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "kind", "code"),
+    [
+        ("o.DeltaAnalysisException", "[DELTA_PATH_DOES_NOT_EXIST] x", TableError, "T401"),
+        ("o.DeltaAnalysisException", "[DELTA_MISSING_DELTA_TABLE] x", TableError, "T402"),
+        ("o.DeltaIllegalStateException", "[DELTA_STATE_RECOVER_ERROR] x", TableError, "T403"),
+        ("o.DeltaUnsupportedTableFeatureException", "[DELTA_UNSUPPORTED_FEATURES_FOR_READ] x", TableError, "T404"),
+        ("o.InvalidProtocolVersionException", "reader 9", TableError, "T404"),
+        ("org.apache.hadoop.security.AccessControlException", "no", TableError, "T405"),
+        ("java.io.FileNotFoundException", "/x (Permission denied)", TableError, "T405"),
+        ("java.io.IOException", "No space left on device", EnvironmentUnfit, "E631"),
+        ("java.lang.IllegalStateException", "odd", TableError, "T403"),
+        ("o.DeltaUnsupportedTableFeatureException", "[DELTA_UNSUPPORTED_FEATURES_FOR_READ] catalogOwned-preview",
+         TableError, "T407"),
+        ("o.DeltaAnalysisException", "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED] x", TableError,
+         "T407"),
+        ("o.DeltaAnalysisException", "[DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION] x", TableError, "T407"),
+        ("java.lang.ClassNotFoundException", "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", TableError,
+         "T436"),
+        ("org.apache.hadoop.fs.UnsupportedFileSystemException", 'No FileSystem for scheme "foo"', TableError, "T436"),
+        ("java.net.ConnectException", "Call From vm to nn:8020 failed: Connection refused", TableError, "T435"),
+        ("java.net.UnknownHostException", "nn", TableError, "T435"),
+        ("java.net.SocketTimeoutException", "Read timed out", TableError, "T435"),
+        ("java.nio.file.FileSystemException", "/t/x: Too many open files", EnvironmentUnfit, "E636"),
+        ("java.lang.OutOfMemoryError", "Java heap space", EnvironmentUnfit, "E637"),
+        ("x.SparkException", "[SPARK_JOB_CANCELLED] Job 5 cancelled", Interrupted, "C710"),
+        ("o.DeltaIllegalStateException", "[DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH] x", TableError, "T434"),
+    ],
+)  # fmt: skip
+def test_codes_of_reading(name: str, message: str, kind: type[Exception], code: str) -> None:
+    found = as_table_error(_java(name, message), "t")
+    assert (type(found), found.code) == (kind, code)
+
+
+FILE = "file:/t/part-00000-5d66.c000.snappy.parquet"
+
+
+def _while_reading(file: str, why: str, cause: FakeThrowable) -> FakeThrowable:
+    said = f"[FAILED_READ_FILE.{why}] Encountered error while reading file {file}."
+    said += " File does not exist. It is possible the underlying files have been updated." * (why == "FILE_NOT_EXIST")
+    return FakeThrowable("org.apache.spark.SparkException", f"{said} SQLSTATE: KD001", cause)
+
+
+READS = [
+    ("NO_HINT", FakeThrowable("java.lang.RuntimeException", f"{FILE} is not a Parquet file. Expected"), "T434", "T434"),
+    ("NO_HINT", FakeThrowable("java.io.IOException", "can not read class PageHeader"), "T434", "T434"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"File {FILE} does not exist"), "T422", "T408"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"{FILE} (Permission denied)"), "T405", "T405"),
+    ("FILE_NOT_EXIST", FakeThrowable("java.io.FileNotFoundException", f"{FILE} (Too many open files)"), "E636", "E636"),
+    ("NO_HINT", FakeThrowable("java.net.SocketTimeoutException", "Read timed out"), "T435", "T435"),
+]
+
+
+@pytest.mark.parametrize(("why", "cause", "of_reading", "of_writing"), READS)
+def test_a_data_file_that_cannot_be_read_is_named_and_is_no_matter_of_the_log_or_of_writing(
+    why: str, cause: FakeThrowable, of_reading: str, of_writing: str
+) -> None:
+    read = _while_reading(FILE, why, cause)
+    written = _java("org.apache.spark.SparkException", "[TASK_WRITE_FAILED] Task failed while writing rows", read)
+    for found, code in (
+        (as_table_error(JavaError(read), "t"), of_reading),
+        (as_write_error(written, "t", "writing the new files"), of_writing),
+    ):
+        assert found.code == code
+        assert "log cannot be read" not in found.what
+        assert "_delta_log" not in (found.help or "")
+        if code in ("T434", "T422"):
+            assert FILE in (found.found or "")
+
+
+def test_a_commit_file_is_no_data_file() -> None:
+    commit = "file:/t/_delta_log/00000000000000000001.json"
+    cause = FakeThrowable("java.io.FileNotFoundException", f"File {commit} does not exist")
+    found = as_table_error(JavaError(_while_reading(commit, "FILE_NOT_EXIST", cause)), "t")
+    assert (found.code, "backup" in (found.help or "")) == ("T403", True)
+
+
+def test_a_cause_that_nobody_knows_sends_nobody_to_a_backup() -> None:
+    assert "backup" not in (as_table_error(_java("java.lang.IllegalStateException", "odd"), "t").help or "")
+
+
+def test_what_cannot_be_read_is_told_on_one_line_with_its_cause() -> None:
+    cause = FakeThrowable("java.lang.RuntimeException", "c.parquet is not a Parquet file")
+    spark = _java("org.apache.spark.SparkException", "[FAILED_READ_FILE.NO_HINT] c.parquet.  SQLSTATE: KD001", cause)
+    found = as_table_error(spark, "t").found
+    assert found == "[FAILED_READ_FILE.NO_HINT] c.parquet.: c.parquet is not a Parquet file"
+    delta = _java("o.DeltaIllegalStateException", "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2)\nA gap", cause)
+    assert as_table_error(delta, "t").found == "[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2) A gap"
+
+
+def test_a_failed_commit_says_what_was_found() -> None:
+    found = not_landed(_java("java.io.IOException", "disk on fire"), "t")
+    assert isinstance(found, CommitNotLanded)
+    assert found.found == "disk on fire"
+    assert isinstance(not_landed(_java("java.io.IOException", "Disk quota exceeded"), "t"), EnvironmentUnfit)

@@ -1,0 +1,25 @@
+"""Shared by the threats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tables.bind_mounts import BindMount, bind_mounts
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """The folder of all tables of a test."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def bind() -> Iterator[BindMount]:
+    """Mounts a folder or file at a second path; see ``bind_mounts``."""
+    with bind_mounts() as mount:
+        yield mount

@@ -1,0 +1,269 @@
+"""What the log says, and what it no longer says: A16 to A20 of the threats in docs/safe-vacuum.md.
+
+Each test takes a hash of every file below the lake before and after, and says exactly which files went: everything else
+must be there with the same content. The only files that may be new are VACUUM's own commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.errors import CommitConflict
+from maintainer.journal.events.intents import Fate
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import remembered
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
+from maintainer.policy.resolve.resolved import VacuumMode
+from tests.support.tables.aged_tables import AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
+from tests.support.tables.vacuum_cases import (
+    assert_only,
+    codes,
+    old_table,
+    policies,
+    vacuum,
+    vacuum_with_leftovers,
+    wide_table,
+)
+
+
+class TestA16VectorsAndChangeData:
+    def vector(self, name: str) -> dict[str, Any]:
+        return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 6, "cardinality": 1}
+
+    def test_vectors_of_versions_inside_the_horizon_stay(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "x.parquet")
+        for name, days in (("old", 50), ("held", 30), ("live", 3)):
+            table.file(f"deletion_vector_{name}.bin", days, name.encode())
+        table.commit(
+            50, table.remove_action("x.parquet", 50), table.add_action("x.parquet", 60, vector=self.vector("old"))
+        )
+        table.commit(
+            30,
+            table.remove_action("x.parquet", 30, vector=self.vector("old")),
+            table.add_action("x.parquet", 60, vector=self.vector("held")),
+        )
+        table.commit(
+            3,
+            table.remove_action("x.parquet", 3, vector=self.vector("held")),
+            table.add_action("x.parquet", 60, vector=self.vector("live")),
+        )
+        vacuum(lake, table, Vacuuming(policies(delete_untracked=True)), "deletion_vector_old.bin")
+
+    def test_change_data_goes_with_its_version(self, lake: Path) -> None:
+        table = AgedTable(lake / "t")
+        table.append(60, "x.parquet")
+        for name, days in (("_change_data/old.parquet", 30), ("_change_data/held.parquet", 3)):
+            table.file(name, days)
+            cdc = {"path": name, "partitionValues": {}, "size": 5, "dataChange": False}
+            table.commit(days, {"cdc": cdc}, operation="UPDATE")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        assert [file.kind for file in step.files] == ["change_data"]
+        vacuum(lake, table, work, "_change_data/old.parquet")
+
+
+class TestA17UnknownFeatures:
+    @pytest.mark.parametrize("side", ["writer", "reader"])
+    def test_the_table_is_left_alone(self, lake: Path, side: str) -> None:
+        table = old_table(lake / "t", writer_features=("futureThing",))
+        work = Vacuuming(policies())
+        if side == "reader":
+            facts = work.reader.facts(table.ref)
+            known = replace(facts, protocol=Protocol(3, 7, ("futureThing",), ("futureThing",)))
+            work.reader.facts = lambda ref: known  # type: ignore[method-assign]
+        plan = work.plan(table)
+        assert plan.problem is not None
+        assert plan.problem.code == "T404"
+        vacuum(lake, table, work)
+
+
+class TestA18RestoreInBetween:
+    """Old files are brought back between the plan and the deletion, after START, and between two chunks."""
+
+    def restore(self, table: AgedTable) -> None:
+        table.commit(0, table.add_action("f19.parquet", 60), operation="RESTORE")
+
+    @pytest.mark.parametrize("operation", ["RESTORE", "CLONE", "WRITE"])
+    def test_before(self, lake: Path, operation: str) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        version = table.head
+        table.commit(0, table.add_action("f00.parquet", 60), operation=operation)
+        before = tree(lake)
+        with pytest.raises(CommitConflict):
+            work.delete(table, step, planned_version=version)
+        assert_only(lake, before)
+
+    def test_removed_again_since_it_was_brought_back(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        version = table.head
+        self.restore(table)
+        table.delete(0, "f19.parquet")
+        before = tree(lake)
+        with pytest.raises(CommitConflict):
+            work.delete(table, step, planned_version=version)
+        assert_only(lake, before)
+
+    def test_right_after_start(self, lake: Path) -> None:
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+        with pytest.raises(CommitConflict, match="RESTORE"):
+            work.delete(table, step, after_start=lambda: self.restore(table))
+        assert_only(lake, before)
+
+    def test_between_two_chunks(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        table, names = wide_table(lake)
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        asked = []
+
+        def once_in_the_middle() -> str | None:
+            asked.append(1)
+            if len(asked) == 3:
+                self.restore(table)
+            return None
+
+        monkeypatch.setattr("maintainer.delta.vacuum.file_deletion.CHUNK", 5)
+        before = tree(lake)
+        with pytest.raises(CommitConflict, match="10 files had been deleted before"):
+            work.delete(table, step, stop_reason=once_in_the_middle)
+        gone = {f"t/{one}" for one in names} - tree(lake).keys()
+        assert len(gone) == 10
+        assert_only(lake, before, *gone)
+
+
+class TestA19LogsThatNoLongerReachBack:
+    def forgotten(self, lake: Path) -> tuple[AgedTable, Vacuuming]:
+        table = AgedTable(lake / "t")
+        table.append(60, "a.parquet", "b.parquet", "c.parquet")
+        table.delete(50, "a.parquet")
+        table.rewrite(20, "bc.parquet", "b.parquet", "c.parquet")
+        work = Vacuuming(policies(delete_untracked=True))
+        facts = work.reader.facts(table.ref)
+        work.reader.facts = lambda ref: facts  # type: ignore[method-assign]
+        return table, work
+
+    def test_files_of_the_lost_part_are_untracked_only_where_the_log_covers_the_horizon(self, lake: Path) -> None:
+        table, work = self.forgotten(lake)
+        for version in (0, 1, 2):
+            (table.path / "_delta_log" / f"{version:020}.json").unlink()
+        for name in ("a.parquet", "b.parquet", "c.parquet", "bc.parquet"):
+            touch(table.path / name, table.at(60))
+        before = tree(lake)
+        step = work.step(table)
+        assert step is not None
+        assert [(file.path, file.kind) for file in step.files] == [
+            ("a.parquet", "untracked"),
+            ("b.parquet", "data"),
+            ("c.parquet", "data"),
+        ]
+        assert_only(lake, before)
+
+    def test_nothing_untracked_where_it_does_not(self, lake: Path) -> None:
+        table, work = self.forgotten(lake)
+        table.commit(3, operation="WRITE")
+        facts = replace(work.reader.facts(table.ref), version=4)
+        work.reader.facts = lambda ref: facts  # type: ignore[method-assign]
+        for version in (0, 1, 2, 3):
+            (table.path / "_delta_log" / f"{version:020}.json").unlink()
+        plan = work.plan(table)
+        assert plan.steps == ()
+        assert codes(plan) == {ReasonCode.UNTRACKED}
+        assert any("the log begins at version 4" in one.reason.text for one in plan.left_alone)
+
+    def test_what_delta_notes_for_vacuum_lite_is_not_touched(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        note = table.path / "_delta_log" / "_last_vacuum_info"
+        note.write_text('{"latestCommitVersionOutsideOfRetentionWindow":1}')
+        for mode in VacuumMode:
+            vacuum_with_leftovers(
+                lake, table, Vacuuming(policies(mode=mode)), *(["a.parquet"] if mode is VacuumMode.AUTO else [])
+            )
+        assert note.read_text() == '{"latestCommitVersionOutsideOfRetentionWindow":1}'
+
+
+class TestA20UnprovenRewrites:
+    @pytest.mark.parametrize(
+        "record",
+        [
+            TableRecord(unproven_versions=(2,)),
+            TableRecord(quarantined="V501: what was written is not what was read"),
+            TableRecord(unproven_versions=(2, 99)),
+        ],
+        ids=["missing", "failed", "several"],
+    )
+    @pytest.mark.parametrize("untracked", [False, True])
+    def test_what_they_replaced_stays(self, lake: Path, record: TableRecord, untracked: bool) -> None:
+        table = old_table(lake / "t")
+        work = Vacuuming(policies(delete_untracked=untracked), record=record)
+        assert work.step(table) is None
+        vacuum(lake, table, work)
+
+    def recorded(self, runs_dir: Path, facts: TableFacts, proofs: list[tuple[TableFacts, int, str]]) -> TableRecord:
+        """What the run folders say after a compaction that landed as version 2, and these checks of it."""
+        journal = Journal.open(runs_dir, "20261121T220001Z-0000", now_ms)
+        stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
+        journal.intent(stamp, facts, "compact", read_version=1, num_files=1, size_bytes=1, proof=None)
+        journal.result(stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1))
+        for table, version, result in proofs:
+            journal.verified(table, "t/compact", version, result, None)
+        journal.finished(None)
+        journal.close()
+        return remembered(runs_dir).record_of(facts.table_id, facts.location, StoragePlaces())
+
+    @pytest.mark.parametrize(
+        ("proof", "free"),
+        [
+            ("missing", False),
+            ("failed", False),
+            ("could not be checked", False),
+            ("of an earlier version", False),
+            ("of a later version", False),
+            ("of another table", False),
+            ("of a copy of the folder", False),
+            ("a word that is not ours", False),
+            ("passed", True),
+        ],
+    )
+    def test_only_a_proof_of_just_that_commit_frees_what_it_replaced(self, lake: Path, proof: str, free: bool) -> None:
+        table = old_table(lake / "t")
+        facts = LocalReader().facts(table.ref)
+        proofs = {
+            "missing": [],
+            "failed": [(facts, 2, "fail")],
+            "could not be checked": [(facts, 2, "error")],
+            "of an earlier version": [(facts, 1, "pass")],
+            "of a later version": [(facts, 3, "pass")],
+            "of another table": [(replace(facts, table_id="another"), 2, "pass")],
+            "of a copy of the folder": [(replace(facts, location=facts.location + "-copy"), 2, "pass")],
+            "a word that is not ours": [(facts, 2, "PASS")],
+            "passed": [(facts, 2, "pass")],
+        }[proof]
+        record = self.recorded(lake.parent / "runs", facts, proofs)
+        vacuum(lake, table, Vacuuming(policies(), record=record), *(["a.parquet"] if free else []))
+
+    def test_other_files_go(self, lake: Path) -> None:
+        table = old_table(lake / "t")
+        table.rewrite(15, "b2.parquet", "b.parquet")
+        work = Vacuuming(policies(), record=TableRecord(unproven_versions=(2,)))
+        assert ReasonCode.UNPROVEN_REWRITE in codes(work.plan(table))
+        vacuum_with_leftovers(lake, table, work, "b.parquet")

@@ -1,0 +1,137 @@
+"""Our own ledger is shown on a line of its own, and counts neither as a table of the user's nor as a failure."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import CommitNotLanded, ExitCode
+from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, Problem
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.run.exit_codes import exit_code, plan_exit_code
+from maintainer.model.run.history_rows import StatusRow
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.ledger_policy import LEDGER_POLICY, ledger_resolution
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.run.github_annotations import run_markdown
+from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.run.run_text import findings, render_run
+from maintainer.report.status.status_prometheus import status_prometheus
+from maintainer.report.status.status_text import render_status
+from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.tables.builders import NOW_MS
+
+LEDGER = ".maintainer/ledger"
+
+
+def test_only_the_ledger_is_kept_by_the_built_in_policy(tmp_path: Path) -> None:
+    made = ledger_resolution(TableRef(LEDGER, str(tmp_path)), tmp_path, "UTC")
+    assert made.policy is not None
+    assert made.policy.file == LEDGER_POLICY == BUILT_IN_POLICY
+
+
+class Night:
+    """Two tables of a user's and the ledger, all with small files."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+        self.lake = FakeLake()
+        self.tables = {name: self.lake.table(name, (1, 2), (3,)) for name in (LEDGER, "a", "b")}
+
+    def plan(self) -> Plan:
+        made = [plan_of(table, compact(table)) for table in self.tables.values()]
+        return plan_all(*(
+            dataclasses.replace(one, policy_file=BUILT_IN_POLICY) if one.ref.identifier == LEDGER else one
+            for one in made
+        ))  # fmt: skip
+
+    def run(self, plan: Plan | None = None, max_failures: int | None = None) -> RunOutcome:
+        journal = Journal.open(self.runs_dir, "20261121T220000Z-7f3a", lambda: NOW_MS)
+        return run_fleet(
+            plan or self.plan(),
+            self.lake,
+            journal=journal,
+            verifier=PlainVerifier(),
+            bounds=FleetBounds(max_failures=max_failures),
+        )
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Night:
+    return Night(tmp_path / "runs")
+
+
+def test_a_good_run_counts_the_tables_of_the_user_and_names_the_ledger(night: Night) -> None:
+    plan = night.plan()
+    text = render_plan(plan)
+    assert "Plan: 2 tables to change, 2 steps (compact 2); 0 up to date.\n" in text
+    assert "Beside them our own ledger: compact.\n" in text
+    assert "2 tables to change, 2 steps" in render_plan_markdown(plan)
+    outcome = night.run(plan)
+    said = render_run(outcome)
+    assert "2 steps succeeded, 0 failed; 2 commits proven" in said
+    assert "2 tables: 2 done." in said
+    assert f"The ledger ({LEDGER}): compact succeeded." in said
+    assert "2 tables: 2 done" in run_markdown(outcome)
+    assert outcome.count(TableStatus.DONE) == 2
+
+
+def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(night: Night) -> None:
+    def full(at: Station) -> None:
+        raise CommitNotLanded("no space left on device")
+
+    night.lake.at("commit", full, table=LEDGER)
+    outcome = night.run(max_failures=1)
+    assert {table.ref.identifier: table.status.value for table in outcome.tables} == {
+        LEDGER: "failed", "a": "done", "b": "done",
+    }  # fmt: skip
+    assert exit_code(outcome) is ExitCode.OK
+    assert [(one.severity, one.table) for one in findings(outcome)] == [("warning", LEDGER)]
+    said = render_run(outcome)
+    assert "2 steps succeeded, 0 failed" in said
+    assert "2 tables: 2 done.\n" in said
+    assert f"The ledger ({LEDGER}): compact failed." in said
+    assert "maintainer retry" not in said
+    assert 'failures="0" errors="0" skipped="1"' in render_junit(outcome)
+
+
+def test_what_counts_of_the_ledger_for_the_exit_code() -> None:
+    def run(status: TableStatus, of_step: StepStatus, code: str = "C702") -> ExitCode:
+        step = StepOutcome("s", "compact", of_step, 0, 0.0, error=Problem(code, "what"))
+        of_ledger = TableOutcome(TableRef(LEDGER), status, (step,), policy_file=BUILT_IN_POLICY)
+        return exit_code(RunOutcome("r", 0, 0.0, (of_ledger, TableOutcome(TableRef("a"), TableStatus.UP_TO_DATE))))
+
+    assert run(TableStatus.FAILED, StepStatus.FAILED) is ExitCode.OK
+    assert run(TableStatus.BLOCKED, StepStatus.SKIPPED) is ExitCode.OK
+    assert run(TableStatus.FAILED, StepStatus.FAILED, "E699") is ExitCode.BUG
+    assert run(TableStatus.VERIFY_FAILED, StepStatus.VERIFY_FAILED) is ExitCode.VERIFICATION_FAILED
+    assert run(TableStatus.INTERRUPTED, StepStatus.INTERRUPTED) is ExitCode.OK
+
+
+def test_a_plan_that_only_keeps_the_ledger_has_no_changes_to_report(night: Night) -> None:
+    of_ledger = dataclasses.replace(night.plan().tables[0], policy_file=BUILT_IN_POLICY)
+    assert of_ledger.ref.identifier == LEDGER
+    assert plan_exit_code(plan_all(of_ledger), detailed=True) is ExitCode.OK
+    reason = Reason(ReasonCode.OVER_LIMIT, "too much")
+    blocked = dataclasses.replace(of_ledger, steps=(), blocked=(reason,))
+    assert plan_exit_code(plan_all(blocked)) is ExitCode.OK
+    assert plan_exit_code(night.plan(), detailed=True) is ExitCode.CHANGES_PENDING
+
+
+def test_status_has_it_apart() -> None:
+    rows = [
+        StatusRow(LEDGER, "due", num_files=30, policy_file=BUILT_IN_POLICY),
+        StatusRow("a", "ok", num_files=2, policy_file="p.yml"),
+    ]
+    assert render_status(rows, NOW_MS).splitlines()[-1] == "1 table: 1 ok; our own ledger: due"
+    lines = status_prometheus(rows, NOW_MS).splitlines()
+    assert 'maintainer_table_files{table="a",owner=""} 2' in lines
+    assert f'maintainer_ledger_files{{table="{LEDGER}",owner=""}} 30' in lines
+    assert not [line for line in lines if line.startswith("maintainer_table") and LEDGER in line]
+    assert not [line for line in status_prometheus(rows[1:], NOW_MS).splitlines() if "maintainer_ledger" in line]

@@ -1,0 +1,54 @@
+"""A hot table is called hot, with its reason, wherever tables are spoken of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+
+from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.status.status_row import status_row
+from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_document
+from maintainer.model.table.table_facts import TableRecord, Update
+from maintainer.planning.planner import assemble, plan_table
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.why_text import render_why
+from maintainer.report.run.github_annotations import render_annotations, run_annotations
+from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.run.run_text import findings
+from maintainer.report.status.status_prometheus import status_prometheus
+from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
+
+POLICY = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
+FACTS = replace(make_facts(files=make_files(10, 20)), updates=(Update(41, NOW_MS - 2 * MINUTE_MS, "MERGE"),))
+TABLE = plan_table(POLICY, FACTS, TableRecord(), NOW_MS, date(2026, 11, 21))
+PLAN = assemble([TABLE], created_at_ms=NOW_MS)
+RUN = RunOutcome("r", NOW_MS, 1.0, (TableOutcome(TABLE.ref, TableStatus.WAITING, (), problem_without_steps(TABLE)),))
+WHY = "hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
+
+
+def test_in_the_plan_in_every_form() -> None:
+    assert WHY in render_plan(PLAN)
+    assert "0 up to date, 1 waiting" in render_plan(PLAN)
+    assert WHY in render_why(TABLE, POLICY)
+    assert "taken when nobody else updated the table for 10m (optimize.quietAfterUpdates)" in render_why(TABLE, POLICY)
+    assert "hot: others are updating it" in render_plan_markdown(PLAN)
+    assert WHY in to_json(PLAN)
+
+
+def test_in_the_run_in_every_form() -> None:
+    assert status_without_steps(TABLE) is TableStatus.WAITING
+    assert [(one.severity, one.problem.code, one.problem.what) for one in findings(RUN)] == [("warning", "C718", WHY)]
+    assert WHY in json.dumps(run_to_document(RUN))
+    assert WHY in render_junit(RUN)
+    assert WHY in render_annotations(run_annotations(RUN))
+
+
+def test_in_status_and_prometheus() -> None:
+    row = status_row(TableLook(POLICY, TABLE, FACTS, TableRecord(), 1, 1), ())
+    assert (row.state, row.next) == ("hot", WHY)
+    assert 'maintainer_table_state{table="sales.orders",owner="",state="hot"} 1' in status_prometheus([row], NOW_MS)

@@ -1,0 +1,137 @@
+"""The loop of turns: it ends by itself, by its bounds and by other writers, and every turn leaves its figures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from maintainer.errors import CommitConflict, Interrupted
+from maintainer.execution.table import zorder_loop as turns
+from maintainer.execution.table.commit_attempt import StepWork
+from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.run.outcome import CommitReceipt, StepStatus
+from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRef
+from tests.support.tables.builders import make_facts
+from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of
+
+GRID = [(x, y) for x in range(16) for y in range(16)]
+
+
+class Table:
+    """A table of numbers behind the reader's face; ``run_batch`` carries turns out on it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **properties: str) -> None:
+        self.lake = CurveLake(revision_of(GRID, max_bits=4))
+        self.properties = {self.lake.revision.property_name: self.lake.revision.to_json(), **properties}
+        for _ in range(4):
+            self.lake.append(GRID * 3)
+        self.fail_at: dict[int, Exception] = {}
+        self.stop_at: int | None = None
+        self.looks = 0
+        self.removed: list[str] = []
+        monkeypatch.setattr(turns, "run_batch", self.run_batch)
+        monkeypatch.setattr(turns, "attempt", self.attempt)
+
+    def facts(self, ref: object) -> TableFacts:
+        return make_facts(files=self.lake.files.values(), properties=self.properties, version=self.lake.commits)
+
+    def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
+        return ColumnRanges(columns, {key: tuple(found) for key, found in self.lake.ranges.items()})
+
+    def check(self) -> None:
+        self.looks += 1
+        if self.stop_at == self.looks:
+            raise Interrupted("stopped")
+
+    def run_batch(self, worker: object, work: StepWork, step: ZOrderStep, number: int, planned: Batch) -> None:
+        if number in self.fail_at:
+            raise self.fail_at[number]
+        assert step.turn is not None
+        self.lake.carry_out(SimpleNamespace(batch=planned, turn=step.turn))  # type: ignore[arg-type]
+        work.commits.append(CommitReceipt(version=self.lake.commits, read_version=self.lake.commits - 1))
+
+    def attempt(self, worker: object, work: StepWork, facts: object, number: int, figures: object, call: Any) -> None:
+        call(None, None)
+        work.commits.append(CommitReceipt(version=99, read_version=98))
+
+    def set_properties(self, facts: object, step: SetPropertiesStep, stamp: object, before: object) -> None:
+        self.removed += step.unset
+
+    def step(self, **changes: object) -> ZOrderStep:
+        settings = settings_of(self.lake.revision, **changes)
+        chosen = self.lake.choose(settings)
+        assert chosen is not None
+        return ZOrderStep((chosen.batch,), ("c0", "c1"), 1000, 2, (), chosen.turn, settings)
+
+    def run(self, step: ZOrderStep) -> tuple[StepStatus, StepWork]:
+        work = StepWork("t/zorder", "zorder")
+        engine = SimpleNamespace(reader=self, writer=self)
+        plan = SimpleNamespace(ref=TableRef("t"), window_closes_ms=None)
+        context = SimpleNamespace(journal=SimpleNamespace(turn=lambda table, step_id, turn: None))
+        worker: Any = SimpleNamespace(engine=engine, control=self, plan=plan, context=context)
+        try:
+            return turns.run_turns(worker, work, step), work
+        except Interrupted:
+            return StepStatus.INTERRUPTED, work
+
+
+def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch)
+    status, work = table.run(table.step(batch_bytes=1600))
+    assert status is StepStatus.SUCCEEDED
+    assert [one.turn.strategy for one in work.turns[:2]] == [Strategy.UNINDEXED] * 2
+    assert [one.version for one in work.turns] == [one.version for one in work.commits]
+    assert all(one.after is not None for one in work.turns)
+    assert work.turns[0].after == work.turns[1].before
+    assert work.turns[-1].after is not None
+    assert work.turns[-1].after.unindexed_ratio == 0
+    assert work.turns[-1].after.bytes_read < work.turns[0].before.bytes_read
+    assert table.lake.choose(settings_of(table.lake.revision)) is None
+
+
+def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch)
+    status, work = table.run(table.step(batch_bytes=800, max_turns=2))
+    assert (status, len(work.turns)) == (StepStatus.SUCCEEDED, 2)
+    assert work.notes == ["stopped after 2 turns; the next apply goes on"]
+
+
+def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch)
+    _, work = table.run(table.step(batch_bytes=800, budget_bytes=1600))
+    assert sum(one.turn.elements for one in work.turns) <= 1600
+    assert len(work.turns) == 2
+
+
+def test_a_stop_ends_it_between_two_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch)
+    table.stop_at = 2
+    status, work = table.run(table.step(batch_bytes=800))
+    assert (status, len(work.turns), len(work.commits)) == (StepStatus.INTERRUPTED, 1, 1)
+
+
+def test_another_writer_ends_it_and_what_landed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch)
+    table.fail_at[1] = CommitConflict("another writer won")
+    status, work = table.run(table.step(batch_bytes=800))
+    assert (status, len(work.turns)) == (StepStatus.SUCCEEDED, 1)
+    assert "another writer was there first" in work.notes[0]
+    first = Table(monkeypatch)
+    first.fail_at[0] = CommitConflict("another writer won")
+    with pytest.raises(CommitConflict):
+        first.run(first.step())
+
+
+def test_a_request_is_removed_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5000000"}
+    table = Table(monkeypatch, **wanted)
+    _, work = table.run(table.step(request=True))
+    assert sorted(table.removed) == sorted(wanted)
+    assert work.notes == ["the request on the table is done and was removed (LeveledCompaction)"]
+    assert len(work.commits) == len(work.turns) + 1
+    other = Table(monkeypatch, **wanted)
+    other.run(other.step())
+    assert other.removed == []

@@ -1,0 +1,93 @@
+"""events.jsonl: what survives a torn, damaged or locked file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from maintainer.journal.events.event_log import REOPENED, EventLog, decode, encode, is_alive, read_events
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+
+
+def write(path: Path, *names: str) -> None:
+    log = EventLog(path)
+    for name in names:
+        log.append({"type": name, "table": "größe\ud800"}, durable=True)
+    log.close()
+
+
+def test_events_come_back_as_they_were(tmp_path: Path) -> None:
+    write(tmp_path / "e", "one", "two")
+    read = read_events(tmp_path / "e")
+    assert [event["type"] for event in read.events] == ["one", "two"]
+    assert read.events[0]["table"] == "größe\ud800"
+    assert (read.torn, read.damaged) == (False, 0)
+    assert (os.stat(tmp_path / "e").st_mode & 0o777) == 0o600
+
+
+def test_a_file_cut_at_any_byte_loses_at_most_its_last_event(tmp_path: Path) -> None:
+    path = tmp_path / "e"
+    write(path, "one", "two", "three")
+    data = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(data) if byte == 10]
+    for cut in range(len(data)):
+        path.write_bytes(data[:cut])
+        read = read_events(path)
+        # An event without its newline is whole all the same.
+        whole = sum(end - 1 <= cut for end in ends)
+        assert len(read.events) == whole, cut
+        assert read.damaged == 0
+        assert read.torn == (cut not in (0, *ends) and cut + 1 not in ends)
+
+
+@pytest.mark.parametrize("position", [2, 20, 40])
+def test_a_changed_byte_is_noticed_and_counted(tmp_path: Path, position: int) -> None:
+    path = tmp_path / "e"
+    write(path, "one", "two")
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(bytes(data))
+    read = read_events(path)
+    assert [event["type"] for event in read.events] == ["two"]
+    assert (read.damaged, read.is_whole) == (1, False)
+
+
+def test_appending_to_a_torn_file_starts_a_new_line_and_the_tear_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "e"
+    write(path, "one")
+    path.write_bytes(path.read_bytes() + encode({"type": "torn"})[:10])
+    write(path, "two")
+    read = read_events(path)
+    assert [event["type"] for event in read.events] == ["one", REOPENED, "two"]
+    assert read.is_whole
+
+
+@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b"nonsense", b'{"type":"x","crc":"00000000"}', b"[" * 100_000])
+def test_a_line_that_is_no_event_is_none(line: bytes) -> None:
+    assert decode(line) is None
+
+
+def test_a_living_run_holds_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "e"
+    log = EventLog(path)
+    assert is_alive(path)
+    log.close()
+    assert not is_alive(path)
+    assert not is_alive(tmp_path / "none")
+
+
+def test_after_a_failed_write_nothing_more_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "e"
+    log = EventLog(path)
+    log.append({"type": "one"})
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(FolderUnwritable, match="no longer") as first:
+            log.append({"type": "two"}, durable=True)
+    assert (first.value.code, first.value.found) == ("E651", "No space left on device")
+    with pytest.raises(FolderUnwritable):
+        log.append({"type": "three"})
+    assert log.failed
+    assert [event["type"] for event in read_events(path).events] == ["one", "two"]

@@ -1,0 +1,78 @@
+"""A run that is killed while it writes leaves files; the next run has them removed, unless a commit was tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, MaintainerError
+from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
+from maintainer.execution.run.run_context import Clock
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
+from maintainer.journal.events.unfinished_writes import WRITTEN_OFF, unfinished_writings
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.outcome import RunOutcome, TableStatus
+from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
+from tests.support.tables.builders import NOW_MS
+from tests.unit.execution.fleet.test_fleet import QUICK
+
+FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
+
+
+def start(lake: FakeLake, runs: Path, run_id: str, plan: Plan) -> RunOutcome:
+    journal = Journal.open(runs, run_id, lambda: NOW_MS)
+    clock = Clock(now_ms=lambda: NOW_MS)
+    return run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK), clock=clock)
+
+
+def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+
+    def dies(at: Station) -> None:
+        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+
+    lake.at("write", dies, table="a", times=1)
+    assert start(lake, runs, FIRST, plan_all(plan_of(table, compact(table)))).tables[0].status is TableStatus.FAILED
+    (writing,) = unfinished_writings(runs)
+    assert (writing.run_id, writing.table_id, writing.location) == (FIRST, table.table_id, table.location)
+
+    done = start(lake, runs, SECOND, plan_all(plan_of(table, compact(table))))
+    assert done.tables[0].status is TableStatus.DONE
+    assert lake.cleaned == [("a", FIRST, ((),))]
+    assert unfinished_writings(runs) == ()
+    assert [one["type"] for one in read_events(runs / FIRST / EVENTS_FILE).events].count(WRITTEN_OFF) == 1
+
+    start(lake, runs, THIRD, plan_all(plan_of(table)))
+    assert len(lake.cleaned) == 1
+
+
+@pytest.mark.parametrize("left_over", [(), ("mem:/lake/a/part-x",)])
+def test_a_failure_that_removed_its_files_leaves_nothing_to_the_next_run(
+    tmp_path: Path, left_over: tuple[str, ...]
+) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+
+    def fails(at: Station) -> None:
+        error: MaintainerError = CommitNotLanded("writing failed", help="look")
+        error.left_over = left_over
+        raise error
+
+    lake.at("write", fails, table="a", times=1)
+    start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
+    assert len(unfinished_writings(runs)) == len(left_over)
+
+
+def test_files_of_a_commit_that_was_tried_are_left_alone(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+
+    def dies(at: Station) -> None:
+        raise EnvironmentUnfit("the Spark JVM has gone", code="E612")
+
+    lake.at("commit", dies, table="a", times=1)
+    start(lake, runs, FIRST, plan_all(plan_of(table, compact(table))))
+    assert unfinished_writings(runs) == ()

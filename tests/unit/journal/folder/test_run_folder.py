@@ -1,0 +1,93 @@
+"""Run folders: private, whole, and refused before anything is touched when they cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.run_folder import RunFolder, file_name, is_run_id, new_run_id, run_folders
+from tests.support.tables.builders import NOW_MS
+
+RUN = "20261121T220000Z-7f3a"
+
+
+def test_a_run_id_is_the_utc_second_and_four_hex_digits() -> None:
+    made = new_run_id(NOW_MS)
+    assert made.startswith("20261121T220000Z-")
+    assert is_run_id(made)
+    assert not is_run_id("../" + made)
+    assert len({new_run_id(NOW_MS) for _ in range(20)}) > 15
+
+
+def test_the_folder_and_its_files_are_private(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / ".maintainer" / "runs", RUN)
+    folder.write_results({"a": 1})
+    path = folder.write_assertions("sales.orders@v2.after", {"success": True})
+    for made, mode in ((folder.path, 0o700), (folder.path / "assertions", 0o700), (path, 0o600)):
+        assert os.stat(made).st_mode & 0o777 == mode
+    assert json.loads((folder.path / "results.json").read_text()) == {"a": 1}
+    assert sorted(entry.name for entry in folder.path.iterdir()) == ["assertions", "results.json"]
+
+
+def test_a_failed_rewrite_of_results_leaves_the_old_ones_and_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder.create(tmp_path / ".maintainer" / "runs", RUN)
+    folder.write_results({"step": 1})
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(FolderUnwritable) as caught:
+        folder.write_results({"step": 2})
+    assert caught.value.code == "E651"
+    assert json.loads((folder.path / "results.json").read_text()) == {"step": 1}
+    assert sorted(entry.name for entry in folder.path.iterdir()) == ["assertions", "results.json"]
+
+
+def test_the_name_of_a_new_run_is_on_the_disk_before_anything_is_recorded_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An INTENT that is synced into a folder whose own name was lost in a power cut is lost with it."""
+    synced: list[Path] = []
+    monkeypatch.setattr("maintainer.journal.folder.run_folder.sync_folder", synced.append)
+    runs_dir = tmp_path / ".maintainer" / "runs"
+    RunFolder.create(runs_dir, RUN)
+    assert synced == [runs_dir, runs_dir.parent]
+
+
+@pytest.mark.parametrize("reason", ["a file is in the way", "full disk", "no permission"])
+def test_a_folder_that_cannot_be_used_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    runs_dir = tmp_path / ".maintainer" / "runs"
+    if reason == "a file is in the way":
+        (tmp_path / ".maintainer").write_text("")
+    elif reason == "full disk":
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    else:
+        monkeypatch.setattr("os.replace", lambda a, b: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    with pytest.raises(FolderUnwritable) as caught:
+        RunFolder.create(runs_dir, RUN)
+    assert caught.value.code == "E650"
+    assert caught.value.exit_code == 2
+    assert caught.value.where == str(runs_dir / RUN)
+    assert caught.value.help
+
+
+def test_only_run_folders_are_listed_oldest_first(tmp_path: Path) -> None:
+    for name in ("20261122T000000Z-0000", RUN, "notes"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "20261123T000000Z-0000").symlink_to(tmp_path / RUN)
+    assert [folder.run_id for folder in run_folders(tmp_path)] == [RUN, "20261122T000000Z-0000"]
+    assert run_folders(tmp_path / "none") == []
+
+
+def test_file_names_are_safe_and_never_shared() -> None:
+    texts = ["a/b", "a_b", "a b", "../../etc/passwd", "s3://bucket/table", "größe", ".hidden", "x" * 300, "x" * 301, ""]
+    names = [file_name(text) for text in texts]
+    assert len(set(names)) == len(texts)
+    assert all("/" not in name and not name.startswith(".") and 0 < len(name) <= 120 for name in names)

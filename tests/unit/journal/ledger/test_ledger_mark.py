@@ -1,0 +1,114 @@
+"""A ledger that is gone, was exchanged or lost versions is said, and nothing is appended to what lies in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import EnvironmentUnfit
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.ledger.ledger_mark import LedgerMark, check_mark, read_mark
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE, flush
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.outcome import RunOutcome
+from maintainer.policy.project.ledger_policy import may_be_there
+from maintainer.policy.select.table_names import table_ref
+from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of
+
+WAS = LedgerMark("lake/ledger", "id-1", 7)
+
+
+@dataclass
+class Sink:
+    """A ledger that is as it is told to be."""
+
+    now: LedgerMark | None
+    error: EnvironmentUnfit | None = None
+    rows: list[LedgerRow] = field(default_factory=list)
+    location: str = "lake/ledger"
+
+    def mark(self) -> LedgerMark | None:
+        if self.error is not None:
+            raise self.error
+        return self.now
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        self.rows += rows
+        before = self.now or LedgerMark(self.location, "id-new", -1)
+        self.now = LedgerMark(before.location, before.table_id, before.version + 1)
+
+
+def row() -> LedgerRow:
+    lake = FakeLake()
+    table = lake.table("t", (1,), (2,))
+    plan = plan_all(plan_of(table, compact(table)))
+    return LedgerRow(
+        "r", "t", None, None, "t/compact", "compact", "succeeded", "", 1, 2, 2, 1, 16, 16, 2, 1, 16, 16, 0, 0.0,
+        "none", "none", plan.tables[0].policy_file, "d", None, None, None, None, None,
+    )  # fmt: skip
+
+
+def run_folder(tmp_path: Path, number: int) -> RunFolder:
+    folder = RunFolder.create(tmp_path / ".maintainer" / "runs", f"20261121T22{number:04d}Z-0000")
+    EventLog(folder.path / EVENTS_FILE).close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("now", "what"),
+    [
+        (None, "the ledger is gone"),
+        (LedgerMark("lake/ledger", "id-2", 9), "another table lies where the ledger was"),
+        (LedgerMark("lake/ledger", "id-1", 6), "the ledger has lost versions"),
+    ],
+)
+def test_a_ledger_that_is_not_the_one_of_before_is_said(now: LedgerMark | None, what: str) -> None:
+    with pytest.raises(EnvironmentUnfit) as caught:
+        check_mark(WAS, now, "lake/ledger")
+    assert (caught.value.code, caught.value.what) == ("E655", what)
+
+
+@pytest.mark.parametrize("known", [None, WAS, LedgerMark("lake/ledger", "id-1", 6), LedgerMark("other", "x", 99)])
+def test_the_same_ledger_and_one_at_another_place_are_taken(known: LedgerMark | None) -> None:
+    check_mark(known, WAS, "lake/ledger")
+
+
+def test_rows_wait_while_the_ledger_is_gone_and_the_run_ends_with_1(tmp_path: Path) -> None:
+    first = run_folder(tmp_path, 1)
+    sink = Sink(None)
+    assert flush(first, (row(),), sink) is None
+    assert read_mark(first.path.parent) == LedgerMark("lake/ledger", "id-new", 0)
+    sink.now = None
+    later = run_folder(tmp_path, 2)
+    problem = flush(later, (row(),), sink)
+    assert problem is not None
+    assert (problem.code, len(sink.rows)) == ("E655", 1)
+    assert "`maintainer ledger rebuild`" in (problem.help or "")
+    assert (later.path / PENDING_FILE).is_file()
+    outcome = RunOutcome("r", 0, 0.0, (), problems=(problem,))
+    assert exit_code(outcome) == 1
+
+
+def test_a_damaged_ledger_keeps_its_own_code(tmp_path: Path) -> None:
+    sink = Sink(None, EnvironmentUnfit("the ledger is damaged", code="E656", help="move it away"))
+    problem = flush(run_folder(tmp_path, 1), (row(),), sink)
+    assert problem == Problem("E656", "the ledger is damaged", None, "move it away")
+
+
+def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> None:
+    log = tmp_path / "ledger" / "_delta_log"
+    ref = table_ref(str(tmp_path / "ledger"), tmp_path)
+    assert not may_be_there(ref)
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.tmp").write_text("")
+    assert not may_be_there(ref)
+    (log / "00000000000000000000.json").write_text("{}")
+    assert may_be_there(ref)

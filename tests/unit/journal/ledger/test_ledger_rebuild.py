@@ -1,0 +1,157 @@
+"""A lost ledger is filled up again: whole rows from run folders, what commits say from histories, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from maintainer.journal.ledger.ledger_mark import LedgerMark
+from maintainer.journal.ledger.ledger_rebuild import (
+    FROM_HISTORY,
+    LedgerContents,
+    Rebuilt,
+    fill_up,
+    key_of,
+    rows_from_history,
+    started_at_ms,
+)
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.recorded_rows import FROM_RUN_FOLDER
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
+from tests.support.policies.projects import loaded
+
+OLD, YOUNG = "20261120T220000Z-aaaa", "20261121T220000Z-bbbb"
+YOUNG_MS = int(datetime(2026, 11, 21, 22, tzinfo=timezone.utc).timestamp() * 1000)
+
+
+class Store:
+    """A ledger in memory that keeps Delta's promise: an append that was beaten to its number changes nothing."""
+
+    def __init__(self, rows: Sequence[LedgerRow] = ()) -> None:
+        self.held = list(rows)
+        self.appends = 0
+        self.beaten_by: list[LedgerRow] = []
+
+    def contents(self) -> LedgerContents:
+        return LedgerContents(self.appends, frozenset(map(key_of, self.held)))
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        raise AssertionError("a rebuild does not append as a run does")
+
+    def rows(self, *, table: str | None = None, limit: int = 10) -> tuple[LedgerRow, ...]:
+        raise AssertionError("a rebuild does not read whole rows")
+
+    def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
+        if self.beaten_by:
+            self.held += self.beaten_by
+            self.appends += 1
+            self.beaten_by = []
+        if after_version < self.appends:
+            return
+        self.appends += 1
+        self.held += rows
+
+
+def stamp(run: str, step: str, batch: int = 0) -> CommitStamp:
+    return CommitStamp(run, step, batch, "sha256:then")
+
+
+def history_rows(tmp_path: Path, *commits: TableCommit) -> tuple[LedgerRow, ...]:
+    project = loaded(tmp_path, {"policies/t.yml": "table: lake/t\nowner: team\n"})
+    read = CommitsRead("file:/lake/t", tuple(sorted(commits, key=lambda one: -one.version)), 0)
+    return rows_from_history(project.resolve_table("lake/t"), read)
+
+
+def test_a_step_of_several_commits_is_one_row_with_what_they_say(tmp_path: Path) -> None:
+    (row,) = history_rows(
+        tmp_path,
+        TableCommit(3, 3000, "WRITE", num_files_added=9),
+        TableCommit(4, 9000, "OPTIMIZE", None, stamp(OLD, "lake/t/compact"), 5, 1, 50, 48, 2.0),
+        TableCommit(6, 9500, "OPTIMIZE", None, stamp(OLD, "lake/t/compact", 1), 3, 1, 30, 28, 0.25),
+    )
+    assert (row.run_id, row.step_id, row.kind, row.table, row.location) == (
+        OLD, "lake/t/compact", "compact", "lake/t", "file:/lake/t"
+    )  # fmt: skip
+    assert (row.version_before, row.version_after, row.started_at_ms, row.duration_seconds) == (3, 6, 7000, 2.25)
+    assert (row.num_files_removed, row.num_files_added, row.bytes_removed, row.bytes_added) == (8, 2, 80, 76)
+    assert (row.predicted_files_removed, row.predicted_bytes_added) == (None, None)
+    assert (row.proof_level, row.proof_result, row.source) == ("none", "none", FROM_HISTORY)
+    assert (row.policy_file, row.policy_digest, row.owner) == ("policies/t.yml", "sha256:then", "team")
+
+
+def test_a_vacuum_counts_what_it_did_and_not_what_it_meant_to(tmp_path: Path) -> None:
+    (row,) = history_rows(
+        tmp_path,
+        TableCommit(4, 9000, "VACUUM START", None, stamp(OLD, "lake/t/vacuum"), 5, 0, 50),
+        TableCommit(5, 9100, "VACUUM END", None, stamp(OLD, "lake/t/vacuum"), 4),
+    )
+    assert (row.kind, row.num_files_removed, row.bytes_removed) == ("vacuum", 4, 0)  # 50 bytes were those of five files
+    assert (row.version_before, row.version_after) == (3, 5)
+
+
+def test_stamps_that_are_no_run_are_left_out(tmp_path: Path) -> None:
+    hook = TableCommit(4, 9000, "OPTIMIZE", None, stamp("maintainer-auto", "lake/t/auto_compact"))
+    odd = TableCommit(5, 9000, "OPTIMIZE", None, stamp("20269999T220000Z-aaaa", "lake/t/compact"))
+    assert history_rows(tmp_path, hook, odd) == ()
+
+
+def two_rows(tmp_path: Path) -> tuple[LedgerRow, LedgerRow]:
+    old, young = history_rows(
+        tmp_path,
+        TableCommit(4, 9000, "OPTIMIZE", None, stamp(OLD, "lake/t/compact")),
+        TableCommit(5, 9500, "OPTIMIZE", None, stamp(YOUNG, "lake/t/compact")),
+    )
+    return old, young
+
+
+def fill(store: Store, rows: Sequence[LedgerRow], *, over: bool = False, dry_run: bool = False) -> Rebuilt:
+    return fill_up(store, rows, young_since_ms=YOUNG_MS, is_over=lambda run: over, dry_run=dry_run)
+
+
+def test_rebuilding_again_appends_nothing(tmp_path: Path) -> None:
+    old, young = two_rows(tmp_path)
+    store = Store()
+    assert fill(store, [old, young], over=True) == Rebuilt(0, 2, 0)
+    assert fill(store, [old, young], over=True) == Rebuilt(0, 0, 2)
+    assert store.held == [old, young]
+    assert store.appends == 1
+
+
+def test_a_row_of_a_run_folder_wins_over_the_history(tmp_path: Path) -> None:
+    old, _ = two_rows(tmp_path)
+    whole = replace(old, source=FROM_RUN_FOLDER, proof_result="pass", predicted_files_removed=8)
+    store = Store()
+    assert fill(store, [whole, old]) == Rebuilt(1, 0, 0)
+    assert store.held == [whole]
+
+
+def test_a_run_that_may_still_append_its_rows_is_left_for_later(tmp_path: Path) -> None:
+    assert started_at_ms(YOUNG) == YOUNG_MS
+    old, young = two_rows(tmp_path)
+    store = Store()
+    assert fill(store, [old, young]) == Rebuilt(0, 1, 0, (YOUNG,))
+    assert store.held == [old]
+
+
+def test_a_dry_run_appends_nothing(tmp_path: Path) -> None:
+    store = Store()
+    assert fill(store, two_rows(tmp_path), over=True, dry_run=True) == Rebuilt(0, 2, 0)
+    assert store.held == []
+
+
+def test_two_that_rebuild_at_once_leave_each_row_once(tmp_path: Path) -> None:
+    old, young = two_rows(tmp_path)
+    store = Store()
+    store.beaten_by = [old]
+    fill(store, [old, young], over=True)
+    assert sorted(store.held, key=key_of) == [old, young]

@@ -1,0 +1,133 @@
+"""Ledger rows: made from a plan and its outcome, kept until they are in the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.ledger.ledger_mark import LedgerMark
+from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_pending
+from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted, proof_of, rows_of
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.outcome import (
+    Assertion,
+    CommitReceipt,
+    Fingerprint,
+    Proof,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+)
+from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of, properties, vacuum
+from tests.support.tables.builders import NOW_MS
+
+ROWS_ONLY = Proof(Fingerprint(1, ()), Fingerprint(1, ()), None)
+PROOF = Proof(Fingerprint(3, (7,)), Fingerprint(3, (7,)), 3)
+
+
+def rows() -> tuple[LedgerRow, ...]:
+    table = FakeLake().table("t", (1,), (2, 3))
+    plan = plan_all(plan_of(table, compact(table), vacuum("x", "y"), owner="team"))
+    steps = (
+        StepOutcome("t/compact", "compact", StepStatus.YIELDED, NOW_MS, 2.5,
+                    (CommitReceipt(5, 4, 1, 1, 8, 8, proof=PROOF), CommitReceipt(9, 8, 1, 1, 16, 10, proof=PROOF)),
+                    error=Problem("C701", "another writer won")),
+        StepOutcome("t/vacuum", "vacuum", StepStatus.SUCCEEDED, NOW_MS, 1.0, vacuum=VacuumReceipt(2, 16, (), 9, 11)),
+    )  # fmt: skip
+    run = RunOutcome("r", NOW_MS, 4.0, (TableOutcome(plan.tables[0].ref, TableStatus.YIELDED, steps),))
+    return rows_of(plan, run)
+
+
+def test_a_row_holds_what_was_predicted_and_what_was_done() -> None:
+    first, second = rows()
+    assert first == LedgerRow(
+        run_id="r", table="t", table_id="id-t", location="mem:/lake/t", step_id="t/compact", kind="compact",
+        status="yielded", reason="small files", version_before=4, version_after=9, num_files_removed=2,
+        num_files_added=2, bytes_removed=24, bytes_added=18, predicted_files_removed=2, predicted_files_added=1,
+        predicted_bytes_removed=24, predicted_bytes_added=24, started_at_ms=NOW_MS, duration_seconds=2.5,
+        proof_level="fingerprint", proof_result="pass", policy_file="policies/t.yml", policy_digest="sha256:policy",
+        git_commit=None, environment=None, owner="team", error_code="C701", error="another writer won",
+    )  # fmt: skip
+    assert (second.num_files_removed, second.bytes_removed, second.version_after) == (2, 16, 11)
+    assert (second.proof_level, second.proof_result) == ("none", "none")
+
+
+def test_rows_come_back_from_json() -> None:
+    for row in rows():
+        assert LedgerRow.from_json(row.to_json()) == row
+    with pytest.raises(ValueError, match="ledger row"):
+        LedgerRow.from_json("3")
+
+
+def test_properties_predict_no_files() -> None:
+    figures = predicted(properties(**{"delta.x": "1"}))
+    assert (figures.num_files_removed, figures.bytes_removed) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ({"status": StepStatus.VERIFY_FAILED}, ("none", "fail")),
+        ({"status": StepStatus.FAILED, "error": Problem("V504", "x")}, ("none", "error")),
+        ({"status": StepStatus.SUCCEEDED, "assertions": (Assertion("x", "pass"),)}, ("none", "pass")),
+        ({"status": StepStatus.SUCCEEDED, "commits": (CommitReceipt(1, 0, proof=ROWS_ONLY),)}, ("rows", "pass")),
+    ],
+)  # fmt: skip
+def test_the_proof_column_tells_wrong_from_not_checked(step: dict[str, object], expected: tuple[str, str]) -> None:
+    assert proof_of(StepOutcome("s", "compact", started_at_ms=0, duration_seconds=0.0, **step)) == expected  # type: ignore[arg-type]
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.got: list[str] = []
+
+    location = "ledger"
+
+    def mark(self) -> LedgerMark | None:
+        return None
+
+    def steps_of(self, run_id: str) -> frozenset[str]:
+        return frozenset()
+
+    def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+        self.got.append(run_id)
+
+
+def folder_of(tmp_path: Path, number: int) -> RunFolder:
+    return RunFolder.create(tmp_path / ".maintainer" / "runs", f"20261121T22{number:04d}Z-0000")
+
+
+def test_waiting_rows_of_dead_runs_are_taken_along_and_those_of_living_ones_left(tmp_path: Path) -> None:
+    dead, living, own = (folder_of(tmp_path, number) for number in (1, 2, 3))
+    for folder in (dead, living):
+        keep_pending(folder, rows())
+    log = EventLog(living.path / EVENTS_FILE)
+    sink = Sink()
+    assert flush(own, rows(), sink) is None
+    log.close()
+    assert sink.got == [dead.run_id, own.run_id]
+    assert [bool(read_pending(folder.path / "ledger_pending.jsonl")) for folder in (dead, living, own)] == [
+        False, True, False
+    ]  # fmt: skip
+
+
+def test_a_damaged_file_holds_up_nobody_else(tmp_path: Path) -> None:
+    damaged, own = folder_of(tmp_path, 1), folder_of(tmp_path, 2)
+    (damaged.path / "ledger_pending.jsonl").write_text("{")
+    sink = Sink()
+    problem = flush(own, rows(), sink)
+    assert sink.got == [own.run_id]
+    assert problem is not None
+    assert problem.code == "E652"
+
+
+def test_without_a_ledger_the_rows_stay_in_the_folder(tmp_path: Path) -> None:
+    own = folder_of(tmp_path, 1)
+    assert flush(own, rows(), None) is None
+    assert read_pending(own.path / "ledger_pending.jsonl") == rows()

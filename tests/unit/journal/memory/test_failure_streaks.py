@@ -1,0 +1,122 @@
+"""Runs in a row that a table lost or failed: counted over runs, kept in the index, and ended by a good one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.lookback.repeated_trouble import MAX_NAMED, in_a_row
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.failure_streaks import Streak
+from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.table.table_facts import TableRef
+from tests.support.tables.builders import DAY_MS, NOW_MS
+
+DONE, FAILED, YIELDED, UP_TO_DATE, BLOCKED = (
+    TableStatus.DONE, TableStatus.FAILED, TableStatus.YIELDED, TableStatus.UP_TO_DATE, TableStatus.BLOCKED
+)  # fmt: skip
+
+
+def ended(name: str, status: TableStatus) -> TableOutcome:
+    step = {
+        DONE: StepOutcome(f"{name}/compact", "compact", StepStatus.SUCCEEDED, 0, 1.0, (CommitReceipt(2, 1),)),
+        YIELDED: StepOutcome(
+            f"{name}/compact", "compact", StepStatus.YIELDED, 0, 1.0, error=Problem("C701", "another writer won")
+        ),
+    }.get(status)
+    return TableOutcome(TableRef(name), status, (step,) if step else ())
+
+
+class Nights:
+    """A run each night."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+        self.number = 0
+
+    def __call__(self, *tables: TableOutcome) -> RunOutcome:
+        self.number += 1
+        run_id = f"202611{self.number:02}T220000Z-0000"
+        journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self.number * DAY_MS)
+        for table in tables:
+            journal.table_finished(table)
+        journal.finished(None)
+        journal.close()
+        update_state(self.runs_dir)
+        return RunOutcome(run_id, NOW_MS, 1.0, tables)
+
+    def streak(self, name: str = "t") -> Streak:
+        return remembered(self.runs_dir).streaks.get(name, Streak())
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    return Nights(tmp_path / ".maintainer" / "runs")
+
+
+def test_losses_are_counted_until_a_rewrite_lands(nights: Nights) -> None:
+    for status in (YIELDED, YIELDED, UP_TO_DATE, BLOCKED, YIELDED):
+        nights(ended("t", status))
+    assert (nights.streak().lost, nights.streak().last_lost_at_ms) == (3, NOW_MS + 5 * DAY_MS)
+    nights(ended("t", DONE))
+    assert nights.streak() == Streak()
+
+
+def test_failures_are_counted_until_the_table_ends_well(nights: Nights) -> None:
+    for status in (FAILED, BLOCKED, FAILED, TableStatus.VERIFY_FAILED, YIELDED):
+        nights(ended("t", status))
+    assert (nights.streak().failed, nights.streak().failing_since_ms) == (3, NOW_MS + DAY_MS)
+    nights(ended("t", UP_TO_DATE))
+    assert nights.streak().failed == 0
+    assert nights.streak().lost == 1
+
+
+def test_the_count_survives_the_runs_folders_and_is_made_again_without_the_index(nights: Nights) -> None:
+    for _ in range(3):
+        nights(ended("t", FAILED))
+    index = nights.runs_dir.parent / "state.json"
+    kept = index.read_bytes()
+    index.unlink()
+    assert nights.streak().failed == 3
+    index.write_bytes(kept)
+    for folder in nights.runs_dir.iterdir():
+        shutil.rmtree(folder)
+    assert nights.streak().failed == 3
+
+
+def test_an_index_of_an_earlier_version_is_read(nights: Nights) -> None:
+    nights(ended("t", FAILED))
+    index = nights.runs_dir.parent / "state.json"
+    index.write_text('{"format_version": "1", "runs": [], "tables": {}}')
+    assert nights.streak().failed == 1
+
+
+def test_three_runs_in_a_row_are_named(nights: Nights) -> None:
+    for _ in range(2):
+        outcome = nights(ended("bad", FAILED), ended("hot", YIELDED), ended("good", DONE))
+        assert in_a_row(nights.runs_dir, outcome) == []
+    outcome = nights(ended("bad", FAILED), ended("hot", YIELDED), ended("good", DONE))
+    told = [(one.code, one.where, one.what) for one in in_a_row(nights.runs_dir, outcome)]
+    assert told == [
+        ("C717", "bad", "failed in 3 runs in a row, since 2026-11-22 22:00 UTC"),
+        ("C717", "hot", "another writer won in 3 runs in a row"),
+    ]
+    assert in_a_row(nights.runs_dir, RunOutcome("r", 0, 0.0, (ended("good", DONE),))) == []
+
+
+def test_a_fleet_that_fails_as_a_whole_is_named_in_brief(nights: Nights) -> None:
+    tables = [ended(f"t{number:03}", FAILED) for number in range(MAX_NAMED + 7)]
+    for _ in range(3):
+        outcome = nights(*tables)
+    told = in_a_row(nights.runs_dir, outcome)
+    assert len(told) == MAX_NAMED + 1
+    assert told[-1].what == "7 more that are in trouble for runs in a row"
+
+
+def test_nothing_is_remembered_of_what_is_well(nights: Nights) -> None:
+    nights(ended("t", DONE))
+    assert remembered(nights.runs_dir) == Remembered()

@@ -1,0 +1,221 @@
+"""What earlier runs left behind: open intents, unproven versions, and an index that can be lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.journal.events.event_log import EVENTS_FILE, encode
+from maintainer.journal.events.intents import Fate, unfinished
+from maintainer.journal.journal import Journal
+from maintainer.journal.memory.table_records import remembered, update_state
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus, VacuumReceipt
+from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.table_facts import TableRecord
+from tests.support.tables.builders import NOW_MS, make_facts
+
+FACTS = make_facts(name="t", location="mem:/t", table_id="id-t")
+PROOF = Proof(Fingerprint(5, (2**70,)), Fingerprint(5, (2**70,)), 5)
+
+
+class Runs:
+    """Writes runs as the executor does, one after the other."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+        self.count = 0
+
+    def start(self) -> Journal:
+        self.count += 1
+        return Journal.open(self.runs_dir, f"20261121T2200{self.count:02}Z-0000", lambda: NOW_MS + self.count)
+
+    def intent(self, journal: Journal, read_version: int = 1, kind: str = "compact") -> CommitStamp:
+        stamp = CommitStamp(journal.run_id, f"t/{kind}", 0, "sha256:p")
+        journal.intent(stamp, FACTS, kind, read_version=read_version, num_files=2, size_bytes=10, proof=PROOF)
+        return stamp
+
+    def landed(self, journal: Journal, version: int, *, verified: str | None = "pass", kind: str = "compact") -> None:
+        stamp = self.intent(journal, version - 1, kind)
+        journal.result(stamp, FACTS, kind, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        if verified:
+            journal.verified(FACTS, f"t/{kind}", version, verified, None)
+
+    def step(self, journal: Journal, kind: str, status: StepStatus = StepStatus.SUCCEEDED) -> None:
+        journal.step_finished("t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", kind, status, NOW_MS, 1.0))
+
+    def end(self, journal: Journal) -> None:
+        journal.finished(None)
+        journal.close()
+        update_state(self.runs_dir)
+
+    def record(self) -> TableRecord:
+        return remembered(self.runs_dir).record_of("id-t", "mem:/t/", StoragePlaces())
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path / ".maintainer" / "runs")
+
+
+def test_an_intent_without_result_is_open_once_its_process_is_gone(runs: Runs) -> None:
+    journal = runs.start()
+    stamp = runs.intent(journal)
+    assert unfinished(runs.runs_dir) == ()  # alive: it will say itself
+    journal.close()
+    (found,) = unfinished(runs.runs_dir)
+    assert (found.stamp, found.read_version, found.proven, found.kind) == (stamp, 1, True, "compact")
+    assert runs.record().unproven_versions == (2,)
+
+
+@pytest.mark.parametrize(("fate", "is_open"), [(Fate.LANDED, False), (Fate.NOT_LANDED, False), (Fate.UNKNOWN, True)])
+def test_a_result_ends_an_intent_unless_it_is_unknown(runs: Runs, fate: Fate, is_open: bool) -> None:
+    journal = runs.start()
+    journal.result(runs.intent(journal), FACTS, "compact", fate)
+    journal.close()
+    assert bool(unfinished(runs.runs_dir)) is is_open
+
+
+def test_a_settlement_is_written_into_the_old_run_and_asked_for_only_once(runs: Runs) -> None:
+    old = runs.start()
+    runs.intent(old)
+    old.close()
+    new = runs.start()
+    (found,) = unfinished(runs.runs_dir, except_run=new.run_id)
+    new.settled(found, Fate.LANDED, CommitReceipt(2, 1))
+    assert unfinished(runs.runs_dir) == ()
+    assert runs.record().unproven_versions == (2,)
+    new.verified(FACTS, "t/settle", 2, "pass", None)
+    runs.end(new)
+    assert runs.record().unproven_versions == ()
+
+
+def test_a_rewrite_is_unproven_until_a_check_passes(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 2)
+    runs.landed(journal, 3, verified="error")
+    runs.landed(journal, 4, verified=None)
+    runs.landed(journal, 5, verified=None, kind="set_properties")
+    runs.end(journal)
+    assert runs.record().unproven_versions == (3, 4)
+    later = runs.start()
+    later.verified(FACTS, "t/settle", 3, "pass", None)
+    runs.end(later)
+    assert runs.record().unproven_versions == (4,)
+
+
+def test_times_are_those_of_steps_that_succeeded(runs: Runs) -> None:
+    journal = runs.start()
+    runs.step(journal, "compact")
+    runs.step(journal, "vacuum", StepStatus.INCOMPLETE)
+    runs.end(journal)
+    assert runs.record() == TableRecord(last_optimize_at_ms=NOW_MS + 1)
+    later = runs.start()
+    runs.step(later, "zorder", StepStatus.YIELDED)
+    runs.step(later, "vacuum")
+    runs.end(later)
+    assert runs.record() == TableRecord(last_optimize_at_ms=NOW_MS + 1, last_vacuum_at_ms=NOW_MS + 2)
+
+
+def test_quarantine_holds_until_a_person_lifts_it(runs: Runs) -> None:
+    journal = runs.start()
+    journal.quarantine(FACTS, "V501: rows differ")
+    runs.end(journal)
+    assert runs.record().quarantined == "V501: rows differ"
+    later = runs.start()
+    later.lift_quarantine(FACTS, "looked at it with the team")
+    runs.end(later)
+    assert runs.record().quarantined is None
+
+
+def test_what_a_person_accepts_counts_as_proven(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 4, verified="fail")
+    runs.landed(journal, 5, verified=None)
+    journal.quarantine(FACTS, "V503: rows differ")
+    runs.end(journal)
+    assert runs.record().unproven_versions == (4, 5)
+    later = runs.start()
+    later.accept(FACTS, [4], reason="looked at it with the team", by="somebody")
+    runs.end(later)
+    assert (runs.record().quarantined, runs.record().unproven_versions) == (None, (5,))
+
+
+def test_quarantine_that_was_lifted_by_hand_in_the_index_stays_lifted(runs: Runs) -> None:
+    journal = runs.start()
+    journal.quarantine(FACTS, "V501: rows differ")
+    runs.end(journal)
+    index = runs.runs_dir.parent / "state.json"
+    document = json.loads(index.read_text())
+    document["tables"]["id-t"]["mem:/t"]["quarantined"] = None
+    index.write_text(json.dumps(document))
+    assert runs.record().quarantined is None
+    runs.end(runs.start())
+    assert runs.record().quarantined is None
+
+
+@pytest.mark.parametrize(
+    "damage", [None, "", "{", "[]", '{"format_version": "0"}', '{"format_version":"1","tables":{"x":1},"runs":[]}']
+)
+def test_a_lost_or_damaged_index_is_rebuilt_from_the_runs(runs: Runs, damage: str | None) -> None:
+    for version, verified in ((2, "pass"), (3, "error")):
+        journal = runs.start()
+        runs.landed(journal, version, verified=verified)
+        runs.step(journal, "compact")
+        runs.end(journal)
+    before = runs.record()
+    state = runs.runs_dir.parent / "state.json"
+    if damage is None:
+        state.unlink()
+    else:
+        state.write_text(damage)
+    assert runs.record() == before
+    assert before.unproven_versions == (3,)
+    update_state(runs.runs_dir)
+    assert json.loads(state.read_text())["runs"] == ["20261121T220001Z-0000", "20261121T220002Z-0000"]
+
+
+def test_the_index_remembers_runs_whose_folders_are_gone(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 2, verified="error")
+    runs.end(journal)
+    for path in sorted(journal.folder.path.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    journal.folder.path.rmdir()
+    assert runs.record().unproven_versions == (2,)
+    update_state(runs.runs_dir)
+    assert runs.record().unproven_versions == (2,)
+
+
+def test_a_run_with_open_intents_is_not_put_into_the_index(runs: Runs) -> None:
+    old = runs.start()
+    runs.intent(old)
+    old.close()
+    update_state(runs.runs_dir)
+    assert json.loads((runs.runs_dir.parent / "state.json").read_text())["runs"] == []
+    assert runs.record().unproven_versions == (2,)
+
+
+def test_a_line_that_lost_its_proof_counts_as_unproven(runs: Runs) -> None:
+    journal = runs.start()
+    runs.landed(journal, 2)
+    journal.close()
+    path = journal.folder.path / EVENTS_FILE
+    lines = [line for line in path.read_bytes().splitlines(keepends=True) if b'"verified"' not in line]
+    path.write_bytes(b"".join(lines) + encode({"type": "verified"})[:-4] + b"\n")
+    assert runs.record().unproven_versions == (2,)
+
+
+def test_sizes_of_vacuums_and_the_last_listing_are_remembered(runs: Runs) -> None:
+    for number in range(12):
+        journal = runs.start()
+        stamp = runs.intent(journal, 1, "vacuum")
+        journal.result(stamp, FACTS, "vacuum", Fate.LANDED, receipt=VacuumReceipt(0 if number == 11 else 1, number))
+        if number == 3:
+            journal.listed("t", "id-t", "mem:/t", NOW_MS - 5)
+        runs.end(journal)
+    record = runs.record()
+    assert record.vacuumed_bytes == tuple(range(1, 11))  # ten at most; one that deleted nothing does not count
+    assert record.last_listing_at_ms == NOW_MS - 5

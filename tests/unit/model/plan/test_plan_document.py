@@ -1,0 +1,252 @@
+"""Documents: what a plan and a run look like as JSON, against their committed schemas."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import jsonschema
+import pytest
+
+from maintainer.errors import ExitCode, Refused, TableError
+from maintainer.model.codec import DecodeError, canonical_json, decode, encode
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan_document import digest_of, from_json, plan_digest, to_document, to_json
+from maintainer.model.run.outcome import (
+    Assertion,
+    CommitReceipt,
+    Fingerprint,
+    Proof,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+)
+from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
+from maintainer.model.table.table_facts import RemovedFile, TableRecord, TableRef
+from maintainer.planning.planner import assemble, plan_table, problem_plan
+from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.resolve.resolved import AutoCompactPolicy, Expectation, ZOrderMode, ZOrderPolicy
+from tests.support.tables.builders import (
+    DAY_MS,
+    NEVER_TOUCHED,
+    NOW_MS,
+    make_facts,
+    make_file,
+    make_files,
+    make_optimize,
+    make_policy,
+    make_vacuum,
+)
+from tools.wire_schema import DOCUMENTS, SCHEMAS, text_of
+
+TODAY = date(2026, 11, 21)
+
+
+def whole_plan() -> Plan:
+    """A plan with every kind of step and state in it."""
+    policy = make_policy(name="a", vacuum=make_vacuum(), auto_compact=AutoCompactPolicy(True))
+    expectation = Expectation("expect_column_values_to_not_be_null", {"column": "id"})
+    policy = replace(policy, verify=replace(policy.verify, expectations=(expectation,)))
+    facts = make_facts(
+        name="a",
+        files=[*make_files(10, 20), make_file("d", size=80, deleted=60)],
+        removed_files=(RemovedFile("old", 5, NOW_MS - 8 * DAY_MS, "deletion_vector", 3),),
+    )
+    where = parse_predicate("p = 'x'")
+    zorder = make_policy(name="b", optimize=make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL), where=where))
+    partitioned = make_facts(
+        name="b",
+        files=[make_file(f"{p}{i}", partition={"p": p}) for p in ("x", None) for i in range(2)],
+        partitioned_by=("p",),
+    )
+    limited = make_policy(name="c", max_bytes=1)
+    problem = problem_plan(make_policy(name="d"), TableError("no such table", code="T401", where="d", found="nothing"))
+    tables = [
+        problem,
+        plan_table(limited, make_facts(name="c", files=make_files(1, 1)), NEVER_TOUCHED, NOW_MS, TODAY),
+        plan_table(zorder, partitioned, NEVER_TOUCHED, NOW_MS, TODAY),
+        plan_table(policy, facts, TableRecord(), NOW_MS, TODAY),
+    ]
+    return assemble(
+        tables,
+        created_at_ms=NOW_MS,
+        environment="prod",
+        selection=("tag:nightly",),
+        git_commit="3f2c1a9",
+        maintainer_version="0.1.0",
+    )
+
+
+def whole_run() -> RunOutcome:
+    """A run with every kind of receipt in it."""
+    proof = Proof(Fingerprint(3, (2**70, -5)), Fingerprint(3, (2**70, -5)), 3, ("props",), 0.25)
+    rewrite = StepOutcome(
+        "a/compact",
+        "compact",
+        StepStatus.SUCCEEDED,
+        NOW_MS,
+        1.5,
+        commits=(CommitReceipt(8, 7, 3, 1, 300, 290, 1, proof, 2, 1.0),),
+        assertions=(Assertion("expect_table_row_count_to_equal", "pass", 8, "3", "3"),),
+    )
+    vacuum = StepOutcome(
+        "a/vacuum",
+        "vacuum",
+        StepStatus.INCOMPLETE,
+        NOW_MS,
+        2,
+        vacuum=VacuumReceipt(1, 10, ("left.parquet",), 8, 10, 0.5),
+        error=Problem("C701", "would not go", "a", "look at permissions"),
+        note="one file is left",
+    )
+    return RunOutcome(
+        "20261121T220000Z-ab12",
+        NOW_MS,
+        4.0,
+        (
+            TableOutcome(TableRef("a"), TableStatus.DONE, (rewrite, vacuum), None, "a.yml", "team"),
+            TableOutcome(TableRef("b"), TableStatus.FAILED, (), Problem("T401", "no such table")),
+        ),
+        interrupted_by="SIGTERM",
+    )
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_the_committed_schema_is_that_of_the_model(name: str) -> None:
+    """After a change on purpose: ``python -m tools.wire_schema``."""
+    assert (SCHEMAS / name).read_text(encoding="utf-8") == text_of(DOCUMENTS[name]())
+
+
+def schema(name: str) -> Any:
+    loaded = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(loaded)
+    return loaded
+
+
+def test_a_plan_with_everything_fits_the_schema_and_comes_back_equal() -> None:
+    plan = whole_plan()
+    assert [table.state for table in plan.tables] == ["changes", "changes", "blocked", "problem"]
+    assert [step.kind for _, step in plan.steps()] == ["set_properties", "compact", "vacuum", "zorder"]
+    jsonschema.validate(json.loads(to_json(plan)), schema("plan.schema.json"))
+    assert from_json(to_json(plan)) == plan
+    assert from_json(to_json(plan, indent=2)) == plan
+
+
+def test_a_run_with_everything_fits_the_schema_and_comes_back_equal() -> None:
+    run = whole_run()
+    jsonschema.validate(json.loads(run_to_json(run)), schema("results.schema.json"))
+    assert run_from_json(run_to_json(run)) == run
+    assert run_to_document(run)["counts"]["done"] == 1
+    assert sum(run_to_document(run)["counts"].values()) == len(run.tables)
+
+
+def test_sums_beyond_what_json_readers_hold_are_text() -> None:
+    commit = run_to_document(whole_run())["tables"][0]["steps"][0]["commits"][0]
+    assert commit["proof"]["read"]["sums"] == ["1180591620717411303424", "-5"]
+
+
+def test_what_people_want_to_see_is_counted() -> None:
+    table = to_document(whole_plan())["tables"][0]
+    assert table["state"] == "changes"
+    assert [step["totals"] for step in table["steps"]] == [
+        {"num_properties": 1},
+        {"num_batches": 1, "num_bins": 2, "num_files_removed": 3, "num_files_added": 2, "size_bytes": 110},
+        {"num_files_deleted": 1, "size_bytes": 5},
+    ]
+
+
+def test_the_digest_does_not_depend_on_layout_and_changes_with_content() -> None:
+    plan = whole_plan()
+    assert json.loads(to_json(plan, indent=4))["digest"] == plan_digest(plan)
+    assert plan_digest(replace(plan, git_commit="0000000")) != plan_digest(plan)
+
+
+def test_a_plan_holds_no_sql_but_what_a_reason_quotes() -> None:
+    text = to_json(whole_plan())
+    assert "p = 'x'" in text  # the reason quotes the policy
+    document = to_document(whole_plan())
+    for table in document["tables"]:
+        for step in table["steps"]:
+            assert "p = 'x'" not in canonical_json({**step, "reasons": []})
+
+
+def edited(**changes: Any) -> str:
+    document = {**to_document(whole_plan()), **changes}
+    return json.dumps({key: value for key, value in document.items() if value is not ...})
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "this is not a plan: it cannot be read as JSON"),
+        ("[" * 100_000, "this is not a plan: it cannot be read as JSON"),
+        ("[]", "this is not a plan"),
+        ('{"a": 1, "a": 2}', "this is not a plan: it cannot be read as JSON"),
+        ('{"format_version": NaN}', "this is not a plan: it cannot be read as JSON"),
+        (edited(format_version=2), "the plan was made by another version of maintainer"),
+        (edited(expires_at_ms=NOW_MS * 2), "the plan was edited after it was made: its digest does not match"),
+        (edited(digest=...), "the plan was edited after it was made: its digest does not match"),
+        (edited(tables=[]), "the plan was edited after it was made: its digest does not match"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_a_way_out(text: str, what: str) -> None:
+    with pytest.raises(Refused) as refused:
+        from_json(text, where="plan.json")
+    error = refused.value
+    assert (error.code, error.what, error.where) == ("A402", what, "plan.json")
+    assert error.exit_code is ExitCode.REFUSED
+    assert error.help == "make the plan again: `maintainer plan --out FILE`"
+
+
+def test_a_right_digest_over_a_wrong_model_is_still_refused() -> None:
+    document = to_document(whole_plan())
+    document["tables"][0]["steps"][1]["batches"] = [{"bins": []}]
+    document["digest"] = digest_of(document)
+    with pytest.raises(Refused) as refused:
+        from_json(json.dumps(document))
+    assert refused.value.found == "tables[0].steps[1].batches[0]: a batch holds at least one bin"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"rows": True, "sums": []}, "rows: expected int, found bool"),
+        ({"rows": 1, "sums": ["x"]}, "sums: expected a list of integers as text"),
+        ({"rows": 1}, "the document: missing or unknown: sums"),
+        ({"rows": 1, "sums": [], "more": 0}, "the document: missing or unknown: more"),
+        ([], "the document: expected an object, found list"),
+    ],
+)
+def test_decoding_is_strict_and_says_where(value: Any, problem: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        decode(Fingerprint, value)
+    assert str(error.value) == problem
+
+
+def test_what_an_earlier_version_did_not_write_is_read_as_its_default() -> None:
+    document = encode(whole_plan())
+    observed = [table["observed"] for table in document["tables"] if table["observed"]]
+    for one in observed:
+        for name in ("small_files", "small_bytes", "listed"):
+            del one[name]
+    tables = decode(Plan, document).tables
+    assert {(one.observed.small_files, one.observed.listed) for one in tables if one.observed} == {(None, False)}
+    del observed[0]["version"]
+    with pytest.raises(DecodeError, match="missing or unknown: version"):
+        decode(Plan, document)
+
+
+def test_results_that_cannot_be_read_are_an_error_that_says_so() -> None:
+    for text in ("", "[]", '{"format_version": 9}', "[" * 100_000):
+        with pytest.raises(DecodeError):
+            run_from_json(text)
+
+
+def test_only_models_are_encoded() -> None:
+    with pytest.raises(TypeError):
+        encode({"a": 1})

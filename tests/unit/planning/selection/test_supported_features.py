@@ -1,0 +1,55 @@
+"""Tables that are not touched at all, named with the reason; and those that only look so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from maintainer.model.table.table_facts import Protocol
+from maintainer.model.table.table_features import REWRITABLE_FEATURES
+from maintainer.planning.planner import plan_table
+from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
+
+TODAY = date(2026, 11, 21)
+
+
+def features(*names: str) -> Protocol:
+    return Protocol(3, 7, (), names)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "clustering", "code", "found"),
+    [
+        (features("appendOnly", "futureThing"), (), "T404", "table feature futureThing"),
+        (Protocol(3, 7, ("futureReader",), ()), (), "T404", "table feature futureReader"),
+        (Protocol(4, 7), (), "T404", "reader version 4, writer version 7"),
+        (Protocol(1, 8), (), "T404", "reader version 1, writer version 8"),
+        (features("catalogManaged"), (), "T407", "table feature catalogManaged"),
+        (features("catalogOwned-preview"), (), "T407", "table feature catalogOwned-preview"),
+    ],
+)
+def test_what_is_not_understood_is_named_and_left_as_it_is(
+    protocol: Protocol, clustering: tuple[str, ...], code: str, found: str
+) -> None:
+    facts = make_facts(files=make_files(10, 20), protocol=protocol, clustering_columns=clustering)
+    planned = plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    assert planned.problem is not None
+    assert planned.problem.code == code
+    assert f"(found: {found}" in planned.problem.what
+    assert planned.problem.where == "sales.orders@7"
+    assert planned.steps == ()
+
+
+@pytest.mark.parametrize("protocol", [Protocol(1, 2), Protocol(2, 6), features(*sorted(REWRITABLE_FEATURES))])
+def test_what_is_tested_is_planned(protocol: Protocol) -> None:
+    facts = make_facts(files=make_files(10, 20), protocol=protocol, properties={"delta.appendOnly": "true"})
+    assert plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY).state == "changes"
+
+
+def test_a_broken_schema_is_a_problem_of_that_table() -> None:
+    facts = replace(make_facts(files=make_files(10, 20)), schema_json="{")
+    planned = plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    assert planned.problem is not None
+    assert planned.problem.code == "T403"

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import PolicyErrors, load_project
+from maintainer.policy.select.selectors import SelectorContext, parse_selector, select
+from tests.support.policies.projects import complaints, loaded, write_project
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sales.orders", "sales.orders"),
+        ("sales.orders", "Sales.`ORDERS`"),
+        ("sales.orders", "spark_catalog.sales.orders"),
+        ("orders", "default.orders"),
+        ("/lake/x", "file:///lake//y/../x/"),
+        ("/lake/x", "delta.`/lake/x`"),
+        ("lake/x", "./lake/x"),
+        ("s3://b/x", "S3A://b/x/"),
+    ],
+)
+def test_two_files_for_one_table_are_an_error_in_any_spelling(tmp_path: Path, one: str, other: str) -> None:
+    project = loaded(tmp_path, {"policies/a.yml": f"table: {one}\n", "policies/b.yml": f"table: {other}\n"})
+    assert complaints(project) == ["policies/b.yml:2:8 P350"]
+    assert project.diagnostics[0].help == "one table, one file: the other is policies/a.yml:2"
+
+
+def test_a_path_below_the_project_and_its_absolute_form_are_one_table(tmp_path: Path) -> None:
+    project = loaded(tmp_path, {"policies/a.yml": "table: lake/x\n", "policies/b.yml": f"table: {tmp_path}/lake/x\n"})
+    assert complaints(project) == ["policies/b.yml:2:8 P350"]
+    assert project.tables[0].ref == TableRef("lake/x", f"{tmp_path}/lake/x")
+
+
+def test_different_tables_are_different(tmp_path: Path) -> None:
+    names = ["a.b", "c.b", "cat.a.b", "/a/b", "s3://a/b", "gs://a/b", "a/b", "b"]
+    project = loaded(tmp_path, {f"policies/{i}.yml": f"table: {name}\n" for i, name in enumerate(names)})
+    assert complaints(project) == []
+    assert len(project.resolved()) == len(names)
+
+
+def test_an_unknown_profile_is_named_with_the_nearest(tmp_path: Path) -> None:
+    files = {"policies/_profiles/big-table.yml": "owner: x\n", "policies/t.yml": "table: s.t\nextends: [big-tabel]\n"}
+    project = loaded(tmp_path, files)
+    assert complaints(project) == ["policies/t.yml:3:11 P351"]
+    assert project.diagnostics[0].help == "did you mean `big-table`?"
+    assert project.resolved() == ()
+    with pytest.raises(PolicyErrors) as caught:
+        project.resolve_table("s.t")
+    assert (caught.value.exit_code, caught.value.where) == (2, "policies/t.yml:3:11")
+
+
+def test_a_profile_with_errors_is_not_called_unknown(tmp_path: Path) -> None:
+    files = {"policies/_profiles/p.yml": "optimise: {}\n", "policies/t.yml": "table: s.t\nextends: [p]\n"}
+    assert complaints(loaded(tmp_path, files)) == ["policies/_profiles/p.yml:2:1 P201"]
+
+
+def test_two_profiles_of_one_name_are_an_error(tmp_path: Path) -> None:
+    files = {"policies/_profiles/p.yml": "owner: x\n", "policies/sales/_profiles/p.yml": "owner: y\n"}
+    assert complaints(loaded(tmp_path, files)) == ["policies/sales/_profiles/p.yml:1:1 P352"]
+
+
+RULES = {
+    "policies/a.yml": 'match: {tables: ["s.*"]}\nlimits: {maxFiles: 1, maxBytes: 1GiB}\n',
+    "policies/b.yml": "match: {tags: [x]}\nlimits: {maxFiles: 2, maxBytes: 1024MiB}\n",
+    "policies/t.yml": "table: s.t\ntags: [x]\n",
+    "policies/u.yml": "table: s.u\ntags: [x]\n",
+    "policies/v.yml": "table: s.v\n",
+}
+
+
+def test_rules_of_one_priority_that_disagree_name_both_lines(tmp_path: Path) -> None:
+    project = loaded(tmp_path, RULES)
+    assert complaints(project) == ["policies/b.yml:3:20 P353"]
+    assert project.diagnostics[0].message == (
+        "policies/a.yml:3 sets `limits.maxFiles` differently, with the same priority 0, for `s.t` and 1 more"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policies/b.yml": "match: {tags: [x]}\npriority: 1\nlimits: {maxFiles: 2}\n"},
+        {"policies/b.yml": "match: {tags: [x]}\nlimits: {maxFiles: 1}\n"},
+        {"policies/b.yml": "match: {tags: [x]}\nlimits: {maxFiles: null}\n"},
+        {"policies/b.yml": 'match: {tags: [x], exclude: ["s.*"]}\nlimits: {maxFiles: 2}\n'},
+    ],
+)
+def test_rules_do_not_disagree_by_priority_value_null_or_reach(tmp_path: Path, change: dict[str, str]) -> None:
+    assert complaints(loaded(tmp_path, {**RULES, **change})) == []
+
+
+def test_a_map_and_a_scalar_of_one_key_disagree(tmp_path: Path) -> None:
+    files = {
+        "policies/a.yml": 'match: {tables: ["s.*"]}\nautoCompact: {}\n',
+        "policies/b.yml": 'match: {tables: ["*.t"]}\nautoCompact: false\n',
+        "policies/t.yml": "table: s.t\n",
+    }
+    assert complaints(loaded(tmp_path, files)) == ["policies/b.yml:3:14 P353"]
+
+
+def test_a_table_that_only_rules_reach_is_resolved_and_any_other_is_unmanaged(tmp_path: Path) -> None:
+    project = loaded(tmp_path, {name: text for name, text in RULES.items() if name != "policies/b.yml"})
+    resolution = project.resolution_of("spark_catalog.s.new")
+    assert (resolution.policy.file, resolution.named_by_file) == ("policies/a.yml", False)
+    assert resolution.policy.limits.max_files == 1
+    with pytest.raises(ProjectError, match="E613") as caught:
+        project.resolve_table("z.t")
+    assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `s.t`?")
+
+
+@pytest.mark.parametrize(
+    ("word", "help_text"),
+    [
+        ("orders", "did you mean `analytics.finance.orders`?"),
+        ("Finance.Orders", "did you mean `analytics.finance.orders`?"),
+        ("events", "did you mean `/data/warehouse/events`?"),
+        # Two tables end like this, and neither is near enough by its letters.
+        ("items", "write a policy for it: `version: 1` and `table:` are enough"),
+    ],
+)
+def test_a_table_called_by_the_end_of_its_name_is_found_and_named(tmp_path: Path, word: str, help_text: str) -> None:
+    tables = ("analytics.finance.orders", "/data/warehouse/events", "analytics.finance.items", "analytics.sales.items")
+    files = {f"policies/{number}.yml": f"table: {table}\n" for number, table in enumerate(tables)}
+    project = loaded(tmp_path, files)
+    with pytest.raises(ProjectError, match="E613") as caught:
+        project.resolve_table(word)
+    assert caught.value.help == help_text
+    policies, none = project.resolved(), parse_selector([], tmp_path)
+    with pytest.raises(ProjectError, match="E623") as caught:
+        select(policies, parse_selector([word], tmp_path), none, SelectorContext(tmp_path, "plan"))
+    shown = str(caught.value.help).removesuffix("`maintainer list` shows all tables; --allow-empty if nothing is right")
+    assert shown.strip() == (help_text if help_text.startswith("did") else "")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {
+                "policies/_profiles/p.yml": "autoCompact: {maxFileSize: 64MiB}\n",
+                "policies/t.yml": "table: s.t\nextends: [p]\nautoCompact:\n  minFileSize: 100MiB\n",
+            },
+            ["policies/t.yml:5:16 P302"],
+        ),
+        # Left out, maxFileSize is 128 MiB.
+        ({"policies/t.yml": "table: s.t\nautoCompact:\n  minFileSize: 200MiB\n"}, ["policies/t.yml:4:16 P302"]),
+        ({"policies/t.yml": "table: s.t\nautoCompact:\n  minFileSize: 100MiB\n"}, []),
+        (
+            {
+                "policies/_profiles/p.yml": "optimize: {maxFileSize: 64MiB}\n",
+                "policies/t.yml": "table: s.t\nextends: [p]\noptimize:\n  minFileSize: 100MiB\n",
+            },
+            ["policies/t.yml:5:16 P302"],
+        ),
+        (
+            {
+                "policies/_profiles/p.yml": "optimize: {maxFileSize: 100MiB}\n",
+                "policies/t.yml": "table: s.t\nextends: [p]\noptimize:\n  minFileSize: 80MiB\n",
+            },
+            ["policies/t.yml:5:16 P303"],
+        ),
+        (  # against a built-in default
+            {"policies/t.yml": "table: s.t\noptimize: {minFileSize: 1GiB}\n"},
+            ["policies/t.yml:3:25 P302"],
+        ),
+        (
+            {
+                "maintainer.yml": "defaults: {vacuum: {retention: 2d, allowShortRetention: true}}\n",
+                "policies/t.yml": "table: s.t\nvacuum:\n  allowShortRetention: false\n",
+            },
+            ["policies/t.yml:4:24 P304"],
+        ),
+        (
+            {
+                "maintainer.yml": "defaults: {vacuum: {retention: 8d}}\n",
+                "policies/t.yml": "table: s.t\nconsumers: [{name: a, maxLag: 9d}]\n",
+            },
+            ["policies/t.yml:3:12 P305"],
+        ),
+        (  # the built-in retention
+            {"policies/t.yml": "table: s.t\nvacuum: {}\nconsumers: [{name: a, maxLag: 9d}]\n"},
+            ["policies/t.yml:4:12 P305"],
+        ),
+        (  # one file alone: its own check speaks, once
+            {"policies/t.yml": "table: s.t\noptimize: {minFileSize: 2GiB, maxFileSize: 1GiB}\n"},
+            ["policies/t.yml:3:25 P302"],
+        ),
+    ],
+)
+def test_effective_values_are_checked_and_the_line_that_broke_them_is_shown(
+    tmp_path: Path, files: dict[str, str], expected: list[str]
+) -> None:
+    assert complaints(loaded(tmp_path, files)) == expected
+
+
+def test_one_shared_line_is_reported_once_however_many_tables_it_breaks(tmp_path: Path) -> None:
+    files = {f"policies/{i}.yml": f"table: s.t{i}\n" for i in range(20)}
+    files["policies/rule.yml"] = 'match: {tables: ["s.*"]}\noptimize: {minFileSize: 1GiB}\n'
+    assert complaints(loaded(tmp_path, files)) == ["policies/rule.yml:3:25 P302"]
+
+
+def test_a_folder_without_a_project_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E611") as caught:
+        load_project(tmp_path)
+    assert "maintainer init" in (caught.value.help or "")
+
+
+def test_either_the_project_file_or_the_folder_is_enough(tmp_path: Path) -> None:
+    only_file = loaded(tmp_path / "file", {"maintainer.yml": "timezone: Europe/Berlin\n"})
+    only_folder = loaded(tmp_path / "folder", {"policies/t.yml": "table: s.t\n"})
+    assert (only_file.resolved(), only_file.project.timezone) == ((), "Europe/Berlin")
+    assert (len(only_folder.resolved()), only_folder.project.timezone) == (1, "UTC")
+    assert only_folder.project.state == f"{tmp_path}/folder/.maintainer/ledger"
+
+
+def test_links_are_reported_and_never_followed(tmp_path: Path) -> None:
+    outside = write_project(tmp_path / "outside", {"t.yml": "table: s.t\n"})
+    root = write_project(tmp_path / "project", {"policies/u.yml": "table: s.u\n"})
+    (root / "policies/link.yml").symlink_to(outside / "t.yml")
+    (root / "policies/folder").symlink_to(outside, target_is_directory=True)
+    project = load_project(root)
+    assert complaints(project) == ["policies/folder:1:1 P355", "policies/link.yml:1:1 Y102"]
+    assert [policy.table.identifier for policy in project.resolved()] == ["s.u"]
+
+
+def test_a_fifo_among_the_policies_does_not_hang(tmp_path: Path) -> None:
+    root = write_project(tmp_path, {"policies/u.yml": "table: s.u\n"})
+    os.mkfifo(root / "policies/pipe.yml")
+    assert complaints(load_project(root)) == ["policies/pipe.yml:1:1 Y102"]
+
+
+def test_only_yaml_files_that_are_not_hidden_belong_to_a_project(tmp_path: Path) -> None:
+    files = {
+        "policies/a.yml": "table: s.a\n",
+        "policies/deep/er/b.YAML": "version: 1\ntable: s.b\n",
+        "policies/README.md": "text",
+        "policies/.hidden.yml": "nonsense",
+        "policies/.git/x.yml": "nonsense",
+        "other/c.yml": "nonsense",
+    }
+    project = loaded(tmp_path, files)
+    assert complaints(project) == []
+    assert [policy.file for policy in project.resolved()] == ["policies/a.yml", "policies/deep/er/b.YAML"]
+    assert (project.files_read, project.policy_count) == (2, 2)

@@ -1,0 +1,57 @@
+"""Every code is documented, and every documented example gives its code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.policytests.policy_tests import run_policy_tests
+from maintainer.policy.diagnostics.diagnostic_codes import CROSS_FILE, TITLES
+from maintainer.policy.project.policy_project import load_project
+from maintainer.policy.yaml.yaml_reader import read_document
+from tests.support.policies.policy_reading import findings_of
+
+PAGE = (Path(__file__).parents[4] / "docs" / "codes.md").read_text(encoding="utf-8")
+SECTION = re.compile(r"^### ([YP]\d{3}): (.+?)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+SECTIONS = {code: (title, body) for code, title, body in SECTION.findall(PAGE)}
+BLOCK = re.compile(r"^```(sh|yaml escaped|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run_in(folder: Path, commands: str) -> None:
+    (folder / "policies").mkdir()
+    subprocess.run(["sh", "-c", commands], cwd=folder, check=True, timeout=30)
+
+
+def test_every_code_has_a_section_under_its_title() -> None:
+    titles = {**TITLES, **CROSS_FILE}
+    assert SECTIONS.keys() == titles.keys()
+    for code, (title, _) in SECTIONS.items():
+        assert titles[code].startswith(title), code
+
+
+@pytest.mark.parametrize("code", TITLES)
+def test_the_example_gives_the_code(code: str, tmp_path: Path) -> None:
+    (kind, example), *more = BLOCK.findall(SECTIONS[code][1])
+    assert not more
+    if kind == "sh":
+        run_in(tmp_path, example)
+        _, findings = read_document(tmp_path / "policies" / "t.yml", tmp_path)
+    else:
+        findings = findings_of(example.encode().decode("unicode_escape") if kind == "yaml escaped" else example)
+    assert code in {one.code for one in findings}
+    # The examples of what a policy means are policies, and show one thing only.
+    if code.startswith("P3"):
+        assert {one.code for one in findings} == {code}
+
+
+@pytest.mark.parametrize("code", CROSS_FILE)
+def test_the_example_of_several_files_gives_the_code(code: str, tmp_path: Path) -> None:
+    ((kind, example),) = BLOCK.findall(SECTIONS[code][1])
+    assert kind == "sh"
+    run_in(tmp_path, example)
+    project = load_project(tmp_path)
+    findings = run_policy_tests(project).diagnostics if code.startswith("P36") else project.diagnostics
+    assert {one.code for one in findings} == {code}

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ProjectError
+from maintainer.policy.project.git_baseline import modified_tables
+from maintainer.policy.project.policy_project import load_project
+from tests.support.policies.projects import git, write_project
+
+FILES = {
+    "maintainer.yml": "environments: {dev: {overrides: {limits: {maxFiles: 9}}}}\n",
+    "policies/rule.yml": 'match: {tables: ["s.*"]}\nlimits: {maxFiles: 5}\n',
+    "policies/a.yml": "table: s.a\n",
+    "policies/b.yml": "table: s.b\nlimits: {maxFiles: 1}\n",
+    "policies/c.yml": "table: lake/c\n",
+    "policies/d.yml": "table: ../outside/d\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project in a sub-folder of a repository, committed once."""
+    root = write_project(tmp_path / "repo" / "ops", FILES)
+    git(tmp_path / "repo", "init", "-q")
+    git(tmp_path / "repo", "add", ".")
+    git(tmp_path / "repo", "commit", "-q", "-m", "first")
+    return root
+
+
+def modified(root: Path, ref: str = "HEAD", env: str | None = None) -> set[str]:
+    return {table.removeprefix(f"{root}/") for table in modified_tables(load_project(root, env), ref)}
+
+
+def test_nothing_is_modified_when_effective_policies_are_the_same(root: Path) -> None:
+    write_project(root, {"policies/a.yml": "# a comment\ntable: s.a\nlimits: {maxFiles: null}\n"})
+    (root / "policies/b.yml").rename(root / "policies/moved.yml")
+    assert modified(root) == set()
+
+
+def test_a_changed_rule_selects_every_table_that_it_reaches_and_changes(root: Path) -> None:
+    write_project(root, {"policies/rule.yml": 'match: {tables: ["s.*"]}\nlimits: {maxFiles: 6}\n'})
+    assert modified(root) == {"s.a"}  # s.b has its own value
+    assert modified(root, env="dev") == set()  # and in dev an override hides it
+
+
+def test_changed_defaults_select_every_table(root: Path) -> None:
+    write_project(root, {"maintainer.yml": "defaults: {limits: {timeout: 1h}}\n"})
+    assert len(modified(root)) == 4
+
+
+def test_a_new_table_is_modified_and_so_is_everything_before_there_was_a_project(root: Path) -> None:
+    write_project(root, {"policies/e.yml": "table: s.e\n"})
+    assert modified(root) == {"s.e"}
+    for path in [*root.rglob("*.yml")]:
+        path.unlink()
+    git(root, "commit", "-q", "-a", "-m", "empty")
+    write_project(root, FILES)
+    assert len(modified(root)) == 4
+
+
+@pytest.mark.parametrize("ref", ["no-such-branch", "--output=/tmp/x", "", "HEAD:ops"])
+def test_a_reference_that_is_no_commit_is_refused(root: Path, ref: str) -> None:
+    with pytest.raises(ProjectError, match="E625"):
+        modified(root, ref)
+
+
+def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="not a git repository"):
+        modified(write_project(tmp_path, FILES))
+
+
+def test_policies_with_errors_cannot_be_compared_with(root: Path) -> None:
+    write_project(root, {"policies/a.yml": "tabel: s.a\n"})
+    git(root, "commit", "-q", "-a", "-m", "broken")
+    write_project(root, FILES)
+    with pytest.raises(ProjectError, match="E626"):
+        modified(root)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import load_project
+from maintainer.policy.resolve.budget_settings import Budget, Budgets, Scorer
+from tests.support.policies.projects import complaints, loaded, write_project
+
+FILE = """\
+version: 1
+timezone: Europe/Berlin
+maxPlanAge: 12h
+batches: [1, 5, 20%]
+limits: {maxFailures: 3, maxBytes: 5TiB, maxFiles: 1000, timeout: 8h}
+state: "${env:LAKE}/ledger"
+runDir: "${env:RUNS:-runs}"
+environments:
+  prod:
+  dev: {state: s3://dev/ledger, overrides: {optimize: {maxThreads: 2}}}
+"""
+
+
+def test_settings_are_read_into_base_units(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\n"})
+    project = load_project(tmp_path, "prod", environ={"LAKE": "s3://lake"})
+    settings = project.project
+    assert (settings.timezone, settings.max_plan_age_seconds) == ("Europe/Berlin", 43_200)
+    assert (settings.max_failures, settings.max_bytes, settings.max_files) == (3, 5 << 40, 1000)
+    assert settings.batches == (1, 5, "20%")
+    assert (settings.timeout_seconds, settings.environments) == (28_800, ("dev", "prod"))
+    assert (settings.state, settings.run_dir) == ("s3://lake/ledger", f"{tmp_path}/runs")
+    assert project.resolve_table("s.t").optimize.max_threads == 8
+
+
+def test_an_environment_overrides_state_and_policies(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\noptimize: {maxThreads: 9}\n"})
+    project = load_project(tmp_path, "dev", environ={"LAKE": "x", "RUNS": "/r"})
+    assert (project.project.state, project.project.run_dir) == ("s3://dev/ledger", "/r")
+    assert project.resolve_table("s.t").optimize.max_threads == 2
+
+
+def test_a_variable_that_is_not_set_is_an_error_at_its_line(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": FILE})
+    project = load_project(tmp_path, environ={})
+    assert complaints(project) == ["maintainer.yml:6:8 P354"]
+    assert project.diagnostics[0].message == "the environment variable `LAKE` is not set"
+
+
+@pytest.mark.parametrize("text", ["${env:}", "${env:1A}", "${env:A", "${env:A:?x}"])
+def test_a_malformed_variable_is_an_error(tmp_path: Path, text: str) -> None:
+    assert complaints(loaded(tmp_path, {"maintainer.yml": f"state: '{text}'\n"})) == ["maintainer.yml:2:8 P354"]
+
+
+def test_what_a_variable_holds_is_never_read_as_yaml_or_replaced_again(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": 'state: "${env:A}"\n'})
+    project = load_project(tmp_path, environ={"A": "/x: [${env:B}]", "B": "secret"})
+    assert project.project.state == "/x: [${env:B}]"
+
+
+def test_an_unknown_environment_stops_the_call(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E627") as caught:
+        loaded(tmp_path, {"maintainer.yml": "environments: {prod: {}}\n"}, "prd")
+    assert (caught.value.exit_code, caught.value.help) == (2, "did you mean `prod`?")
+
+
+def test_maintainer_yaml_is_refused_rather_than_ignored(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="E615"):
+        loaded(tmp_path, {"maintainer.yaml": "timezone: UTC\n", "policies/t.yml": "table: s.t\n"})
+
+
+BUDGET = """\
+budget:
+  maxBytes: 2TiB
+  maxTime: 4h
+  scorer: autocomp
+  owners: {team-sales: {maxFiles: 10}, "*": {maxBytes: 1GiB}, nobody: }
+  tables: {"sales.*": {maxTime: 30m}, "lake/*": {maxBytes: 100}}
+"""
+
+
+def test_budgets_are_read_into_base_units_and_globs_start_at_the_project(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": BUDGET})
+    budgets = load_project(tmp_path, environ={}).project.budgets
+    assert budgets == Budgets(
+        run=Budget(2 << 40, None, 14_400.0),
+        owners=(("team-sales", Budget(num_files=10)), ("*", Budget(1 << 30)), ("nobody", Budget())),
+        tables=(("sales.*", Budget(seconds=1800.0)), (f"{tmp_path}/lake/*", Budget(100))),
+        scorer=Scorer.AUTOCOMP,
+    )
+    assert budgets.of_table(TableRef(f"{tmp_path}/lake/t")) == Budget(100)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("budget: {maxBytes: 0}", "2:20 P307"),
+        ("budget: {owners: {a: {maxTime: 0s}}}", "2:32 P307"),
+        ('budget: {tables: {"*": {maxBytes: 0B}}}', "2:35 P307"),
+        ("budget: {scorer: best}", "2:18 P204"),
+        ("budget: {owner: {a: {maxFiles: 1}}}", "2:10 P201"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused(tmp_path: Path, text: str, where: str) -> None:
+    assert complaints(loaded(tmp_path, {"maintainer.yml": f"{text}\n"})) == [f"maintainer.yml:{where}"]
+
+
+def test_one_writer_is_said_by_name(tmp_path: Path) -> None:
+    write_project(tmp_path, {"maintainer.yml": "singleWriter: true\n"})
+    assert load_project(tmp_path, environ={}).project.single_writer
+    (tmp_path / "maintainer.yml").write_text("version: 1\nsingleWriter:\n", encoding="utf-8")
+    assert not load_project(tmp_path, environ={}).project.single_writer

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin, RowCountCheck
+from tests.support.policies.projects import complaints, loaded
+
+MIB = 1 << 20
+
+LEVELS = {
+    "maintainer.yml": """\
+        defaults: {limits: {maxFiles: 1}}
+        environments:
+          dev: {overrides: {limits: {maxFiles: 6}}}
+        """,
+    "policies/low.yml": 'match: {tables: ["s.*"]}\npriority: 1\nlimits: {maxFiles: 2}\n',
+    "policies/high.yml": 'match: {tables: ["s.*"]}\npriority: 2\nlimits: {maxFiles: 3}\n',
+    "policies/_profiles/p.yml": "limits: {maxFiles: 4}\n",
+    "policies/t.yml": "table: s.t\nextends: [p]\nlimits: {maxFiles: 5}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("without", "expected", "origin"),
+    [
+        ((), 6, Origin("maintainer.yml", 4, 40)),
+        (("env",), 5, Origin("policies/t.yml", 4, 20)),
+        (("env", "table"), 4, Origin("policies/_profiles/p.yml", 2, 20)),
+        (("env", "table", "profile"), 3, Origin("policies/high.yml", 4, 20)),
+        (("env", "table", "profile", "high"), 2, Origin("policies/low.yml", 4, 20)),
+        (("env", "table", "profile", "high", "low"), 1, Origin("maintainer.yml", 2, 31)),
+    ],
+)
+def test_each_level_wins_over_the_one_below(
+    tmp_path: Path, without: tuple[str, ...], expected: int, origin: Origin
+) -> None:
+    files = dict(LEVELS)
+    if "table" in without:
+        files["policies/t.yml"] = "table: s.t\nextends: [p]\n"
+    if "profile" in without:
+        files["policies/_profiles/p.yml"] = "owner: x\n"
+    for rule in ("high", "low"):
+        if rule in without:
+            del files[f"policies/{rule}.yml"]
+    policy = loaded(tmp_path, files, None if "env" in without else "dev").resolve_table("s.t")
+    assert policy.limits.max_files == expected
+    assert policy.origin("limits.maxFiles") == origin
+
+
+def test_later_profiles_win_over_earlier_ones(tmp_path: Path) -> None:
+    files = {
+        "policies/_profiles/a.yml": "limits: {maxFiles: 1, maxBytes: 1MiB}\n",
+        "policies/_profiles/b.yml": "limits: {maxFiles: 2}\n",
+        "policies/t.yml": "table: s.t\nextends: [a, b]\n",
+        "policies/u.yml": "table: s.u\nextends: [b, a]\n",
+    }
+    project = loaded(tmp_path, files)
+    assert [policy.limits.max_files for policy in project.resolved()] == [2, 1]
+    assert [policy.limits.max_bytes for policy in project.resolved()] == [MIB, MIB]
+
+
+def test_false_zero_and_empty_are_values_and_null_is_not(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": """\
+            defaults:
+              autoCompact: true
+              optimize: {skipNewestPartitions: 3, quietFor: 1h}
+              verify: {files: true, rowCount: log}
+              consumers: [{name: a, maxLag: 1d}]
+            """,
+        "policies/t.yml": """\
+            table: s.t
+            autoCompact: false
+            optimize: {skipNewestPartitions: 0, quietFor: 0s}
+            verify: {files: false, rowCount: null}
+            consumers: []
+            """,
+        "policies/u.yml": "table: s.u\nautoCompact: null\noptimize:\nverify: {files: null}\nconsumers: null\n",
+    }
+    set_, unset = loaded(tmp_path, files).resolved()
+    assert set_.auto_compact == AutoCompactPolicy(enabled=False)
+    assert (set_.optimize.skip_newest_partitions, set_.optimize.quiet_for_seconds) == (0, 0)
+    assert (set_.verify.files, set_.verify.row_count, set_.consumers) == (False, RowCountCheck.LOG, ())
+    assert unset.auto_compact == AutoCompactPolicy(enabled=True)
+    assert (unset.optimize.skip_newest_partitions, unset.optimize.quiet_for_seconds) == (3, 3600)
+    assert (unset.verify.files, len(unset.consumers)) == (True, 1)
+
+
+def test_maps_merge_by_key_and_lists_replace(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "defaults: {properties: {team.a: 1, team.b: x}, consumers: [{name: a, maxLag: 1d}]}\n",
+        "policies/t.yml": "table: s.t\nproperties: {team.b: true, team.c: 5}\nconsumers: [{name: b, maxLag: 2d}]\n",
+    }
+    policy = loaded(tmp_path, files).resolve_table("s.t")
+    assert policy.properties == (("team.a", "1"), ("team.b", "true"), ("team.c", "5"))
+    assert [(consumer.name, consumer.max_lag_seconds) for consumer in policy.consumers] == [("b", 172_800)]
+    assert policy.origin("properties.team.a").file == "maintainer.yml"
+    assert policy.origin("properties.team.b") == Origin("policies/t.yml", 3, 22)
+
+
+def test_built_in_defaults_hold_where_nobody_says_anything(tmp_path: Path) -> None:
+    policy = loaded(tmp_path, {"policies/t.yml": "table: s.t\n"}).resolve_table("s.t")
+    optimize = policy.optimize
+    assert (optimize.min_file_size_bytes, optimize.max_file_size_bytes) == (192 * MIB, 256 * MIB)
+    assert (optimize.max_threads, optimize.batch_size_bytes) == (8, 10 * 1024 * MIB)
+    assert (optimize.max_deleted_rows_ratio, optimize.zorder, optimize.where) == (0.05, None, None)
+    assert (policy.limits.timeout_seconds, policy.limits.max_bytes) == (10_800, None)
+    assert (policy.vacuum, policy.auto_compact, policy.windows) == (None, None, ())
+    assert policy.origin("optimize.minFileSize") == BUILT_IN
+    assert policy.origin("verify.content") == BUILT_IN
+
+
+def test_the_default_min_file_size_follows_the_effective_max_file_size(tmp_path: Path) -> None:
+    files = {
+        "policies/_profiles/p.yml": "optimize: {maxFileSize: 1GiB}\n",
+        "policies/t.yml": "table: s.t\nextends: [p]\n",
+    }
+    policy = loaded(tmp_path, files).resolve_table("s.t")
+    assert policy.optimize.min_file_size_bytes == 768 * MIB
+    assert policy.origin("optimize.minFileSize") == BUILT_IN
+
+
+@pytest.mark.parametrize("text", ["vacuum: {}\n", "vacuum: {retention: null}\n"])
+def test_vacuum_is_there_only_if_some_level_writes_the_map(tmp_path: Path, text: str) -> None:
+    project = loaded(
+        tmp_path, {"policies/t.yml": "table: s.t\n" + text, "policies/u.yml": "table: s.u\nvacuum: null\n"}
+    )
+    assert complaints(project) == []
+    written, unwritten = project.resolved()
+    assert written.vacuum is not None
+    assert (written.vacuum.retention_seconds, written.vacuum.every_seconds) == (604_800, 0)
+    assert (written.vacuum.untracked_age_seconds, written.vacuum.delete_untracked) == (2_592_000, False)
+    assert unwritten.vacuum is None
+
+
+def test_windows_take_the_zone_of_the_project(tmp_path: Path) -> None:
+    files = {
+        "maintainer.yml": "timezone: Europe/Berlin\n",
+        "policies/t.yml": "table: s.t\n"
+        "window: [{from: 22:00, to: 04:00}, {days: [sun], from: 00:00, to: 01:30, timezone: UTC}]\n",
+    }
+    first, second = loaded(tmp_path, files).resolve_table("s.t").windows
+    assert (first.days, first.start.hour, first.end.hour, first.timezone) == (
+        (1, 2, 3, 4, 5, 6, 7),
+        22,
+        4,
+        "Europe/Berlin",
+    )
+    assert (second.days, second.end.minute, second.timezone) == ((7,), 30, "UTC")
+
+
+def test_the_digest_depends_on_effective_values_and_on_nothing_else(tmp_path: Path) -> None:
+    one = loaded(tmp_path / "one", {"policies/t.yml": "table: s.t\noptimize: {maxFileSize: 1GiB}\n"})
+    other = loaded(
+        tmp_path / "other",
+        {
+            "policies/x/renamed.yml": "# a comment\ntable: S.`t`\nextends: [p]\n",
+            "policies/_profiles/p.yml": "optimize: {maxFileSize: 1024MiB, maxThreads: 8}\n",
+        },
+    )
+    changed = loaded(tmp_path / "changed", {"policies/t.yml": "table: s.t\noptimize: {maxFileSize: 1025MiB}\n"})
+    digests = [project.resolve_table("s.t").digest for project in (one, other, changed)]
+    assert digests[0] == digests[1] != digests[2]
+    assert digests[0].startswith("sha256:")
+    assert len(digests[0]) == 71

@@ -1,0 +1,248 @@
+"""Findings of the schema: code, place, words and the way to write it right."""
+
+from __future__ import annotations
+
+import pytest
+
+from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.schema.schema_check import DocumentKind, kind_of
+from maintainer.policy.yaml.yaml_reader import read_text
+from tests.support.policies.policy_reading import findings_of
+
+HEAD = "version: 1\ntable: a.b\n"
+
+
+def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
+    (finding,) = findings_of(content, file)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "column", "message", "help"),
+    [
+        ("autoCompact: yes", "P203", 14, "autoCompact must be `true`, `false` or a map, not `yes`", "write `true`"),
+        ("autoCompact: NO", "P203", 14, "autoCompact must be `true`, `false` or a map, not `NO`", "write `false`"),
+        (
+            "vacuum: {retention: 7}",
+            "P203",
+            21,
+            "vacuum.retention must be a duration, not `7`",
+            "write `7d` for days or `7h` for hours",
+        ),
+        (
+            'vacuum: {retention: "7"}',
+            "P205",
+            21,
+            "vacuum.retention: the duration 7 has no unit",
+            "write `7d` for days or `7h` for hours",
+        ),
+        (
+            "optimize: {maxThreads: 8.0}",
+            "P203",
+            24,
+            "optimize.maxThreads must be a whole number, not `8.0`",
+            "write `8`",
+        ),
+        (
+            "optimize: {maxThreads: 0}",
+            "P206",
+            24,
+            "optimize.maxThreads must be at least 1, not `0`",
+            "write it like `8`",
+        ),
+        ("optimize: {minFileSize: -1}", "P205", 25, "optimize.minFileSize: a size cannot be negative", None),
+        (
+            "optimize: {minFileSize: 64mib}",
+            "P205",
+            25,
+            "optimize.minFileSize: unknown unit `mib` of a size",
+            "write `64MiB`",
+        ),
+        (
+            "optimize: {maxFileSize: 256MB}",
+            "P301",
+            25,
+            "optimize.maxFileSize: `256MB` is read as `256MiB`, as Spark does",
+            "write `256MiB` to say so",
+        ),
+        (
+            "verify: {rowCount: scna}",
+            "P204",
+            20,
+            "verify.rowCount must be `log`, `scan` or `off`, not `scna`",
+            "did you mean `scan`?",
+        ),
+        (
+            "verify: {rowCount: false}",
+            "P204",
+            20,
+            "verify.rowCount must be `log`, `scan` or `off`, not `false`",
+            "write `off`",
+        ),
+        ("tags: nightly", "P203", 7, "tags must be a list, not `nightly`", "write a list: `[nightly]`"),
+        ("tags: [a, 1]", "P203", 11, "tags[1] must be text, not `1`", 'put it in quotes: `"1"`'),
+        ("tags: [a, b, a]", "P207", 14, "tags has `a` twice", "remove one of the two"),
+        ("tags: [a b]", "P205", 8, "tags[0] cannot be `a b`", None),
+        ("owner: {}", "P203", 1, "owner must be text, not a map", "write it like `team-sales`"),
+        ("owner: ''", "P206", 8, "owner is empty", "write it like `team-sales`"),
+        ("optimize: []", "P203", 1, "optimize must be a map, not a list", None),
+        (
+            "optimize: {zorder: {columns: []}}",
+            "P206",
+            21,
+            "optimize.zorder.columns is empty",
+            "it needs at least 1 item",
+        ),
+        ("window: [{from: 22:00}]", "P202", 10, "`to` is missing in window[0]", "add `to: 04:00`"),
+        (
+            "suspend: {until: 2026-02-30, reason: x}",
+            "P313",
+            18,
+            "suspend.until: `2026-02-30` is not in the calendar",
+            None,
+        ),
+        ("suspend: {until: 1 Dec, reason: x}", "P205", 18, "suspend.until: `1 Dec` is not a date", None),
+        (
+            "window: [{from: 22:00, to: 04:00, timezone: Europe/Berln}]",
+            "P314",
+            45,
+            "window[0].timezone: `Europe/Berln` is not a time zone",
+            "did you mean `Europe/Berlin`?",
+        ),
+        (
+            'optimize: {where: "day >= reflect(1)"}',
+            "P310",
+            27,
+            "optimize.where: `reflect(...)`: functions are not part of the grammar",
+            None,
+        ),
+        (
+            "verify: {expectations: [{type: expect_column_to_exit, column: a}]}",
+            "P311",
+            32,
+            "verify.expectations[0].type: Great Expectations has no `expect_column_to_exit`",
+            "did you mean `expect_column_to_exist`?",
+        ),
+        ("owner: ${env:TEAM}", "P309", 8, "owner uses an environment variable", None),
+        ("minFileSize: 64MiB", "P201", 1, "unknown key `minFileSize` at the top level", None),
+        ("optimise: {}", "P201", 1, "unknown key `optimise` at the top level", "did you mean `optimize`?"),
+        (
+            "optimize: {minFileSzie: 1}",
+            "P201",
+            12,
+            "unknown key `minFileSzie` in optimize",
+            "did you mean `minFileSize`?",
+        ),
+        ("properties: {a b: c}", "P205", 14, "`a b` is not a name for a key here", None),
+        (
+            "properties: {a: [1]}",
+            "P203",
+            14,
+            "properties.a must be `true`, `false`, text or a whole number, not a list",
+            None,
+        ),
+        (
+            "properties: {a: 1.5}",
+            "P203",
+            17,
+            "properties.a must be `true`, `false`, text or a whole number, not `1.5`",
+            'put it in quotes: `"1.5"`',
+        ),
+    ],
+)
+def test_one_finding(line: str, code: str, column: int, message: str, help: str | None) -> None:
+    finding = only(f"{HEAD}{line}\n")
+    assert (finding.code, finding.span.line, finding.span.column) == (code, 3, column)
+    assert finding.message == message
+    if help is not None:
+        assert finding.help == help
+
+
+def test_a_key_of_another_map_is_sent_home() -> None:
+    assert only(HEAD + "retention: 7d\n").help == "`retention` belongs under `vacuum`"
+    assert only(HEAD + "optimize: {tables: [x]}\n").help == "`tables` belongs under `match`"
+    assert only(HEAD + "optimize: {owner: x}\n").help == "`owner` belongs at the top level"
+
+
+def test_null_falls_back_where_it_may_and_is_an_error_where_not() -> None:
+    assert findings_of(HEAD + "owner:\noptimize:\nvacuum: {retention: null}\nautoCompact: ~\n") == []
+    assert only("version: 1\ntable:\n").message == "table has no value"
+    assert only("version:\ntable: a\n").message == "version has no value"
+
+
+def test_a_refused_value_is_not_called_missing() -> None:
+    assert [one.code for one in findings_of("version: 010\ntable: *x\n")] == ["Y117", "Y109"]
+    assert [one.code for one in findings_of(HEAD + "optimize: {zorder: {mode: full, columns: [*x]}}\n")] == ["Y109"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "kind"),
+    [
+        ("policies/a.yml", "table: a", DocumentKind.POLICY),
+        ("policies/a.yml", "owner: a", DocumentKind.POLICY),
+        ("policies/a.yml", "match: {}", DocumentKind.RULE),
+        ("policies/a.yml", "match: *x\nowner: y", DocumentKind.RULE),
+        ("policies/a.yml", "match: {}\ntable: a", DocumentKind.POLICY),
+        ("policies/_profiles/a.yml", "table: a", DocumentKind.PROFILE),
+        ("policies/sales/_profiles/a.yml", "owner: a", DocumentKind.PROFILE),
+        ("maintainer.yml", "table: a", DocumentKind.PROJECT),
+        ("_profiles", "table: a", DocumentKind.POLICY),
+    ],
+)
+def test_kinds_of_files(file: str, text: str, kind: DocumentKind) -> None:
+    document, _ = read_text(text, file)
+    assert document is not None
+    assert kind_of(document) is kind
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "key"),
+    [
+        ("policies/a.yml", HEAD + "match: {tables: [a]}\n", "match"),
+        ("policies/a.yml", HEAD + "priority: 1\n", "priority"),
+        ("policies/a.yml", "version: 1\nmatch: {tables: [a]}\nextends: [x]\n", "extends"),
+        ("policies/_profiles/a.yml", "version: 1\nextends: [x]\n", "extends"),
+        ("policies/_profiles/a.yml", "version: 1\ntable: x\n", "table"),
+    ],
+)
+def test_keys_that_do_not_belong(file: str, content: str, key: str) -> None:
+    finding = only(content, file)
+    assert finding.code == "P208"
+    assert key in finding.message
+
+
+@pytest.mark.parametrize("table", ["sales.*", "bronze.[ab]"])
+def test_a_pattern_is_no_table(table: str) -> None:
+    finding = only(f'version: 1\ntable: "{table}"\n')
+    assert finding.code == "P205"
+    assert finding.help == f'for many tables write `match: {{tables: ["{table}"]}}`'
+
+
+@pytest.mark.parametrize("table", ["s3://lake/sales/orders", "../lake/o", "/lake/a[1]/b", "c.s.t", "`odd name`.t"])
+def test_tables(table: str) -> None:
+    assert findings_of(f'version: 1\ntable: "{table}"\n') == []
+
+
+def test_the_place_inside_a_predicate_is_exact_only_where_the_text_is_shown_as_it_is() -> None:
+    plain = only(HEAD + "optimize: {where: day = f(1)}\n")
+    assert plain.span.column == 25
+    quoted = only(HEAD + "optimize: {where: 'day = f(1)'}\n")
+    assert quoted.span.column == 26
+    escaped = only(HEAD + 'optimize: {where: "day\\u0020= f(1)"}\n')
+    assert escaped.span.column == 19
+    folded = only(HEAD + "optimize:\n  where: >-\n    day =\n    f(1)\n")
+    assert (folded.span.line, folded.span.column) == (4, 10)
+
+
+def test_findings_are_bounded_and_sorted() -> None:
+    findings = findings_of(HEAD + "".join(f"k{number:04}: 1\n" for number in range(500)))
+    assert len(findings) == 100
+    assert findings == sorted(findings)
+
+
+def test_the_whole_vocabulary_is_accepted() -> None:
+    from pathlib import Path
+
+    assert (
+        findings_of((Path(__file__).parents[4] / "tests" / "support" / "policies" / "every_key.yml").read_text()) == []
+    )

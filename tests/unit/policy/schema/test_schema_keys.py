@@ -1,0 +1,76 @@
+"""The schema files themselves: documented, complete, and in step with the code that relies on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from maintainer.policy.resolve import builtin_defaults as builtin
+from maintainer.policy.resolve.merge import SETTING_KEYS
+from maintainer.policy.resolve.setting_units import DURATIONS, SIZES
+from maintainer.policy.schema.formats import CHECKED_FORMATS
+from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET, NOT_SUPPORTED_YET_IN_PROJECT
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
+from maintainer.policy.schema.schema_rules import compiled
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    description = describe(name)
+    assert description is not None, name
+    return description.schema
+
+
+@pytest.mark.parametrize("name", [POLICY_SCHEMA, PROJECT_SCHEMA])
+def test_the_schemas_are_draft_07_and_compile(name: str) -> None:
+    jsonschema.Draft7Validator.check_schema(load_schema(name))
+    assert load_schema(name)["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert compiled(name) is compiled(name)
+
+
+@pytest.mark.parametrize("name", key_names())
+def test_every_key_is_described(name: str) -> None:
+    schema = schema_of(name)
+    assert schema["description"].endswith(".")
+    assert "*" in name or schema.get("examples")
+    assert schema.get("x-format", "size") in CHECKED_FORMATS
+
+
+def test_every_setting_may_be_null_to_fall_back_to_the_level_below() -> None:
+    for key in SETTING_KEYS:
+        assert "null" in schema_of(key)["type"]
+
+
+def test_the_defaults_in_the_schema_are_those_that_hold() -> None:
+    for layer in (builtin.ALWAYS, builtin.VACUUM, builtin.ZORDER):
+        for keys, setting in layer.leaves.items():
+            assert schema_of(".".join(keys))["default"] == setting.value
+    built_in = {".".join(keys) for layer in (builtin.ALWAYS, builtin.VACUUM, builtin.ZORDER) for keys in layer.leaves}
+    scalars = {
+        name
+        for name in key_names()
+        if name.split(".")[0] in SETTING_KEYS and "default" in schema_of(name) and schema_of(name)["default"] != []
+    }
+    assert scalars == built_in
+
+
+def test_units_are_known_to_resolution() -> None:
+    settings = [name for name in key_names() if name.split(".")[0] in SETTING_KEYS and not name.startswith("consumers")]
+    assert {name for name in settings if schema_of(name).get("x-format") == "size"} == SIZES
+    assert {name for name in settings if schema_of(name).get("x-format") == "duration"} == DURATIONS
+
+
+def test_what_is_not_supported_yet_is_in_the_schema() -> None:
+    for entry in (*NOT_SUPPORTED_YET, *NOT_SUPPORTED_YET_IN_PROJECT):
+        key, value = entry if isinstance(entry, tuple) else (entry, None)
+        schema = schema_of(key.replace("[]", ""))
+        assert value is None or isinstance(value, bool) or value in schema["enum"]
+
+
+def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maintainer.policy.schema import schema_rules
+
+    monkeypatch.setattr(schema_rules, "load_schema", lambda name: {"type": "object", "oneOf": []})
+    with pytest.raises(ValueError, match="oneOf"):
+        compiled.__wrapped__("x.json")

@@ -1,0 +1,106 @@
+"""What would change a decision: the sentence is right, as planning itself shows when it is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
+from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy
+from maintainer.report.plan.counterfactuals import _CHANGES, what_would_change
+from tests.support.tables.builders import (
+    DAY_MS,
+    NOW_MS,
+    make_facts,
+    make_file,
+    make_files,
+    make_optimize,
+    make_policy,
+    make_vacuum,
+)
+
+TODAY = date(2026, 11, 21)
+REASONS = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding="utf-8")
+
+
+def answers(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, str]:
+    return dict(
+        what_would_change(plan_table(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions()), policy, NOW_MS)
+    )
+
+
+def steps(policy: ResolvedPolicy, facts: TableFacts) -> list[str]:
+    return [step.kind for step in plan_table(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions()).steps]
+
+
+def test_each_reason_for_leaving_something_alone_has_an_answer() -> None:
+    taken = REASONS[: REASONS.index("## Why files or partitions are left alone")]
+    assert set(_CHANGES) == {code for code in ReasonCode if f"### {code.value}\n" not in taken}
+
+
+def test_a_compaction_says_below_which_threshold_it_would_not_be_done_and_so_it_is() -> None:
+    facts = make_facts(files=make_files(30, 40, 90))
+    assert answers(make_policy(), facts)["compact"] == (
+        "left alone if optimize.minFileSize were 30 B or less (the smallest file), or optimize.when.minSmallFiles were "
+        "more than 2"
+    )
+    assert steps(make_policy(), facts) == ["compact"]
+    assert steps(make_policy(optimize=make_optimize(min_size=30)), facts) == []
+    for least, expected in ((2, ["compact"]), (3, [])):
+        worth = make_policy(optimize=make_optimize(when=WorthPolicy(min_small_files=least)))
+        assert steps(worth, facts) == expected
+
+
+def test_deleted_rows_are_a_threshold_of_their_own() -> None:
+    facts = make_facts(files=[make_file("a", size=90, records=100, deleted=20)])
+    assert answers(make_policy(), facts)["compact"] == (
+        "left alone if fewer rows were deleted than 5% of a file (now up to 20%)"
+    )
+
+
+def test_a_vacuum_says_with_which_retention_nothing_would_be_deleted() -> None:
+    removed = tuple(RemovedFile(f"r{days}", 5, NOW_MS - days * DAY_MS, removed_in_version=1) for days in (9, 12))
+    facts = replace(make_facts(files=make_files(90)), removed_files=removed)
+    assert answers(make_policy(vacuum=make_vacuum()), facts)["vacuum"] == (
+        "nothing is deleted with a retention longer than 12d (the oldest removal; it is 7d now)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        (WorthPolicy(min_small_files=20), "taken when there are 20 files to rewrite, or optimize.when asks for less"),
+        (
+            WorthPolicy(20, 1 << 30),
+            "taken when there are 20 files and 1 GiB to rewrite, or optimize.when asks for less",
+        ),
+    ],
+)
+def test_what_is_not_worth_it_yet_says_from_when_on_it_is(when: WorthPolicy, expected: str) -> None:
+    policy = make_policy(optimize=make_optimize(when=when))
+    assert answers(policy, make_facts(files=make_files(5, 5, 5)))["not_worth_it"] == expected
+
+
+def test_files_of_the_right_size_are_taken_when_smaller_ones_come() -> None:
+    found = answers(make_policy(), make_facts(files=make_files(80, 90)))
+    assert found == {
+        "at_target": "taken when two or more files under 75 B (optimize.minFileSize) lie beside each other, "
+        "or that is raised"
+    }
+
+
+def test_a_property_that_vacuum_needs_is_told_from_one_that_the_policy_names() -> None:
+    facts = make_facts(files=make_files(90))
+    named = make_policy(properties=(("delta.checkpointInterval", "20"),))
+    assert answers(named, facts)["properties"] == (
+        "not done once the table has the value, or the policy no longer names it"
+    )
+    needed = make_policy(vacuum=make_vacuum(retention_seconds=30 * 86_400))
+    assert answers(needed, replace(facts, removed_files=()))["properties"] == (
+        "not done once the table has the value, or vacuum.retention is no longer than what the table keeps"
+    )

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, Step
+from maintainer.model.run.auto_compaction import AutoCompactSwitch, SwitchSource
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.plan.plan_lines import PlanOptions
+from maintainer.report.plan.plan_markdown import MARKER, render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.why_text import render_why
+from maintainer.report.text.style import Style
+from tests.support.runs.sample_runs import (
+    MIB,
+    data_bin,
+    fleet_policy,
+    full_plan,
+    gone,
+    items,
+    leads,
+    orders,
+    plan,
+    quiet,
+)
+from tests.unit.report.golden_text import assert_golden
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_a_plan_as_text() -> None:
+    options = PlanOptions(project="lake", num_policies=214, saved_to="plan.json")
+    assert_golden("plan.txt", render_plan(full_plan(), options))
+
+
+def test_verbose_names_every_table_bin_and_file() -> None:
+    assert_golden("plan_verbose.txt", render_plan(full_plan(), PlanOptions(verbose=True)))
+
+
+def test_a_plan_as_markdown() -> None:
+    assert_golden("plan.md", render_plan_markdown(full_plan()))
+
+
+def test_why_names_every_decision_and_threshold() -> None:
+    assert_golden("why.txt", render_why(orders(), fleet_policy()))
+
+
+@pytest.mark.parametrize(
+    ("switch", "line"),
+    [
+        (AutoCompactSwitch(True, SwitchSource.PROPERTY), "on: by the table property delta.autoOptimize.autoCompact"),
+        (
+            AutoCompactSwitch(False, SwitchSource.SESSION),
+            "off: the session says so (spark.databricks.delta.autoCompact.enabled); it wins over the table",
+        ),
+        (AutoCompactSwitch(False, SwitchSource.DEFAULT), "off: nobody has set it"),
+        ("x is `y`, neither true nor false", "cannot be told: x is `y`, neither true nor false"),
+    ],
+)
+def test_why_says_whether_the_writers_compact_and_who_decides(switch: AutoCompactSwitch | str, line: str) -> None:
+    lines = render_why(orders(), auto_compact=switch).splitlines()
+    assert lines[lines.index("Auto compaction by its writers") + 1] == f"      = {line}"
+
+
+def test_why_of_a_table_with_nothing_to_do() -> None:
+    table = quiet("a.b", (ReasonCode.NO_PARTNER, "1 small file, and none to join it with"))
+    assert render_why(table) == (
+        "a.b   v12   900 MiB in 4 files   policies/_fleet/all.yml\n"
+        "\n"
+        "Will do (0 steps)\n"
+        "      = nothing\n"
+        "\n"
+        "Leaves alone\n"
+        "      . left alone  no_partner: 1 small file, and none to join it with   policies/_fleet/all.yml:4\n"
+    )
+
+
+def test_why_of_a_blocked_and_of_an_unplannable_table() -> None:
+    assert "      ! blocked     over_limit: would rewrite 812 GiB, limits.maxBytes is 500 GiB   policies" in render_why(
+        leads()
+    )
+    text = render_why(gone())
+    assert "      x T401        no table `crm.gone` in the catalog\n" in text
+    assert "Will do" not in text
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_colour_only_repeats_what_the_words_say(verbose: bool) -> None:
+    options = PlanOptions(verbose=verbose)
+    painted = render_plan(full_plan(), options, Style(color=True))
+    assert painted != render_plan(full_plan(), options)
+    assert SGR.sub("", painted) == render_plan(full_plan(), options)
+    why = render_why(orders(), fleet_policy(), options, Style(color=True))
+    assert SGR.sub("", why) == render_why(orders(), fleet_policy(), options)
+
+
+def test_an_empty_and_a_quiet_plan_say_so() -> None:
+    assert render_plan(plan()).endswith("No table is selected: nothing to plan.\n")
+    text = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))))
+    assert text.splitlines()[2:] == [
+        "  = 1 table   nothing to do: at_target in 1",
+        "",
+        "Plan: 0 tables to change, 0 steps; 1 up to date.",
+        "Nothing to do.",
+    ]
+
+
+def test_a_table_outside_its_window_is_not_called_up_to_date() -> None:
+    shut = quiet("a.b", (ReasonCode.OUTSIDE_WINDOW, "outside the window sat 22:00-04:00 UTC"))
+    assert render_plan(plan(shut)).splitlines()[2:] == [
+        "  = 1 table   nothing to do: outside_window in 1",
+        "",
+        "Plan: 0 tables to change, 0 steps; 0 up to date, 1 waiting.",
+        "Nothing to do now.",
+    ]
+    text = render_plan_markdown(plan(shut))
+    assert "1 table waiting" in text
+    assert "table up to date" not in text
+
+
+def test_a_plan_that_only_blocks_does_not_say_that_nothing_is_to_do() -> None:
+    assert render_plan(plan(leads())).splitlines()[-1] == "Plan: 0 tables to change, 0 steps; 0 up to date, 1 blocked."
+
+
+def test_a_plan_that_was_not_saved_says_that_apply_may_differ() -> None:
+    assert render_plan(plan(items())).splitlines()[-2:] == [
+        "This plan was not saved: a later `maintainer apply` plans anew and may do something else.",
+        "`--out FILE` saves it, so that `maintainer apply FILE` does exactly this.",
+    ]
+
+
+def test_the_command_to_apply_is_quoted_for_the_shell() -> None:
+    text = render_plan(plan(items()), PlanOptions(saved_to="my plan.json"))
+    assert text.endswith("    maintainer apply 'my plan.json'\n")
+
+
+def named(table: TablePlan, name: str) -> TablePlan:
+    return dataclasses.replace(table, ref=TableRef(name))
+
+
+def test_long_names_stay_whole_and_do_not_push_the_others() -> None:
+    long_name = "s3://bucket/" + "deep/" * 30 + "table"
+    text = render_plan(plan(named(leads(), long_name), named(leads(), "a.b")))
+    assert f"  ! {long_name}" in text
+    assert "  ! a.b   v3   812 GiB in 4,000 files" in text
+
+
+EVIL = "a\x1b[2Jb\ncrm.fake\r\u202ec|`<script>`"
+
+
+def evil_plan() -> Plan:
+    """Every text that comes from outside is hostile."""
+    steps: list[Step] = []
+    for step in orders().steps:
+        reasons = tuple(dataclasses.replace(one, text=EVIL, origin=EVIL) for one in step.reasons)
+        if isinstance(step, SetPropertiesStep):
+            step = dataclasses.replace(step, before=((EVIL, EVIL),), after=((EVIL, EVIL),))
+        steps.append(dataclasses.replace(step, reasons=reasons))
+    left = tuple(
+        dataclasses.replace(
+            one,
+            reason=dataclasses.replace(one.reason, text=EVIL, origin=EVIL),
+            partition_values=((EVIL, EVIL),),
+        )
+        for one in orders().left_alone
+    )
+    changing = dataclasses.replace(named(orders(), EVIL), steps=tuple(steps), left_alone=left, policy_file=EVIL)
+    blocked = dataclasses.replace(
+        named(leads(), EVIL), blocked=(dataclasses.replace(leads().blocked[0], text=EVIL, origin=EVIL),)
+    )
+    problem = gone().problem
+    assert problem is not None
+    broken = dataclasses.replace(
+        named(gone(), EVIL), problem=dataclasses.replace(problem, code=EVIL, what=EVIL, where=EVIL, help=EVIL)
+    )
+    return dataclasses.replace(plan(changing, blocked, broken), environment=EVIL, git_commit=EVIL)
+
+
+def test_no_text_from_outside_moves_the_cursor_or_breaks_a_line() -> None:
+    texts = [
+        render_plan(evil_plan(), PlanOptions(project=EVIL, saved_to=EVIL, verbose=verbose)) for verbose in (False, True)
+    ]
+    texts += [render_why(table, fleet_policy()) for table in evil_plan().tables]
+    texts.append(render_plan_markdown(evil_plan()))
+    for text in texts:
+        assert all(character == "\n" or character.isprintable() for character in text)
+        assert "\ncrm.fake" not in text
+    assert r"a\x1b[2Jb\ncrm.fake\r\u202ec|`<script>`" in texts[0]
+
+
+def test_markdown_from_outside_stays_text() -> None:
+    text = render_plan_markdown(evil_plan())
+    assert "<script" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {6, 4}
+
+
+def test_markdown_is_the_same_for_the_same_plan_at_another_time_and_version() -> None:
+    later = dataclasses.replace(
+        full_plan(),
+        created_at_ms=1,
+        expires_at_ms=2,
+        tables=tuple(
+            table
+            if table.observed is None
+            else dataclasses.replace(table, observed=dataclasses.replace(table.observed, version=9999))
+            for table in full_plan().tables
+        ),
+    )
+    assert render_plan_markdown(later) == render_plan_markdown(full_plan())
+
+
+def test_markdown_fits_a_comment_and_counts_what_does_not() -> None:
+    many = plan(*(named(items(), f"sales.items_{number:04}") for number in range(2000)))
+    text = render_plan_markdown(many)
+    assert len(text) <= 60_000
+    assert text.startswith(MARKER + "\n")
+    shown = text.count("`sales.items_")
+    assert 200 < shown < 2000
+    assert f"{2000 - shown:,} more rows did not fit: see the saved plan." in text
+    assert text.splitlines()[3] == "**2,000 tables to change, 2,000 steps (zorder 2,000); 0 up to date**"
+
+
+def test_verbose_shows_every_bin_of_every_batch() -> None:
+    days = [f"2026-01-{day:02}" for day in range(1, 29)]
+    step = CompactStep(
+        batches=tuple(Batch((data_bin(day, [1, 2], day),)) for day in days),
+        max_file_size_bytes=256 * MIB,
+        max_threads=1,
+        reasons=orders().steps[1].reasons,
+    )
+    text = render_plan(plan(dataclasses.replace(orders(), steps=(step,))), PlanOptions(verbose=True))
+    assert [line.split("order_day=")[1] for line in text.splitlines() if "commit " in line] == days
+    assert "      + compact     56 files, 84 MiB -> about 28 files of up to 256 MiB, in 28 commits" in text

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.run.progress import ProgressEvent, RunStarted, RunStopping, StepHeartbeat, StepStarted
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line
+from maintainer.report.run.progress_text import ProgressText, WholeRun
+from maintainer.report.text.style import Style
+from maintainer.units import format_size
+from tests.support.runs import sample_runs as samples
+from tests.support.runs.sample_runs import RUN, TEN_PM, full_plan, progress_events
+from tests.unit.report.golden_text import assert_golden
+
+TABLES = tuple(table.ref.identifier for table in full_plan().tables)
+
+
+class Screen(io.StringIO):
+    """As much of a terminal as the printer uses: new lines, going up, clearing downwards. Anything else is an error.
+
+    A line as wide as the screen wraps on a real terminal, so it is an error, too.
+    """
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.columns = columns
+        self.lines = [""]
+        self.row = 0
+
+    def write(self, text: str) -> int:
+        for part in re.findall(r"\r\x1b\[\d+A\x1b\[J|\x1b\[[0-9;]*m|\n|[^\x1b\r\n]+|.", text):
+            if part == "\n":
+                self.row += 1
+                if self.row == len(self.lines):
+                    self.lines.append("")
+            elif part.startswith("\r\x1b["):
+                self.row -= int(part[3:-4])
+                assert self.row >= 0
+                self.lines[self.row :] = [""]
+            elif part.startswith("\x1b[") and part.endswith("m"):
+                continue
+            else:
+                assert part[0] not in "\x1b\r"
+                self.lines[self.row] += part
+        return len(text)
+
+
+def play(printer: ProgressText, events: Iterable[ProgressEvent]) -> None:
+    for event in events:
+        printer(event)
+
+
+def piped(events: Iterable[ProgressEvent], style: Style | None = None) -> str:
+    stream = io.StringIO()
+    play(ProgressText(stream, style or Style(), tables=TABLES), events)
+    return stream.getvalue()
+
+
+def test_lines_for_a_pipeline() -> None:
+    assert_golden("progress.txt", piped(progress_events()))
+
+
+def test_colour_only_repeats_what_the_words_say() -> None:
+    painted = piped(progress_events(), Style(color=True))
+    assert "\x1b[1;31mFAIL" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == piped(progress_events())
+
+
+def test_a_pipeline_hears_at_most_once_in_thirty_seconds() -> None:
+    start = StepStarted(TEN_PM, "a.b", "a.b/compact", "compact", 1)
+    beats = [StepHeartbeat(TEN_PM + s * 1000, "a.b", "a.b/compact", "compact", 1, float(s)) for s in range(1, 100)]
+    lines = piped([RunStarted(TEN_PM, RUN, 1, 1, 1, "x"), start, *beats]).splitlines()
+    assert [line.split("still running")[1].strip() for line in lines[2:]] == ["30s", "1m", "1m30s"]
+
+
+def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbeat() -> None:
+    screen = Screen(columns=400)
+    play(ProgressText(screen, live=True, tables=TABLES, terminal_size=lambda: (400, 24)), progress_events())
+    kept = [
+        line for line in piped(progress_events()).splitlines() if " START" not in line and "still running" not in line
+    ]
+    assert screen.lines == [*kept, ""]
+
+
+def test_a_terminal_shows_one_live_line_for_each_running_step() -> None:
+    screen = Screen(columns=80)
+    printer = ProgressText(screen, live=True, tables=TABLES)
+    play(printer, progress_events()[:8])
+    printer.tick(TEN_PM + 66_000)
+    assert screen.lines == [
+        f"run {RUN}   3 tables, 4 steps, 2 at once   .maintainer/runs/{RUN}",
+        "22:00:05  [2/4]  sales.orders   properties  OK          0.8s  v1842",
+        "22:00:05  [1/4]  sales.items    zorder      ...         1m1s",
+        "22:00:06  [3/4]  sales.orders   compact     ...           1m  0/2 commits",
+        "          0 of 3 tables   1m6s",
+        "",
+    ]
+    printer.close()
+    assert len(screen.lines) == 3
+
+
+def test_live_lines_are_cut_to_the_terminal_and_the_rest_is_counted() -> None:
+    screen = Screen(columns=40)
+    printer = ProgressText(screen, live=True, terminal_size=lambda: (40, 6))
+    for number in range(1, 8):
+        printer(StepStarted(TEN_PM, f"schema.table_with_a_long_name_{number}", f"{number}", "compact", number))
+    live = screen.lines[:-1]
+    assert len(live) == 4
+    assert all(len(line) <= 39 for line in live)
+    assert live[-1] == "          ... and 4 more running"
+
+
+def test_a_closed_stream_does_not_hurt_the_run() -> None:
+    stream = io.StringIO()
+    printer = ProgressText(stream)
+    stream.close()
+    play(printer, progress_events())
+
+
+def test_names_that_the_stream_cannot_spell_are_escaped() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
+    play(ProgressText(stream), [StepStarted(TEN_PM, "größe\x1b[2J", "x", "compact", 1)])
+    assert raw.getvalue() == b"22:00:00  [1/0]  gr\\xf6\\xdfe\\x1b[2J  compact     START\n"
+
+
+def test_json_lines() -> None:
+    stream = io.StringIO()
+    sink = ProgressJsonl(stream, "0.1.0")
+    seen_beat = False
+    for event in progress_events():
+        if not isinstance(event, StepHeartbeat) or not seen_beat:
+            sink(event)
+        seen_beat = seen_beat or isinstance(event, StepHeartbeat)
+    assert_golden("progress.jsonl", stream.getvalue())
+    first, *rest = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert first == {"type": "version", "format": 1, "maintainer": "0.1.0"}
+    assert all(list(one)[:2] == ["type", "at"] for one in rest)
+
+
+def test_json_lines_let_a_write_error_out() -> None:
+    stream = io.StringIO()
+    sink = ProgressJsonl(stream, "0.1.0")
+    stream.close()
+    with pytest.raises(ValueError, match="closed file"):
+        sink(progress_events()[0])
+
+
+def test_the_run_as_a_whole_stands_below_with_what_is_left_of_its_time() -> None:
+    whole = WholeRun(RunStarted(TEN_PM, RUN, 100, 93, 2, "x", planned_bytes=10 << 30, timeout_seconds=7200.0))
+    whole.step(samples.compact_done())
+    for status in (TableStatus.DONE, TableStatus.FAILED, TableStatus.VERIFY_FAILED, TableStatus.YIELDED):
+        whole.table(TableOutcome(TableRef("t"), status))
+    rewritten = format_size(sum(one.bytes_removed for one in samples.compact_done().commits))
+    assert whole.line(TEN_PM + 1_082_000) == (
+        f"4 of 100 tables, 2 failed   {rewritten} of 10 GiB rewritten   18m2s, 1h41m58s left"
+    )
+    assert whole.line(TEN_PM + 9_000_000) == (
+        f"4 of 100 tables, 2 failed   {rewritten} of 10 GiB rewritten   2h30m, 0s left"
+    )
+    assert WholeRun(RunStarted(TEN_PM, RUN, 1, 1, 1, "x")).line(TEN_PM) is None
+    assert WholeRun().line(TEN_PM) is None
+
+
+def test_whoever_asks_for_the_end_is_answered_at_once() -> None:
+    stream = io.StringIO()
+    event = RunStopping(TEN_PM, "SIGINT", 10.0)
+    ProgressText(stream)(event)
+    assert stream.getvalue() == (
+        "SIGINT: no further table is begun; what runs has 10s to finish its commit, then it is cancelled. "
+        "Once more: cancelled now.\n"
+    )
+    assert json.loads(event_line(event)) == {
+        "type": "run_stopping", "at": "2026-11-21T22:00:00.000Z", "reason": "SIGINT", "grace_seconds": 10.0,
+    }  # fmt: skip

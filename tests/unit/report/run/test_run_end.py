@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.run.exit_codes import exit_code, exit_reason, plan_exit_code
+from maintainer.model.run.outcome import (
+    Assertion,
+    CommitReceipt,
+    Preparation,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+)
+from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.model.table.table_facts import TableRef
+from maintainer.report.run.github_annotations import (
+    Annotation,
+    cut_lines,
+    plan_annotations,
+    render_annotations,
+    run_annotations,
+    run_markdown,
+    write_step_summary,
+)
+from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.run.run_text import MAX_BLOCKS, file_and_line, render_run
+from maintainer.report.text.style import Style
+from tests.support.runs.sample_runs import (
+    RUN,
+    TEN_PM,
+    bad_run,
+    compact_done,
+    full_plan,
+    gone,
+    good_run,
+    items,
+    leads,
+    plan,
+    quiet,
+)
+from tests.unit.report.golden_text import assert_golden
+
+FOLDER = f".maintainer/runs/{RUN}"
+
+
+def run_of(*ends: TableStatus | StepStatus | StepOutcome, interrupted_by: str | None = None) -> RunOutcome:
+    """A run with a table for each table status, and a table with one step for each step or step status."""
+    tables = []
+    for number, end in enumerate(ends):
+        ref = TableRef(f"a.t{number}")
+        if isinstance(end, TableStatus):
+            tables.append(TableOutcome(ref, end))
+            continue
+        step = end if isinstance(end, StepOutcome) else StepOutcome("a.t/compact", "compact", end, TEN_PM, 1.0)
+        tables.append(TableOutcome(ref, TableStatus.DONE, (step,)))
+    return RunOutcome(RUN, TEN_PM, 1.0, tuple(tables), interrupted_by)
+
+
+def committed(status: StepStatus = StepStatus.SUCCEEDED) -> StepOutcome:
+    """A step of which a commit landed, however it ended."""
+    return StepOutcome("a.t/compact", "compact", status, TEN_PM, 1.0, commits=(CommitReceipt(8, 7),))
+
+
+def deleted(*, num_files: int, emptied: int = 0, version_after: int = 7) -> StepOutcome:
+    """A deletion that ended well: with its commits from version 7 on, or without any."""
+    receipt = VacuumReceipt(
+        num_files, 10 * num_files, version_before=7, version_after=version_after, num_files_emptied=emptied
+    )
+    return StepOutcome("a.t/vacuum", "vacuum", StepStatus.SUCCEEDED, TEN_PM, 1.0, vacuum=receipt)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (run_of(), 0),
+        (run_of(TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.YIELDED), 0),
+        (run_of(TableStatus.DONE, TableStatus.WAITING), 0),
+        (run_of(TableStatus.DONE, TableStatus.NOT_REACHED), 1),
+        (run_of(StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT, StepStatus.YIELDED, StepStatus.SKIPPED), 0),
+        (run_of(TableStatus.BLOCKED), 4),
+        (run_of(TableStatus.BLOCKED, TableStatus.UP_TO_DATE, StepStatus.NOTHING_LEFT), 4),
+        (run_of(TableStatus.BLOCKED, committed()), 6),
+        (run_of(TableStatus.BLOCKED, committed(StepStatus.YIELDED)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=1)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0, emptied=1)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0, version_after=9)), 6),
+        (run_of(TableStatus.BLOCKED, deleted(num_files=0)), 4),
+        (run_of(TableStatus.BLOCKED, committed(), TableStatus.FAILED), 1),
+        (run_of(TableStatus.BLOCKED, committed(), StepStatus.VERIFY_FAILED), 5),
+        (run_of(TableStatus.BLOCKED, committed(), interrupted_by="SIGTERM"), 143),
+        (run_of(TableStatus.BLOCKED, TableStatus.FAILED), 1),
+        (run_of(StepStatus.FAILED), 1),
+        (run_of(StepStatus.UNKNOWN), 1),
+        (run_of(StepStatus.INCOMPLETE), 1),
+        (run_of(TableStatus.FAILED, TableStatus.VERIFY_FAILED, TableStatus.BLOCKED), 5),
+        (run_of(StepStatus.VERIFY_FAILED, interrupted_by="SIGINT"), 5),
+        (run_of(TableStatus.FAILED, interrupted_by="SIGINT"), 130),
+        (run_of(TableStatus.DONE, interrupted_by="timeout"), 130),
+        (run_of(TableStatus.NOT_REACHED, interrupted_by="SIGTERM"), 143),
+        (run_of(TableStatus.INTERRUPTED), 130),
+    ],
+)
+def test_exit_code_of_a_run(outcome: RunOutcome, expected: int) -> None:
+    assert exit_code(outcome) == expected
+
+
+@pytest.mark.parametrize(
+    ("tables", "detailed", "expected"),
+    [
+        ((), True, 0),
+        ((quiet("a.b"),), True, 0),
+        ((items(),), False, 0),
+        ((items(),), True, 3),
+        ((items(), leads()), True, 4),
+        ((items(), leads(), gone()), True, 1),
+    ],
+)
+def test_exit_code_of_a_plan(tables: tuple[TablePlan, ...], detailed: bool, expected: int) -> None:
+    assert plan_exit_code(plan(*tables), detailed=detailed) == expected
+
+
+def test_the_time_is_what_somebody_waited_for_with_its_parts() -> None:
+    run = dataclasses.replace(run_of(TableStatus.UP_TO_DATE), duration_seconds=0.062)
+    assert render_run(run).startswith("Done in 62ms: 0 steps succeeded")
+    waited = dataclasses.replace(run, preparation=Preparation(24.9, 15.9))
+    text = "40.9s (start 24.9s, planning 15.9s, run 62ms)"
+    assert render_run(waited).startswith(f"Done in {text}: 0 steps succeeded")
+    assert text in run_markdown(waited)
+    stopped = dataclasses.replace(waited, interrupted_by="SIGTERM")
+    assert render_run(stopped).startswith(f"Interrupted by SIGTERM after {text}: ")
+    assert run_from_json(run_to_json(waited)) == waited
+
+
+def test_every_exit_code_has_words() -> None:
+    assert all(exit_reason(code) for code in ExitCode)
+
+
+def test_the_end_of_a_good_run() -> None:
+    assert_golden("run_good.txt", render_run(good_run(), run_folder=FOLDER))
+
+
+def test_tables_that_wait_are_counted_apart() -> None:
+    outcome = run_of(StepStatus.SUCCEEDED, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.WAITING)
+    assert "4 tables: 1 done, 1 up to date, 2 waiting." in render_run(outcome, run_folder=FOLDER)
+    skipped = ET.fromstring(render_junit(outcome).encode()).findall(".//skipped")
+    assert [one.get("message") for one in skipped] == ["waiting: held back for now"] * 2
+
+
+def test_the_end_of_a_bad_run() -> None:
+    assert_golden("run_bad.txt", render_run(bad_run(), run_folder=FOLDER))
+    painted = render_run(bad_run(), Style(color=True), run_folder=FOLDER)
+    assert painted.startswith("\x1b[1;31merror[V503]\x1b[0m: sales.orders, compact: ")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_run(bad_run(), run_folder=FOLDER)
+
+
+def test_the_end_of_an_interrupted_run() -> None:
+    lines = render_run(run_of(TableStatus.INTERRUPTED, interrupted_by="SIGINT"), next_command="maintainer retry")
+    assert lines.splitlines() == [
+        "Interrupted by SIGINT after 1.0s: 0 steps succeeded, 0 failed.",
+        "1 table: 1 interrupted.",
+        "Exit code 130: interrupted before everything was done.",
+        "To go on with what is left:   maintainer retry",
+    ]
+
+
+def test_tables_that_the_run_never_came_to_are_told_together() -> None:
+    problem = Problem("C713", "not started: 1 table failed, and --max-failures is 1", help="take up what is left")
+    left = tuple(
+        TableOutcome(TableRef(f"t{number}"), TableStatus.NOT_REACHED, (), problem, f"p/t{number}.yml")
+        for number in range(8)
+    )
+    failed = TableOutcome(TableRef("a"), TableStatus.FAILED, (), Problem("T401", "no such table"), "p/a.yml")
+    lines = render_run(RunOutcome(RUN, TEN_PM, 1.0, (failed, *left))).splitlines()
+    assert lines[:6] == [
+        "error[T401]: a: no such table",
+        "  --> p/a.yml",
+        "warning[C713]: 8 tables: not started: 1 table failed, and --max-failures is 1",
+        "   = t0, t1, t2, t3, t4 and 3 more",
+        "   = help: take up what is left",
+        "",
+    ]
+    two = render_run(RunOutcome(RUN, TEN_PM, 1.0, (failed, *left[:2]))).splitlines()
+    assert [line for line in two if line.startswith("warning")] == [
+        f"warning[C713]: t{number}: not started: 1 table failed, and --max-failures is 1" for number in (0, 1)
+    ]
+
+
+def test_a_check_that_did_not_decide_is_a_warning() -> None:
+    step = dataclasses.replace(
+        compact_done(), assertions=(Assertion("expect_x", "error", 1845, error="no such column", column="price"),)
+    )
+    run = RunOutcome(RUN, TEN_PM, 1.0, (TableOutcome(TableRef("a.b"), TableStatus.DONE, (step,), None, "p/a.yml"),))
+    assert render_run(run).splitlines()[:3] == [
+        "warning: a.b, compact: 1 of 1 check did not pass; the step itself stands",
+        "  --> p/a.yml",
+        "   = expect_x(price): could not check: no such column",
+    ]
+    assert exit_code(run) is ExitCode.OK
+
+
+def test_a_thousand_failures_are_counted_after_the_first() -> None:
+    tables = tuple(
+        TableOutcome(TableRef(f"a.t{number}"), TableStatus.FAILED, problem=Problem("T405", "permission denied"))
+        for number in range(1000)
+    )
+    text = render_run(RunOutcome(RUN, TEN_PM, 1.0, tables))
+    assert text.count("error[T405]: a.t") == MAX_BLOCKS
+    assert "... and 950 more (T405 950): all in results.json of the run folder\n" in text
+
+
+def test_one_failure_is_told_once() -> None:
+    step = StepOutcome("a.b/compact", "compact", StepStatus.FAILED, TEN_PM, 1.0, error=Problem("C702", "disk full"))
+    run = RunOutcome(RUN, TEN_PM, 1.0, (TableOutcome(TableRef("a.b"), TableStatus.FAILED, (step,), step.error),))
+    assert render_run(run).count("disk full") == 1
+    assert render_junit(run).count("<testcase") == 1
+
+
+def test_junit_of_a_bad_run() -> None:
+    text = render_junit(bad_run())
+    assert_golden("run_bad.junit.xml", text)
+    root = ET.fromstring(text.encode())
+    assert [suite.get("name") for suite in root] == [table.ref.identifier for table in bad_run().tables]
+    for element, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        assert len(root.findall(f".//{element}")) == int(root.attrib[attribute])
+        assert int(root.attrib[attribute]) == sum(int(suite.attrib[attribute]) for suite in root)
+    assert len(root.findall(".//testcase")) == int(root.attrib["tests"])
+
+
+EVIL = "a\x1b[2J\x00\n::error::b\"<&>' ]]> \ud800 100%"
+
+
+def evil_run() -> RunOutcome:
+    problem = Problem(EVIL, EVIL, EVIL, EVIL)
+    step = StepOutcome(
+        EVIL,
+        EVIL,
+        StepStatus.FAILED,
+        TEN_PM,
+        1.0,
+        assertions=(Assertion(EVIL, "fail", 1, EVIL, EVIL, EVIL, EVIL),),
+        error=problem,
+        note=EVIL,
+    )
+    table = TableOutcome(TableRef(EVIL), TableStatus.FAILED, (step,), Problem("T401", EVIL), EVIL, EVIL)
+    return RunOutcome(EVIL, TEN_PM, 1.0, (table,), EVIL)
+
+
+def test_hostile_names_stay_text_everywhere() -> None:
+    root = ET.fromstring(render_junit(evil_run()).encode())
+    assert root[0].get("name") == r"""a\x1b[2J\x00\n::error::b"<&>' ]]> \ud800 100%"""
+    for text in (render_run(evil_run(), run_folder=EVIL), run_markdown(evil_run())):
+        assert all(character == "\n" or character.isprintable() for character in text)
+    commands = render_annotations(run_annotations(evil_run())).splitlines()
+    assert len(commands) == 2
+    assert all(command.startswith("::error title=maintainer ") for command in commands)
+    assert "%0A::error::b" in commands[0].split("::", 2)[2]
+
+
+def test_annotations_of_a_bad_run() -> None:
+    assert_golden("run_bad.github.txt", render_annotations(run_annotations(bad_run())))
+    assert_golden("run_bad.md", run_markdown(bad_run()))
+
+
+def test_annotations_of_a_plan() -> None:
+    assert render_annotations(plan_annotations(full_plan())) == (
+        "::error title=maintainer T401,file=policies/crm/gone.yml,line=2::crm.gone: no table `crm.gone` in the "
+        "catalog%0Ahelp: check the name, or drop the file\n"
+        "::warning title=maintainer over_limit,file=policies/crm/leads.yml,line=21::crm.leads: blocked: would "
+        "rewrite 812 GiB, limits.maxBytes is 500 GiB\n"
+    )
+
+
+def test_annotation_properties_are_escaped_and_columns_need_one_line() -> None:
+    one = Annotation("error", "a:b,c%\n", "x:y,z%\r\n", "f,1.yml", 3, 2, 3, 9)
+    two = dataclasses.replace(one, end_line=4)
+    assert render_annotations([one, two]) == (
+        "::error title=a%3Ab%2Cc%25%0A,file=f%2C1.yml,line=3,col=2,endLine=3,endColumn=9::x:y,z%25%0D%0A\n"
+        "::error title=a%3Ab%2Cc%25%0A,file=f%2C1.yml,line=3,endLine=4::x:y,z%25%0D%0A\n"
+    )
+
+
+def test_ten_annotations_of_a_kind_and_a_count_of_the_rest() -> None:
+    many = [Annotation("error", "t", str(n)) for n in range(25)] + [Annotation("warning", "t", "w")] * 11
+    lines = render_annotations(many).splitlines()
+    assert [line for line in lines if line.startswith("::error")] == [f"::error title=t::{n}" for n in range(10)]
+    assert len(lines) == 21
+    assert lines[-1] == "15 more errors, 1 more warning: GitHub shows 10 of a kind; all are in the step summary"
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("policies/a.yml:12", ("policies/a.yml", 12)),
+        ("policies/a.yaml:12:3", ("policies/a.yaml", 12)),
+        ("policies/a.yml", ("policies/a.yml", None)),
+        ("sales.items@v78", ("own.yml", None)),
+        ("policies/a.yml:0", ("own.yml", None)),
+        (None, ("own.yml", None)),
+    ],
+)
+def test_where_a_finding_points(where: str | None, expected: tuple[str, int | None]) -> None:
+    assert file_and_line(where, "own.yml") == expected
+
+
+def test_the_step_summary_is_appended_cut_at_its_limit_and_never_raises(tmp_path: Path) -> None:
+    file = tmp_path / "summary.md"
+    assert write_step_summary("x", {}) is False
+    assert write_step_summary("one\n", {"GITHUB_STEP_SUMMARY": str(file)}) is True
+    assert write_step_summary("größe\n" * 300_000, {"GITHUB_STEP_SUMMARY": str(file)}) is True
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("one\ngröße\n")
+    assert text.endswith("größe\n\nCut: the rest is in the run folder.\n")
+    assert 1024 * 1024 - 10 < file.stat().st_size <= 1024 * 1024
+    assert write_step_summary("a line that is too long\n", {"GITHUB_STEP_SUMMARY": str(file)}) is False
+    assert write_step_summary("x", {"GITHUB_STEP_SUMMARY": str(tmp_path)}) is False
+    assert cut_lines("a\nb\n", 4) == "a\nb\n"
+
+
+def test_quiet_reason_codes_are_in_no_annotation() -> None:
+    assert plan_annotations(plan(quiet("a.b", (ReasonCode.AT_TARGET, "x")))) == []

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from maintainer.model.run.history_rows import LOST, HistoryRow, StatusRow
+from maintainer.report.status.history_text import history_csv, history_json, no_steps, render_history
+from maintainer.report.status.status_text import age, render_status, status_csv, status_json
+from maintainer.report.text.style import Style
+from maintainer.report.text.text_layout import UTC
+from tests.support.runs.sample_runs import GIB, RUN, TEN_PM
+
+DAY_MS = 86_400_000
+HISTORY = [
+    HistoryRow(
+        at_ms=TEN_PM,
+        table="sales.orders",
+        step="compact",
+        status="succeeded",
+        run_id=RUN,
+        version_before=1846,
+        version_after=1847,
+        num_files_removed=1204,
+        num_files_added=151,
+        bytes_removed=38 * GIB,
+        bytes_added=37 * GIB,
+        duration_seconds=275.0,
+        proof="pass",
+        git_commit="3f2c1a9",
+    ),
+    HistoryRow(
+        at_ms=TEN_PM + 60_000,
+        table="sales.orders",
+        step="vacuum",
+        status="failed",
+        run_id=RUN,
+        error_code="C702",
+        error="no permission to delete\nin /lake",
+    ),
+    HistoryRow(
+        at_ms=TEN_PM - DAY_MS,
+        table="crm.leads",
+        step="OPTIMIZE",
+        status="",
+        version_before=1790,
+        version_after=1791,
+        by="notebook 991",
+    ),
+]
+STATUS = [
+    StatusRow(
+        "sales.orders",
+        "ok",
+        12,
+        8577,
+        3 * GIB,
+        1849,
+        TEN_PM - 3_600_000,
+        "succeeded",
+        TEN_PM - 6 * DAY_MS,
+        "pass",
+        TEN_PM,
+        "tomorrow 22:00",
+        auto_compact=True,
+        auto_compact_source="delta.autoOptimize.autoCompact",
+    ),
+    StatusRow(
+        "sales.items",
+        "failed",
+        96,
+        812,
+        88 * GIB,
+        77,
+        TEN_PM - DAY_MS,
+        "failed",
+        next="maintainer apply",
+        auto_compact=False,
+        auto_compact_source="session",
+    ),
+    StatusRow("sales.日本", "unmanaged"),
+]
+
+
+def test_history_as_text() -> None:
+    assert render_history(HISTORY).splitlines() == [
+        "WHEN (UTC)        RUN                    TABLE         STEP      RESULT  VERSIONS      PROOF  DETAIL",
+        "2026-11-21 22:00  20261121T220000Z-7f3a  sales.orders  compact   ok      1846 -> 1847  pass   "
+        "1,204 -> 151 files, 38 GiB, 4m 35s, @ 3f2c1a9",
+        "2026-11-21 22:01  20261121T220000Z-7f3a  sales.orders  vacuum    FAILED  -             -      "
+        "C702: no permission to delete\\nin /lake",
+        "2026-11-20 22:00  -                      crm.leads     OPTIMIZE  -       1790 -> 1791  -      "
+        "outside maintainer, by notebook 991",
+    ]
+
+
+def test_history_of_one_table_has_no_column_for_it() -> None:
+    lines = render_history(HISTORY[:1], tz=ZoneInfo("Europe/Berlin"), one_table=True).splitlines()
+    assert lines[0] == "WHEN (CET)        RUN                    STEP     RESULT  VERSIONS      PROOF  DETAIL"
+    assert lines[1].startswith("2026-11-21 23:00  20261121T220000Z-7f3a  compact  ok")
+
+
+def test_history_over_a_change_of_the_clock_names_the_zone_of_each_time() -> None:
+    summer = HistoryRow(TEN_PM - 60 * DAY_MS, "a.b", "compact", "succeeded", RUN)
+    lines = render_history([HISTORY[0], summer], tz=ZoneInfo("Europe/Berlin")).splitlines()
+    assert [line[:21].rstrip() for line in lines] == [
+        "WHEN                  RUN"[:21].rstrip(),
+        *[
+            "2026-11-21 23:00 CET",
+            "2026-09-23 00:00 CEST",
+        ],
+    ]
+
+
+def write(version: int, by: str = "etl", step: str = "WRITE") -> HistoryRow:
+    at_ms = TEN_PM + version * 60_000
+    return HistoryRow(at_ms, "t", step, "", version_after=version, num_files_added=2, bytes_added=1024, by=by)
+
+
+def test_commits_of_others_that_are_alike_are_one_line_and_maintenance_never_is() -> None:
+    rows = [write(9), write(8, step="OPTIMIZE"), write(7, step="OPTIMIZE"), write(6, step="OPTIMIZE")]
+    rows += [write(version) for version in range(5, 1, -1)] + [write(1, by="ana"), write(0, by="ana")]
+    lines = render_history(rows, one_table=True).splitlines()
+    assert [(" ".join(line.split()[3:5]), line.split("-  ")[-1].strip()) for line in lines[1:]] == [
+        ("WRITE -", "+2 files, 1 KiB, outside maintainer, by etl"),
+        *[("OPTIMIZE -", "+2 files, 1 KiB, outside maintainer, by etl")] * 3,
+        ("WRITE x4", "+8 files, 4 KiB, outside maintainer, by etl"),
+        *[("WRITE -", "+2 files, 1 KiB, outside maintainer, by ana")] * 2,
+    ]
+    assert "1 -> 5" in lines[5]
+
+
+def test_the_newest_of_our_rows_says_how_to_go_on() -> None:
+    ours = replace(HISTORY[0], policy_file="policies/orders.yml", git_commit="3f2c1a9+dirty")
+    text = render_history([write(9), ours], one_table=True)
+    assert text.splitlines()[-2:] == [
+        f"the run: maintainer show {RUN}   its report: maintainer report {RUN}",
+        "its policy as it was: git show 3f2c1a9:./policies/orders.yml",
+    ]
+    lost = replace(HISTORY[0], reason=LOST, git_commit=None)
+    assert render_history([lost], one_table=True).splitlines()[-1].endswith("4m 35s, its run folder is not here")
+
+
+def test_no_history() -> None:
+    assert render_history([]) == "No step fits.\n"
+    assert no_steps(0) == "No runs are recorded yet.\n"
+    assert no_steps(5) == "No steps are recorded: 5 runs, and none of them had anything to do.\n"
+
+
+def test_history_as_csv_and_json_carry_every_field() -> None:
+    rows = list(csv.DictReader(io.StringIO(history_csv(HISTORY), newline="")))
+    assert [row["at"] for row in rows] == [
+        "2026-11-21T22:00:00.000Z",
+        "2026-11-21T22:01:00.000Z",
+        "2026-11-20T22:00:00.000Z",
+    ]
+    assert rows[0]["bytes_removed"] == str(38 * GIB)
+    assert rows[1]["error"] == "no permission to delete\nin /lake"
+    assert rows[2]["run_id"] == ""
+    document = json.loads(history_json(HISTORY))
+    assert document["format_version"] == "1"
+    assert list(document["history"][0]) == list(rows[0])
+    assert document["history"][2]["run_id"] is None
+
+
+def test_status_as_text() -> None:
+    rows = [replace(STATUS[0], small_bytes=GIB, deleted_rows_ratio=0.001), *STATUS[1:]]
+    assert [re.sub(" {2,}", "  ", line) for line in render_status(rows, TEN_PM).splitlines()] == [
+        "TABLE  STATE  SMALL  FILES  SIZE  DELETED  LAST OPTIMIZE  LAST VACUUM  PROOF  AUTO  NEXT",
+        "sales.orders  ok  12 (33%)  8,577  3 GiB  <1%  today 21:00  6d ago  pass  on (table)  tomorrow 22:00",
+        "sales.items  failed  96  812  88 GiB  -  yesterday 22:00 (failed)  never  -  off (session)  maintainer apply",
+        "sales.日本  unmanaged  -  -  -  -  never  never  -  -  -",
+        "3 tables: 1 ok, 1 failed, 1 unmanaged",
+    ]
+    heading, first = render_status(rows, TEN_PM).splitlines()[:2]
+    assert heading.index("NEXT") == first.index("tomorrow")
+
+
+@pytest.mark.parametrize(
+    ("enabled", "source", "cell"),
+    [(False, "default", "off"), (True, "delta.autoOptimize", "on (table)"), (None, "x is `y`", "?"), (None, None, "-")],
+)
+def test_whether_writers_compact_by_themselves(enabled: bool | None, source: str | None, cell: str) -> None:
+    row = StatusRow("a.b", "ok", next="later", auto_compact=enabled, auto_compact_source=source)
+    assert render_status([row], TEN_PM).splitlines()[1].endswith(f"  -      {cell:4}  later")
+
+
+def test_colour_moves_no_column() -> None:
+    painted = render_status(STATUS, TEN_PM, Style(color=True))
+    assert "\x1b[1;31mfailed\x1b[0m" in painted
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_status(STATUS, TEN_PM)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", render_history(HISTORY, Style(color=True))) == render_history(HISTORY)
+
+
+def test_no_status() -> None:
+    assert render_status([], TEN_PM) == "No table is selected.\n"
+
+
+def test_status_as_csv_and_json_carry_every_field() -> None:
+    rows = list(csv.DictReader(io.StringIO(status_csv(STATUS), newline="")))
+    document = json.loads(status_json(STATUS, TEN_PM))
+    assert document["format_version"] == "1"
+    assert document["at"] == "2026-11-21T22:00:00.000Z"
+    assert [list(row) for row in rows] == [list(one) for one in document["tables"]]
+    assert rows[0]["last_optimize_at"] == "2026-11-21T21:00:00.000Z"
+    assert rows[2]["small_files"] == ""
+    assert document["tables"][2]["small_files"] is None
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expected"),
+    [
+        (None, "never"),
+        (TEN_PM - 3_600_000, "today 21:00"),
+        (TEN_PM - 23 * 3_600_000, "yesterday 23:00"),
+        (TEN_PM - 2 * DAY_MS, "2d ago"),
+        (TEN_PM - 30 * DAY_MS, "30d ago"),
+        (TEN_PM - 31 * DAY_MS, "2026-10-21"),
+        (TEN_PM + DAY_MS, "2026-11-22"),
+    ],
+)
+def test_ages(at_ms: int | None, expected: str) -> None:
+    assert age(at_ms, TEN_PM, UTC) == expected
+
+
+def test_today_is_a_matter_of_the_zone() -> None:
+    assert age(TEN_PM - 3_600_000, TEN_PM, timezone(timedelta(hours=2))) == "yesterday 23:00"
+
+
+def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> None:
+    row = StatusRow("t", "due", next="zorder 1GiB", files_read=12.34, overlap_depth=3.0, unindexed_ratio=0.125)
+    (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
+    assert line.endswith("zorder 1GiB; a query reads 12.3 files, 3.0 over a point, 12% unindexed")
+
+
+def test_a_table_that_a_run_works_on_says_so() -> None:
+    row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
+    (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
+    assert line.endswith(f"run {RUN} is at it; zorder 1GiB")
+    assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN

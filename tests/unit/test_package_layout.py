@@ -1,0 +1,54 @@
+"""The layout of the package: folders stay small, and a file's name says where it is."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "maintainer"
+MAX_ENTRIES = 13
+MAX_LINES = 400
+
+
+def folders(top: Path) -> list[Path]:
+    return sorted({path.parent for path in top.rglob("*.py")})
+
+
+def entries(folder: Path) -> list[str]:
+    """Modules, data files and folders with content; not what Python makes, nor the marker of typed packages."""
+    named = [path for path in folder.iterdir() if not path.name.startswith(("__", ".")) and path.name != "py.typed"]
+    return [path.name for path in named if path.is_file() or has_files(path)]
+
+
+def has_files(folder: Path) -> bool:
+    return any(path.is_file() and path.parent.name != "__pycache__" for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("top", ["maintainer", "tests"])
+def test_a_folder_has_at_most_thirteen_entries(top: str) -> None:
+    crowded = {str(folder.relative_to(ROOT)): len(entries(folder)) for folder in folders(ROOT / top)}
+    assert {folder: number for folder, number in crowded.items() if number > MAX_ENTRIES} == {}
+
+
+def test_no_file_name_occurs_twice_in_the_package() -> None:
+    places = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        places[path.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1 and not name.startswith("__")} == {}
+
+
+def test_no_module_is_longer_than_four_hundred_lines() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > MAX_LINES} == {}
+
+
+@pytest.mark.parametrize("folder", folders(PACKAGE), ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_each_folder_says_what_lives_in_it(folder: Path) -> None:
+    init = folder / "__init__.py"
+    assert init.is_file(), f"{folder} has no __init__.py"
+    docstring = ast.get_docstring(ast.parse(init.read_text(encoding="utf-8")))
+    assert docstring, f"{init} has no docstring"
