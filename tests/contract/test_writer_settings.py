@@ -137,7 +137,8 @@ def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
     )
     assert json.loads(ours["stats"]) == json.loads(theirs["stats"])
     assert ours["path"].count("/") == theirs["path"].count("/")
-    assert len(ours["path"].split("/")[0]) == len(theirs["path"].split("/")[0])
+    # Folders that Delta draws at random are as long as its own; names of files begin with the run that wrote them.
+    assert len(ours["path"].rpartition("/")[0]) == len(theirs["path"].rpartition("/")[0])
     new, reference = (
         pq.ParquetFile(_on_disk(lake / table, add["path"])) for table, add in (("ours", ours), ("theirs", theirs))
     )

@@ -235,6 +235,14 @@ class RewriteJob:
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
         found = as_write_error(error, self.where, doing)
+        if found.code == "T434" and any(one.path.rpartition("/")[2] in (found.found or "") for one in self.written):
+            # A file of this attempt is no file of the table, and no backup has it.
+            return CommitNotLanded(
+                f"{doing} failed: one of them cannot be read; nothing was committed",
+                where=self.where,
+                found=found.found,
+                help="look for failing disks or memory, then run `maintainer apply` again",
+            )
         if found.code != "T408":
             return found
         gone = [one.path for one in self.batch.files if self.storage.status(self.storage.uri(one.path)) is None]

@@ -194,6 +194,11 @@ def test_a_commit_that_another_writer_put_its_own_over_is_made_again_on_top(
     assert ids_of(path) == [*range(40), 77]
 
 
+@pytest.mark.contradicts(
+    "rewrites_change_no_data",
+    "metrics_agree_with_actions",
+    reason="an action of our commit is taken out of the log on purpose",
+)
 def test_a_commit_that_stands_otherwise_than_it_was_handed_over_is_found(
     lease: SessionLease, engine: DeltaTableEngine, lake: Path
 ) -> None:
@@ -236,5 +241,5 @@ def test_no_acknowledged_append_of_another_process_is_lost_beside_our_commits(
         acknowledged = [int(line) for line in appender.stdout.read().split()]
     assert appender.returncode == 0
     assert len(acknowledged) == APPENDS
-    assert commits > 3
+    assert commits, "no commit of ours fell beside the appends"
     assert ids_of(path) == [*range(40), *acknowledged]
