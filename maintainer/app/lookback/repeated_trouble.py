@@ -27,17 +27,15 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
     Raises:
         OSError: The runs cannot be read.
     """
-    streaks = remembered(runs_dir).streaks
+    records = remembered(runs_dir)
     found: list[Problem] = []
     for table in outcome.tables:
         name = table.ref.identifier
-        streak = streaks.get(name)
-        if streak is None:
-            continue
+        streak = records.streak_of(name)
         if streak.failed >= NAMED_AFTER_RUNS:
             since = datetime.fromtimestamp((streak.failing_since_ms or 0) / 1000, tz=timezone.utc)
             what = f"failed in {count(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
-            help_text = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is mended"
+            help_text = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is fixed"
             found.append(Problem(CODE, what, name, help_text))
         if streak.lost >= NAMED_AFTER_RUNS:
             what = f"another writer won in {count(streak.lost, 'run')} in a row"

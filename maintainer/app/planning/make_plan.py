@@ -24,7 +24,6 @@ from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader, VacuumQuestion
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
-from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import RewriteStep
@@ -123,7 +122,7 @@ def read_for_planning(
     """
     facts = with_column_statistics(reader, policy, reader.facts(policy.table))
     record = records.record_of(facts.table_id, facts.location, places)
-    streak = records.streaks.get(policy.table.identifier, Streak())
+    streak = records.streak_of(policy.table.identifier, facts.table_id)
     record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
     unknown = files_to_open(policy, facts, record, now_ms, today, options)
     if unknown:

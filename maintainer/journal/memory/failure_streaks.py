@@ -1,4 +1,4 @@
-"""Runs in a row: how often a table lost against other writers, and how often it failed. By the table's name."""
+"""Count runs in a row in which a table lost against other writers, failed, or was left to its writers."""
 
 from __future__ import annotations
 

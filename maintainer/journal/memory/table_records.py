@@ -29,17 +29,26 @@ from maintainer.journal.memory.place_records import REWRITES, PlaceRecord, bound
 from maintainer.model.table.table_facts import TableRecord
 
 STATE_FILE = "state.json"
-STATE_FORMAT = "2"
+STATE_FORMAT = "3"
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What past runs say: records by the table's id and the location it was seen at, and streaks by name."""
+    """What past runs say: records by the table's id and the location it was seen at, and streaks by its id.
+
+    ``table_ids`` has the id of each table by the name that a policy gave it. The streak of a table that was never read
+    is kept by that name.
+    """
 
     tables: Mapping[str, Mapping[str, PlaceRecord]] = field(default_factory=dict)
     streaks: Mapping[str, Streak] = field(default_factory=dict)
+    table_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def streak_of(self, name: str, table_id: str | None = None) -> Streak:
+        """Return the runs in a row of a table: by its id, else by the id that a policy of this name reached before."""
+        return self.streaks.get(table_id or self.table_ids.get(name, name), Streak())
 
     def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
         """Return what is remembered of the table with this id at a location; see ``place_records``."""
@@ -53,6 +62,7 @@ class _State:
     runs: set[str] = field(default_factory=set)
     tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
     streaks: dict[str, Streak] = field(default_factory=dict)
+    table_ids: dict[str, str] = field(default_factory=dict)
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
@@ -69,11 +79,17 @@ class _State:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
 
     def _count(self, table: str, event: Event) -> None:
-        streak = self.streaks.get(table, Streak()).after(event)
+        table_id = event.get("table_id")
+        if isinstance(table_id, str):
+            self.table_ids[table] = table_id
+            if table in self.streaks:  # of runs in which the table could not be read
+                self.streaks.setdefault(table_id, self.streaks.pop(table))
+        key = self.table_ids.get(table, table)
+        streak = self.streaks.get(key, Streak()).after(event)
         if streak.matters:
-            self.streaks[table] = streak
+            self.streaks[key] = streak
         else:
-            self.streaks.pop(table, None)
+            self.streaks.pop(key, None)
 
 
 def remembered(runs_dir: Path) -> Remembered:
@@ -83,7 +99,7 @@ def remembered(runs_dir: Path) -> Remembered:
         OSError: The runs folder cannot be listed or read.
     """
     state, _ = _current(runs_dir)
-    return Remembered(state.tables, state.streaks)
+    return Remembered(state.tables, state.streaks, state.table_ids)
 
 
 def update_state(runs_dir: Path) -> None:
@@ -99,7 +115,13 @@ def update_state(runs_dir: Path) -> None:
             for table_id, records in sorted(over.tables.items())
         }
         streaks = {name: streak.to_json() for name, streak in sorted(over.streaks.items())}
-        document = {"format_version": STATE_FORMAT, "runs": sorted(over.runs), "tables": tables, "streaks": streaks}
+        document = {
+            "format_version": STATE_FORMAT,
+            "runs": sorted(over.runs),
+            "tables": tables,
+            "streaks": streaks,
+            "table_ids": dict(sorted(over.table_ids.items())),
+        }
         write_atomically(runs_dir.parent / STATE_FILE, json.dumps(document, indent=1).encode() + b"\n")
 
 
@@ -125,7 +147,7 @@ def _current(runs_dir: Path) -> tuple[_State, _State]:
         table_id: {location: PlaceRecord.from_json(record.to_json()) for location, record in records.items()}
         for table_id, records in over.tables.items()
     }
-    everything = _State(set(over.runs), tables, dict(over.streaks))
+    everything = _State(set(over.runs), tables, dict(over.streaks), dict(over.table_ids))
     for read in still_open:
         everything.fold_run(read)
     return everything, over
@@ -149,7 +171,8 @@ def _load(path: Path) -> _State | None:
             for table_id, records in document["tables"].items()
         }
         streaks = {str(name): Streak.from_json(value) for name, value in document["streaks"].items()}
-        return _State({str(run) for run in document["runs"]}, tables, streaks)
+        table_ids = {str(name): str(table_id) for name, table_id in document["table_ids"].items()}
+        return _State({str(run) for run in document["runs"]}, tables, streaks, table_ids)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -259,7 +259,7 @@ def test_a_deletion_beside(name: str, at: Point, make_case: Callable[..., Case])
     (removed,) = removed_files(engine, facts)
     step = VacuumStep((removed,), int(time.time() * 1000), 0, "vacuum.retention", ())
     held: Held[VacuumReceipt] = interleave(
-        case.lake.spark, lambda: engine.writer.vacuum(facts, step, stamp(), no_intent), case.act, at
+        case.lake.spark, lambda: engine.writer.vacuum(facts, step, stamp("t/vacuum"), no_intent), case.act, at
     )
     assert held.reached, held.error
     expected = case.writer.vacuum[list(Point).index(at)]

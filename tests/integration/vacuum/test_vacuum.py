@@ -133,7 +133,7 @@ def test_deletion_vector_files_and_shared_data_files(spark: SparkSession, engine
     removed = removed_files(engine, facts)
     # The data file was removed twice and added again twice: it is live. Only the first vector's file is not needed.
     assert [one.kind for one in removed] == ["deletion_vector"]
-    receipt = engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+    receipt = engine.writer.vacuum(facts, _step(removed), stamp("t/vacuum"), no_intent)
     assert receipt.num_files_deleted == 1
     assert len({one.name for one in path.rglob("deletion_vector*.bin")}) == 1
     assert spark_rows(spark, path) == rows
@@ -167,7 +167,7 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
     now_ms = int(time.time() * 1000)
     assert removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS) == ()
     with pytest.raises(Refused) as caught:
-        engine.writer.vacuum(facts, _step((), before_ms=now_ms - 6 * DAY_MS), stamp(), no_intent)
+        engine.writer.vacuum(facts, _step((), before_ms=now_ms - 6 * DAY_MS), stamp("t/vacuum"), no_intent)
     assert caught.value.code == "A430"
     # A remover that began 20 days ago and committed just now: readers needed the files until just now.
     log = path / "_delta_log" / f"{facts.version:020d}.json"
@@ -185,7 +185,7 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
     removed = removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS)
     assert len(removed) == 3
     step = _step(removed, before_ms=now_ms - 7 * DAY_MS, seconds=7 * 86_400)
-    assert engine.writer.vacuum(facts, step, stamp(), no_intent).num_files_deleted == 3
+    assert engine.writer.vacuum(facts, step, stamp("t/vacuum"), no_intent).num_files_deleted == 3
     assert spark.read.format("delta").load(str(path)).count() == 30
 
 
@@ -199,12 +199,12 @@ def test_a_restore_in_between_stops_the_deletion(spark: SparkSession, engine: De
     spark.conf.unset(key)
     before = files_on_disk(path)
     with pytest.raises(CommitConflict, match="RESTORE"):
-        engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+        engine.writer.vacuum(facts, _step(removed), stamp("t/vacuum"), no_intent)
     # Also with facts that already know the restored version: the files are live again.
     restored = engine.reader.facts(facts.ref)
     assert not {one.path for one in restored.files} & {one.path for one in removed_files(engine, restored)}
     with pytest.raises(CommitConflict, match="live again"):
-        engine.writer.vacuum(restored, _step(removed), stamp(), no_intent)
+        engine.writer.vacuum(restored, _step(removed), stamp("t/vacuum"), no_intent)
     assert files_on_disk(path) == before
 
 
@@ -220,7 +220,7 @@ def test_nothing_outside_the_table_and_nothing_behind_a_symlink(
     log = facts.version
     for bad in (f"file:{outside}/x.parquet", "../precious/x.parquet", "link/x.parquet", f"_delta_log/{log:020d}.json"):
         with pytest.raises(MaintainerError) as caught:
-            engine.writer.vacuum(facts, _step((RemovedFile(bad, 1, 1),)), stamp(), no_intent)
+            engine.writer.vacuum(facts, _step((RemovedFile(bad, 1, 1),)), stamp("t/vacuum"), no_intent)
         assert caught.value.code == "A431", bad
     assert (outside / "x.parquet").read_bytes() == b"precious"
     # A link in the place of a removed file is no file of the table.
@@ -243,7 +243,7 @@ def test_what_will_not_go_is_named(spark: SparkSession, engine: DeltaTableEngine
     if subprocess.run(["chattr", "+i", str(stuck)], capture_output=True).returncode != 0:
         pytest.skip("this file system has no immutable files")
     try:
-        receipt = engine.writer.vacuum(facts, _step(removed), stamp(), no_intent)
+        receipt = engine.writer.vacuum(facts, _step(removed), stamp("t/vacuum"), no_intent)
     finally:
         subprocess.run(["chattr", "-i", str(stuck)], check=True)
     assert receipt.num_files_deleted == 2

@@ -38,19 +38,19 @@ class Nights:
         self.runs_dir = runs_dir
         self.number = 0
 
-    def __call__(self, *tables: TableOutcome) -> RunOutcome:
+    def __call__(self, *tables: TableOutcome, table_id: str | None = None) -> RunOutcome:
         self.number += 1
         run_id = f"202611{self.number:02}T220000Z-0000"
         journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self.number * DAY_MS)
         for table in tables:
-            journal.table_finished(table)
+            journal.table_finished(table, table_id=table_id)
         journal.finished(None)
         journal.close()
         update_state(self.runs_dir)
         return RunOutcome(run_id, NOW_MS, 1.0, tables)
 
     def streak(self, name: str = "t") -> Streak:
-        return remembered(self.runs_dir).streaks.get(name, Streak())
+        return remembered(self.runs_dir).streak_of(name)
 
 
 @pytest.fixture
@@ -120,3 +120,20 @@ def test_a_fleet_that_fails_as_a_whole_is_named_in_brief(nights: Nights) -> None
 def test_nothing_is_remembered_of_what_is_well(nights: Nights) -> None:
     nights(ended("t", DONE))
     assert remembered(nights.runs_dir) == Remembered()
+
+
+def test_a_streak_goes_by_the_tables_id_whatever_its_policy_calls_it(nights: Nights) -> None:
+    nights(ended("lake/t", FAILED), table_id="id-1")
+    nights(ended("/data/lake/t", FAILED), table_id="id-1")
+    assert (nights.streak("lake/t").failed, nights.streak("/data/lake/t").failed) == (2, 2)
+    nights(ended("lake/t", FAILED))  # it could not be read this night
+    assert nights.streak("/data/lake/t").failed == 3
+    nights(ended("/data/lake/t", DONE), table_id="id-1")
+    assert nights.streak("lake/t").failed == 0
+
+
+def test_nights_in_which_a_table_could_not_be_read_count_once_its_id_is_known(nights: Nights) -> None:
+    nights(ended("t", FAILED))
+    nights(ended("t", FAILED), table_id="id-1")
+    assert nights.streak("t").failed == 2
+    assert set(remembered(nights.runs_dir).streaks) == {"id-1"}
