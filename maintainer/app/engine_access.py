@@ -57,7 +57,7 @@ class ProvingWorker:
 
 @dataclass(frozen=True, slots=True)
 class OpenedEngine:
-    """A running engine, and what else its session is good for."""
+    """An open engine and the services that use its session."""
 
     engine: Engine
     ledger_at: Callable[[str], LedgerStore | None]

@@ -125,7 +125,7 @@ class Project:
             timeout_seconds: For the whole run.
             exact: With a plan: demand the very versions that were planned, or refuse all of it.
             all_or_nothing: With a plan: refuse all of it if one table is not as planned.
-            on_event: Told of everything as it happens, from a thread of the run; must not raise.
+            on_event: Called with every event as it happens, from a thread of the run; must not raise.
 
         Raises:
             ValueError: A selection beside a plan, or a size of a batch that is none.

@@ -1,4 +1,4 @@
-"""What it looks like when the engine's process has gone: the same for every layer that calls it.
+"""Detect that the Spark JVM or Connect server is gone.
 
 A JVM ends by a signal to its process, by the system when memory runs out, or by a user who stops the session. Nothing
 is imported here to find out: exceptions are known by the names of their classes and by what they say.

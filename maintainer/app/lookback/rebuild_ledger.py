@@ -32,7 +32,7 @@ class RebuildRequest:
         young_seconds: A run of which only a table's history tells, and which began less than this ago, may still be
             running on another machine: it is left for another time.
         dry_run: Only count.
-        on_table: Told of each table before its history is read.
+        on_table: Called with each table before its history is read.
     """
 
     policies: Sequence[ResolvedPolicy]

@@ -54,7 +54,7 @@ class TableLook:
 
 
 OnTable = Callable[[TableLook], None]
-"""Told of each table as it is planned, for progress and figures. Called one at a time."""
+"""Called with each table as it is planned, for progress and figures. One call at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class PlanPool:
     Args:
         engine: Makes a worker for each thread.
         look: Plans one table; called on a thread of the pool. Whatever it raises ends the pool.
-        give_up: Told of a table that is not waited for any longer, with the reason; called on the calling thread.
+        give_up: Called when a table exceeds its time limit, with the reason; called on the calling thread.
         clock: For the limits.
         table_seconds: Longest look at one table.
     """

@@ -105,7 +105,7 @@ def _ago(duration: str, now_ms: int) -> int:
 
 
 def with_made_up_sample(policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
-    """Add values for the boundaries of a Z-order: a table that is only told of has sizes and no data."""
+    """Add values for the boundaries of a Z-order: a table that is only described has sizes and no data."""
     wanted = sample_wanted(policy, facts)
     types = {field["name"]: field["type"] for field in json.loads(facts.schema_json)["fields"]}
     values = tuple(

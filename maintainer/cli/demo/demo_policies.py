@@ -48,7 +48,7 @@ extends: [small-files]
 description: All flights out of New York City in 2013, partitioned by month, loaded in small pieces.
 tags: [nightly, nyc]
 
-properties:                    # held as written here: drift is shown by `plan` and mended by `apply`
+properties:                    # held as written here: drift is shown by `plan` and corrected by `apply`
   delta.logRetentionDuration: interval 14 days
 """
 

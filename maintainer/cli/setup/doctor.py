@@ -1,4 +1,4 @@
-"""``maintainer doctor``: is this machine fit, and if not, which command mends it."""
+"""``maintainer doctor``: check this machine, and name the command that fixes each problem."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDEST_NAME = 20
 @engine_options
 @click.pass_context
 def command(ctx: click.Context, output: str, no_spark: bool) -> None:
-    """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that mends it."""
+    """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that fixes it."""
     context: CliContext = ctx.obj
     engine = given_engine()
     locations: list[str] = []
@@ -73,7 +73,7 @@ def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
 
 
 def as_text(checks: Iterable[Check], style: Style) -> str:
-    """Return one line per check, below it the way to mend what failed, and a last line that counts."""
+    """Return one line per check, below it the way to fix what failed, and a last line that counts."""
     checks = tuple(checks)
     width = min(max((len(check.name) for check in checks), default=0), _WIDEST_NAME)
     lines = []

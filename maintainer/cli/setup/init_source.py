@@ -1,6 +1,6 @@
 """Where this maintainer was installed from, as a line for requirements.txt: what a new project installs in CI.
 
-A bare ``maintainer==1.2`` would be looked up in whatever index pip is told of, and a public one may hand out
+A bare ``maintainer==1.2`` would be looked up in whatever index pip is configured with, and a public one may hand out
 somebody else's package of that name. So the line names the place; where none is known it names a host that can
 never exist, and installing fails with that name until a person has filled it in.
 """

@@ -25,7 +25,7 @@ class Status(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, how it is, and the command that mends it."""
+    """What was looked at, how it is, and the command that fixes it."""
 
     name: str
     status: Status
@@ -63,7 +63,7 @@ def check_connect(options: SessionOptions, env: Mapping[str, str]) -> Iterator[C
     """Connect, open a worker's session with all our settings, and run one statement of Delta's in it.
 
     Raises:
-        MaintainerError: What is wrong, with the way to mend it.
+        MaintainerError: What is wrong, with the way to fix it.
     """
     started = time.monotonic()
     with open_connect(options, env) as lease:

@@ -1,4 +1,4 @@
-"""The gateway to the JVM: sessions, threads, Scala values and paths, and the look whether a method is there."""
+"""The gateway to the JVM: sessions, threads, Scala values and paths, and a check that a method exists."""
 
 from __future__ import annotations
 

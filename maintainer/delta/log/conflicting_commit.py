@@ -1,4 +1,4 @@
-"""Who won: the commit of another writer that stands in the way of ours, named for people."""
+"""Find the conflicting commit of another writer, for error messages."""
 
 from __future__ import annotations
 

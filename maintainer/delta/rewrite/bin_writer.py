@@ -3,7 +3,7 @@
 The way of Delta's OptimizeExecutor: exactly the planned AddFiles are read (deletion vectors and column mapping
 applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
 
-Before files are read: that each is a file. A pipe or a device in its place would be read for ever.
+Before files are read: that each is a file. A pipe or a device in its place would be read without end.
 """
 
 from __future__ import annotations

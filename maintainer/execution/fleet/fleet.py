@@ -104,7 +104,7 @@ def run_fleet(
         journal: An open journal; it is closed here.
         verifier: Checks every commit.
         bounds: How many at once, and how long.
-        on_event: Told of progress, one event at a time, from any thread.
+        on_event: Called with progress, one event at a time, from any thread.
         clock: The clock.
         ledger: Where the run's rows end up; None keeps them in the run folder.
         known_tables: All tables of the project: before anything is deleted, their logs are asked whether they need it.
@@ -192,7 +192,7 @@ class _Fleet:
             return self._close()
 
     def _prepare(self) -> list[Task]:
-        """Everything that can refuse, before anything is touched.
+        """Run every check that may refuse the run.
 
         Raises:
             MaintainerError: See ``run_fleet``.

@@ -3,8 +3,8 @@
 Tables come in batches. The next batch is opened when every table of the one before has ended, and only if none failed
 beyond what the bounds allow.
 
-The watching thread hands out nothing and waits for nothing without a limit: it looks at the clock, cancels what is over
-its time, gives up what does not end, and starts a new worker in its place.
+The main thread only enforces time limits: it cancels overdue tables, abandons threads that do not end, and starts new
+workers in their place. It waits for nothing without a limit.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The clock of a run: given from outside, so that tests need no waiting and plans 
 
 How often something is tried again after another writer won, and how long we wait in between.
 
-Customers' writers win. Trying again at once and for ever would hurt them: each of our commits can make their DELETE or
-MERGE fail. So few attempts, growing pauses with jitter, then the batch yields and the next plan takes it up.
+Customers' writers win. Trying again at once and without limit would hurt them: each of our commits can make their
+DELETE or MERGE fail. So few attempts, growing pauses with jitter, then the batch yields and the next plan takes it up.
 """
 
 from __future__ import annotations

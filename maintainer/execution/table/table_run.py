@@ -297,7 +297,7 @@ def num_batches(step: Step) -> int:
 
 
 def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepStatus | None = None) -> TableStatus:
-    """What a table's steps make of the table; the gravest decides.
+    """Return the table status: the most severe step status.
 
     Args:
         plan: The table's plan; without steps it decides alone.

@@ -20,7 +20,7 @@ _HELP_OF_BLOCKED = {
     ReasonCode.PLAN_STALE: PLAN_AGAIN,
     ReasonCode.QUARANTINED: LIFT_HELP,
     ReasonCode.LARGE_DELETE: "see in `maintainer plan` what would go; allow it in a reviewed change if it is right",
-    ReasonCode.CANNOT_BE_SURE: "nothing is deleted while this cannot be told; mend what the line names, or take it out",
+    ReasonCode.CANNOT_BE_SURE: "nothing is deleted until this is known: fix or remove what is named above",
 }
 """What to do about a table that a person has to decide about; for limits of a rewrite, ``_LIMIT_HELP``."""
 

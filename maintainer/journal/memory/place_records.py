@@ -20,7 +20,7 @@ MAX_UNPROVEN_VERSIONS = 100
 """One is enough to hold vacuum back; more are kept for people."""
 
 MAX_PROVEN_VERSIONS = 20
-"""The last ones; what is older and told of as not proven is checked again."""
+"""The last ones; what is older and named as not proven is checked again."""
 
 MAX_VACUUMS_REMEMBERED = 10
 """Whose sizes a new one is compared with."""

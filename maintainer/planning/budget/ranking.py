@@ -30,7 +30,8 @@ LAYOUT_SHARE = 0.5
 """A file that is put in order is worth so many file opens: a query that filters leaves about every second one out."""
 
 LEAST_BENEFIT = 1.0
-"""What a policy asks for is worth one file open at least: worth nothing, it would wait for ever, however it ages."""
+"""What a policy asks for is worth one file open at least: worth nothing, it would never be chosen, however long it
+waits."""
 
 AGEING_PER_DAY = 0.1
 """A table that has waited ten days counts twice."""

@@ -1,4 +1,4 @@
-"""Files as points of view on the curve: which revision they belong to, their cube, box and number of rows.
+"""Z-order metadata of a file: revision, cube, rank box and number of rows.
 
 What a turn writes: where the curve is cut, and the tags of the files that come out of it.
 """

@@ -91,7 +91,7 @@ def select_leveled(
 
     Returns:
         Groups with progress in each: it becomes fewer files, or files of deeper cubes. Without that the same bytes
-        could be written for ever.
+        could be rewritten without limit.
     """
     found: list[Group] = []
     size_bytes = 0

@@ -167,7 +167,7 @@ def _check_project(data: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _check_budgets(data: dict[str, Any]) -> Iterator[Finding]:
-    """A budget of nothing would leave every table waiting for ever."""
+    """Refuse a budget of nothing: every table would wait without limit."""
     shares = [("budget", key, name) for key in ("owners", "tables") for name in map_at(data, ("budget", key)) or {}]
     for path in (("budget",), *shares):
         found = map_at(data, path) or {}

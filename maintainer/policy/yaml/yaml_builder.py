@@ -28,7 +28,7 @@ from maintainer.policy.yaml.yaml_document import Document, Path
 MAX_DEPTH = 20
 MAX_NODES = 10_000
 MAX_FINDINGS = 100
-"""Per file; what follows is rarely worth reading before the first hundred are mended."""
+"""Per file; what follows is rarely worth reading before the first hundred are fixed."""
 
 _LEFT_OUT: Final = object()
 """A value that was refused; it gets no marks, and no place in the data."""

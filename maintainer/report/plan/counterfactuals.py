@@ -1,4 +1,4 @@
-"""What would change a decision: for a step what would keep it from being taken, for the rest what would bring it on.
+"""Name for each decision the change that would reverse it.
 
 Thresholds are the effective policy's. Where a figure of the table decides (the smallest file, the oldest removal), it
 is named, so that the sentence can be checked.

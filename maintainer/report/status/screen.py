@@ -1,4 +1,4 @@
-"""A text that is shown again and again in one place: on a terminal over itself, in a pipe block after block."""
+"""Redraw a text in place on a terminal; in a pipe, print block after block."""
 
 from __future__ import annotations
 

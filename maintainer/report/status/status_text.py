@@ -81,7 +81,7 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
 
 
 def _now(row: StatusRow) -> str:
-    return f"run {printable(row.running)} is at it; " if row.running else ""
+    return f"run {printable(row.running)} is working on it; " if row.running else ""
 
 
 def _layout(row: StatusRow) -> str:

@@ -411,7 +411,7 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
         (ReasonCode.QUARANTINED, "A411", "verify"),
         (ReasonCode.OVER_LIMIT, "A420", "raise the limit"),
         (ReasonCode.LARGE_DELETE, "A420", "what would go"),
-        (ReasonCode.CANNOT_BE_SURE, "A420", "mend what the line names"),
+        (ReasonCode.CANNOT_BE_SURE, "A420", "fix or remove what is named above"),
     ],
 )
 def test_a_blocked_table_says_what_a_person_has_to_do(run: Run, reason: ReasonCode, code: str, help_text: str) -> None:

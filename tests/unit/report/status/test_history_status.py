@@ -242,5 +242,5 @@ def test_the_layout_of_an_incremental_zorder_stands_behind_what_is_next() -> Non
 def test_a_table_that_a_run_works_on_says_so() -> None:
     row = StatusRow("t", "due", next="zorder 1GiB", scheduled=True, running=RUN)
     (line,) = [line for line in render_status([row], 0).splitlines() if line.startswith("t ")]
-    assert line.endswith(f"run {RUN} is at it; zorder 1GiB")
+    assert line.endswith(f"run {RUN} is working on it; zorder 1GiB")
     assert json.loads(status_json([row], 0))["tables"][0]["running"] == RUN
