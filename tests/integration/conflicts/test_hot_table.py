@@ -108,6 +108,7 @@ def fill(spark: SparkSession, path: Path, *days: str) -> None:
         (writer.partitionBy("day") if day else writer).save(str(path))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_writers_of_a_hot_table_lose_at_most_once(
     spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path

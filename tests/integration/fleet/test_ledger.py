@@ -77,3 +77,43 @@ def test_a_ledger_that_cannot_be_written_is_an_error_of_ours(spark: SparkSession
     with pytest.raises(MaintainerError) as caught:
         LedgerTable(spark, str(tmp_path / "file" / "ledger")).append("r1", (ROW,))
     assert caught.value.where == str(tmp_path / "file" / "ledger")
+
+
+def test_a_damaged_ledger_has_a_code_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    location = tmp_path / "ledger"
+    ledger = LedgerTable(spark, str(location))
+    assert ledger.mark() is None
+    ledger.append("r1", (ROW,))
+    ledger.append("r2", (replace(ROW, run_id="r2"),))
+    now = ledger.mark()
+    assert now is not None
+    assert (now.version, now.table_id) == (1, deltalake.DeltaTable(str(location)).metadata().id)
+    assert (ledger.steps_of("r2"), ledger.steps_of("r3")) == (frozenset({ROW.step_id}), frozenset())
+    lost = next(location.glob("*.parquet"))
+    content = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(MaintainerError, match="the ledger is damaged") as caught:
+        ledger.mark()
+    assert caught.value.code == "E656"
+    assert lost.name in (caught.value.found or "")
+    lost.write_bytes(content)  # what is left behind is read after the test
+
+
+def test_a_log_that_cannot_be_read_is_damage_too(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "ledger" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("")
+    with pytest.raises(MaintainerError) as caught:
+        LedgerTable(spark, str(tmp_path / "ledger")).mark()
+    assert caught.value.code == "E656"
+
+
+def test_a_first_append_that_was_cut_off_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "ledger" / "_delta_log"
+    log.mkdir(parents=True)
+    (tmp_path / "ledger" / "part-00000-cut-off.snappy.parquet").write_bytes(b"PAR1")
+    (log / ".00000000000000000000.json.tmp").write_text("")
+    ledger = LedgerTable(spark, str(tmp_path / "ledger"))
+    assert ledger.mark() is None
+    ledger.append("r1", (ROW,))
+    assert ledger.rows() == (ROW,)
