@@ -19,7 +19,6 @@ from maintainer.errors import (
     CommitUnknown,
     MaintainerError,
     TableHot,
-    VerificationFailed,
 )
 from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import RunContext
@@ -158,8 +157,9 @@ def _fate(
     match error:
         case CommitUnknown():
             return Fate.UNKNOWN, None
-        case CommitConflict() | CommitNotLanded() | VerificationFailed():
+        case CommitConflict() | CommitNotLanded():
             return Fate.NOT_LANDED, None
+        # A proof may fail before the commit and after it (V503: it landed in another table), so the log is asked.
         case _:
             try:
                 version = worker.engine.reader.find_commit(facts, stamp, after_version=read_version)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted
+from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted, VerificationFailed
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
 from maintainer.execution.table.commit_attempt import Worker
@@ -333,6 +333,22 @@ def test_an_unknown_fate_stops_the_table_and_the_next_run_settles_it_as_landed(b
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
     assert unfinished(bench.runs_dir) == ()
     assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+@pytest.mark.parametrize(("station", "fates"), [("commit", [("not_landed", None)]), ("landed", [("landed", 2)])])
+def test_a_proof_that_fails_says_of_its_commit_what_the_log_says(
+    bench: Bench, station: str, fates: list[tuple[str, int | None]]
+) -> None:
+    table = three_files(bench)
+
+    def wrong(at: Station) -> None:
+        raise VerificationFailed("the new table has our commit", code="V503")
+
+    bench.lake.at(station, wrong, times=1)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("f0")))
+    assert outcome.status is TableStatus.VERIFY_FAILED
+    assert [(event["fate"], event.get("version")) for event in bench.recorded("result")] == fates
+    assert len(outcome.steps[0].commits) == (1 if station == "landed" else 0)
 
 
 @pytest.mark.parametrize("copied", ["before", "after"])
