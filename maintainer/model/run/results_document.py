@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 
 FORMAT_VERSION = 1
 
@@ -72,27 +72,3 @@ def table_to_document(table: TableOutcome) -> dict[str, Any]:
     """Turn one table's outcome into JSON values."""
     document: dict[str, Any] = encode(table)
     return document
-
-
-def table_from_document(document: object) -> TableOutcome:
-    """Read one table's outcome back.
-
-    Raises:
-        DecodeError: It is not such a document.
-    """
-    return decode(TableOutcome, document)
-
-
-def step_to_document(step: StepOutcome) -> dict[str, Any]:
-    """Turn one step's outcome into JSON values."""
-    document: dict[str, Any] = encode(step)
-    return document
-
-
-def step_from_document(document: object) -> StepOutcome:
-    """Read one step's outcome back.
-
-    Raises:
-        DecodeError: It is not such a document.
-    """
-    return decode(StepOutcome, document)

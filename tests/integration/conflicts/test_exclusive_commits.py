@@ -34,11 +34,12 @@ pytestmark = pytest.mark.spark
 
 APPENDS = 200
 APPENDER = """
-import sys, deltalake, pyarrow as pa
+import sys, time, deltalake, pyarrow as pa
 for number in range(int(sys.argv[2])):
     rows = pa.table({"id": pa.array([1000 + number], pa.int64())})
     deltalake.write_deltalake(sys.argv[1], rows, mode="append")
     print(1000 + number, flush=True)
+    time.sleep(0.05)  # so that several of our commits fall beside the appends on any machine
 """
 
 
@@ -241,5 +242,5 @@ def test_no_acknowledged_append_of_another_process_is_lost_beside_our_commits(
         acknowledged = [int(line) for line in appender.stdout.read().split()]
     assert appender.returncode == 0
     assert len(acknowledged) == APPENDS
-    assert commits, "no commit of ours fell beside the appends"
+    assert commits > 3
     assert ids_of(path) == [*range(40), *acknowledged]
