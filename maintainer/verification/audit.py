@@ -1,8 +1,7 @@
-"""The audit of a commit by its figures alone: pure, and without trust in whoever committed.
+"""Audit a rewrite commit by its figures alone: pure, and without trust in whoever committed.
 
-A rewrite commit removes exactly the planned files of the batch, with their bytes and deletion vectors; it adds at
-least one file where there were rows; its proof is there and holds. This is level L1 of verification: it costs nothing,
-reads nothing, and catches a commit that did more or less than was planned.
+The commit removes exactly the planned files of the batch, with their bytes and deletion vectors; it adds at least one
+file where there were rows; its proof is there and holds. The audit reads nothing and works without Great Expectations.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from maintainer.verification.verification_result import Pair
 
 
 def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
-    """Everything about the commit that must be equal, as pairs of text (None where it was not measured).
+    """Pair every figure of the plan with the figure of the commit that must be equal (None: not measured).
 
     Args:
         batch: The batch as it was given to the engine, after bins that were no longer live were dropped.
@@ -46,59 +45,36 @@ def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
 
 
 def _now(batch: Batch, receipt: CommitReceipt, figure: str) -> int | None:
-    """A figure of the batch, plus what a command took beside it and less what it left; None where it is not known."""
-    found: int | None = getattr(FileFigures.of(batch.files), figure)
-    if receipt.difference is None or found is None:
-        return found
-    beyond, left = (getattr(one, figure) for one in (receipt.difference.beyond, receipt.difference.left))
-    return None if beyond is None or left is None else found + int(beyond) - int(left)
+    """Sum a figure of the planned files, plus what a command took beyond them, less what it left; None if unknown."""
+    planned: int | None = getattr(FileFigures.of(batch.files), figure)
+    if receipt.difference is None or planned is None:
+        return planned
+    beyond, left = (getattr(files, figure) for files in (receipt.difference.beyond, receipt.difference.left))
+    return None if beyond is None or left is None else planned + int(beyond) - int(left)
 
 
 def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
-    """The audit's findings: an assertion for each pair, and for what is not a pair.
-
-    A plain comparison in Python. Great Expectations asserts the same pairs again and keeps the result; this one
-    stands even where it is not installed or not sound.
-    """
-    found = [
-        Assertion(
-            expectation=f"audit: {pair.name_before} = {pair.name_after}",
-            outcome="pass" if pair.holds else "fail",
-            version=receipt.version,
-            expected=pair.before,
-            observed=pair.after,
-        )
+    """Assert every pair, that rows are in files, that the proof holds, and that the version follows the one read."""
+    version = receipt.version
+    rows = receipt.proof.written.rows if receipt.proof is not None else None
+    rows_in_files = receipt.num_files_added > 0 if rows else receipt.num_files_added >= 0
+    findings = receipt.proof.findings if receipt.proof is not None else ()
+    assertions = [
+        _assertion(version, f"{pair.name_before} = {pair.name_after}", pair.holds, pair.before, pair.after)
         for pair in pairs_of(batch, receipt)
     ]
-    rows = receipt.proof.written.rows if receipt.proof is not None else None
-    adds_up = receipt.num_files_added > 0 if rows else receipt.num_files_added >= 0
-    found.append(
-        Assertion(
-            expectation="audit: rows are in files",
-            outcome="pass" if adds_up else "fail",
-            version=receipt.version,
-            expected=f"files for {rows} rows",
-            observed=f"{receipt.num_files_added} files",
+    assertions.append(
+        _assertion(
+            version, "rows are in files", rows_in_files, f"files for {rows} rows", f"{receipt.num_files_added} files"
         )
     )
-    if receipt.proof is not None and receipt.proof.findings:
-        found.append(
-            Assertion(
-                expectation="audit: the proof found nothing wrong",
-                outcome="fail",
-                version=receipt.version,
-                expected="nothing",
-                observed="; ".join(receipt.proof.findings),
-            )
-        )
-    later = receipt.version > receipt.read_version
-    found.append(
-        Assertion(
-            expectation="audit: the commit follows the version it read",
-            outcome="pass" if later else "fail",
-            version=receipt.version,
-            expected=f"above {receipt.read_version}",
-            observed=str(receipt.version),
-        )
-    )
-    return tuple(found)
+    if findings:
+        assertions.append(_assertion(version, "the proof found nothing wrong", False, "nothing", "; ".join(findings)))
+    follows = version > receipt.read_version
+    name = "the commit follows the version it read"
+    assertions.append(_assertion(version, name, follows, f"above {receipt.read_version}", str(version)))
+    return tuple(assertions)
+
+
+def _assertion(version: int, name: str, holds: bool, expected: str | None, observed: str | None) -> Assertion:
+    return Assertion(f"audit: {name}", "pass" if holds else "fail", version, expected, observed)

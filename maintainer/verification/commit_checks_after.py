@@ -1,15 +1,18 @@
-"""The checks after a commit, put together: audit, evidence, Great Expectations on the versions before and after.
+"""Check a commit after it has landed: the audit, one suite for rows and columns, the policy's own expectations.
 
 Version N is compared with N-1, never "before the run" with "after": whatever other writers did is in both, so they
-raise no false alarm, and their appends cannot hide a loss. The same rows, the same columns in the same order; plus the
-user's expectations on N, where a failure that N-1 has too is not this commit's and is only reported.
+raise no false alarm, and their appends cannot hide a loss. Each equality is asserted once: the audit compares the
+commit with the plan in Python, Great Expectations compares row counts and columns of the two versions. The policy's
+expectations run on N; a failure that N-1 has as well is reported and does not count against this commit.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
@@ -18,7 +21,7 @@ from maintainer.model.plan.steps import Batch, VacuumStep
 from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
-from maintainer.verification.audit import audit, pairs_of
+from maintainer.verification.audit import audit
 from maintainer.verification.verification_result import Document, Pair, Verdict, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
@@ -44,13 +47,13 @@ class GreatExpectationsVerifier:
         check = _Check(self, versions, facts, receipt.version, checks)
         if receipt.proof is not None and receipt.proof.uncovered_columns:
             check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
-        return check.run(pairs_of(batch, receipt), audited)
+        return check.run(audited)
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """See ``Verifier``. Counts rows even where the policy does not ask: there is no other figure."""
         if checks.row_count != "scan":
             checks = dataclasses.replace(checks, row_count="scan")
-        return _Check(self, versions, facts, version, checks).run((), ())
+        return _Check(self, versions, facts, version, checks).run(())
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, step: VacuumStep, receipt: VacuumReceipt, checks: Checks
@@ -109,15 +112,15 @@ class _Check:
         self._content_equal: bool | None = None
         self._files_checked: int | None = None
 
-    def run(self, figures: tuple[Pair, ...], audited: tuple[Assertion, ...]) -> Verification:
+    def run(self, audited: tuple[Assertion, ...]) -> Verification:
+        """Measure both versions, assert the suite, then the policy's expectations if everything passed so far."""
         self._assertions.extend(audited)
         try:
-            pairs = figures + self._measure()
-            self._both_versions()
-            if pairs:
-                self._take(gx.validate_pairs(pairs, self._name("evidence"), version=self._after), "evidence")
-            if _verdict(self._assertions) is Verdict.PASS:
-                self._users_own()
+            validated = gx.validate_pairs(self._measure(), self._name("versions"), version=self._after)
+            self._add(validated, "versions")
+            if self._checks.expectations and _verdict(self._assertions) is Verdict.PASS:
+                # The same expectation twice is one: a suite holds each only once.
+                self._assert_expectations(tuple(dict.fromkeys(self._checks.expectations)))
         except MaintainerError as error:
             self._assertions.append(Assertion("check", "error", self._after, error=str(error)))
         verdict = _verdict(self._deciding())
@@ -138,8 +141,12 @@ class _Check:
         )
 
     def _measure(self) -> tuple[Pair, ...]:
-        """Figures that Spark measures and Great Expectations asserts."""
+        """Measure what must be equal at both versions: rows, columns, and files or content as the policy asks."""
         pairs: list[Pair] = []
+        planned = _column_list(self._facts.columns)
+        for version, when in ((self._before, "before"), (self._after, "after")):
+            columns = _column_list(self._versions.columns(self._facts, version))
+            pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
         if count == "scan":
             known = self._owner.counted(self._facts, self._before)
@@ -148,7 +155,8 @@ class _Check:
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
         elif count == "log":
-            self._rows_before, self._rows_after = (self._rows(one, scan=False) for one in (self._before, self._after))
+            self._rows_before = self._rows(self._before, scan=False)
+            self._rows_after = self._rows(self._after, scan=False)
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by the log", before, "rows after, by the log", after))
         if self._checks.content == "exact":
@@ -156,7 +164,7 @@ class _Check:
             self._content_equal = differing == 0
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
         elif self._checks.content == "fingerprint":
-            self._content_equal = True  # the proof before the commit; the pairs assert it again
+            self._content_equal = True  # shown by the proof before the commit, which the audit has compared
         if self._checks.files and count != "scan":
             # A scan opens every file anyway; where nobody scans, at least look that they are there.
             missing = self._missing()
@@ -170,56 +178,54 @@ class _Check:
         if not missing:
             return ()
         before = set(self._versions.missing_files(self._facts, self._before))
-        if known := [one for one in missing if one in before]:
+        if known := [path for path in missing if path in before]:
             self.notes.append(f"live files missing before this commit: {len(known)}, such as {known[0]}")
-        return tuple(one for one in missing if one not in before)
+        return tuple(path for path in missing if path not in before)
 
-    def _both_versions(self) -> None:
-        """The same columns in the same order, at both versions."""
-        for version, name in ((self._before, "before"), (self._after, "after")):
-            found = self._versions.columns(self._facts, version)
-            self._take(gx.validate_columns(found, self._name(name), self._facts.columns, version=version), name)
-
-    def _users_own(self) -> None:
-        """The user's expectations on the new version; those that do not pass also on the version before."""
-        wanted = self._checks.expectations
-        if not wanted:
+    def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:
+        """Run the policy's expectations on the new version; those that do not pass also on the version before."""
+        validated = self._validate(self._after, expectations, "expectations")
+        failed = [number for number, asserted in enumerate(validated.assertions) if asserted.outcome != "pass"]
+        if not failed or len(validated.assertions) != len(expectations):
+            self._add(validated, "expectations")
             return
-        for expectation in wanted:
-            name = f"expectation-{wanted.index(expectation)}"
-            now = self._validate(self._after, [gx.build(expectation)], name)[0]
-            if now.outcome == "pass":
-                continue
-            self._assertions.pop()
-            then = self._validate(self._before, [gx.build(expectation)], f"{name}-before")[0]
-            self._assertions.pop()
-            if then.outcome == now.outcome:
-                said = "failed" if now.outcome == "fail" else "could not be checked"
-                note = f"{expectation.type} {said} at version {self._after} and at {self._before} as well"
-                self.notes.append(note)
-                self._assertions.append(
-                    dataclasses.replace(now, error=f"{_NOT_OURS}{note}" + (f": {now.error}" if now.error else ""))
-                )
-            else:
-                self._assertions.append(now)
+        before = self._validate(self._before, tuple(expectations[number] for number in failed), "expectations-before")
+        assertions = list(validated.assertions)
+        for number, asserted_before in zip(failed, before.assertions, strict=False):
+            if asserted_before.outcome == assertions[number].outcome:
+                assertions[number] = self._failed_before(expectations[number], assertions[number])
+        self._add(dataclasses.replace(validated, assertions=tuple(assertions)), "expectations")
+        self._documents.append(Document(self._name("expectations-before"), before.document))
+
+    def _failed_before(self, expectation: CheckedExpectation, asserted: Assertion) -> Assertion:
+        """Note that an expectation fails at both versions, and take it out of the verdict."""
+        result = "failed" if asserted.outcome == "fail" else "could not be checked"
+        note = f"{expectation.type} {result} at version {self._after} and at {self._before} as well"
+        self.notes.append(note)
+        detail = f": {asserted.error}" if asserted.error else ""
+        return dataclasses.replace(asserted, error=f"{_NOT_OURS}{note}{detail}")
 
     def _deciding(self) -> list[Assertion]:
-        return [one for one in self._assertions if not (one.error or "").startswith(_NOT_OURS)]
+        return [assertion for assertion in self._assertions if not (assertion.error or "").startswith(_NOT_OURS)]
 
-    def _validate(self, version: int, expected: list[object], name: str) -> tuple[Assertion, ...]:
+    def _validate(self, version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> gx.Validated:
         frame = self._versions.dataframe(self._facts, version)
-        return self._take(gx.validate_frame(frame, self._name(name), expected, version=version), name)
+        suite = [gx.build(expectation) for expectation in expectations]
+        return gx.validate_frame(frame, self._name(name), suite, version=version)
 
-    def _take(self, validated: gx.Validated, name: str) -> tuple[Assertion, ...]:
+    def _add(self, validated: gx.Validated, name: str) -> None:
         self._assertions.extend(validated.assertions)
         self._documents.append(Document(self._name(name), validated.document))
-        return validated.assertions
 
     def _rows(self, version: int, *, scan: bool) -> int:
         return self._versions.row_count(self._facts, version, scan=scan)
 
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"
+
+
+def _column_list(columns: Sequence[str]) -> str:
+    return json.dumps(list(columns), ensure_ascii=False)
 
 
 def _known(rows: int | None) -> str | None:
@@ -231,24 +237,26 @@ _NOT_OURS = "not this commit's: "
 
 
 def _verdict(assertions: list[Assertion] | tuple[Assertion, ...]) -> Verdict:
-    outcomes = {one.outcome for one in assertions}
+    outcomes = {assertion.outcome for assertion in assertions}
     if "fail" in outcomes:
         return Verdict.FAIL
     return Verdict.ERROR if "error" in outcomes else Verdict.PASS
 
 
 def _detail(assertions: list[Assertion] | tuple[Assertion, ...]) -> str:
-    """The first finding in a sentence, the loudest kind first."""
+    """Describe the first assertion that failed, or else the first that could not be checked."""
     for outcome in ("fail", "error"):
-        for one in assertions:
-            if one.outcome == outcome:
-                place = f" at version {one.version}" if one.version is not None else ""
+        for assertion in assertions:
+            if assertion.outcome == outcome:
+                place = f" at version {assertion.version}" if assertion.version is not None else ""
                 if outcome == "error":
-                    return f"{one.expectation}{place} could not be checked: {one.error}"
-                return f"{one.expectation}{place}: expected {one.expected}, found {one.observed}"
+                    return f"{assertion.expectation}{place} could not be checked: {assertion.error}"
+                return f"{assertion.expectation}{place}: expected {assertion.expected}, found {assertion.observed}"
     return ""
 
 
 def _not_checked(name: str, version: int, error: MaintainerError, before: int | None) -> Verification:
-    found = Assertion(name, "error", version, error=str(error))
-    return Verification(Verdict.ERROR, (found,), version_before=before, version_after=version, detail=_detail((found,)))
+    assertions = (Assertion(name, "error", version, error=str(error)),)
+    return Verification(
+        Verdict.ERROR, assertions, version_before=before, version_after=version, detail=_detail(assertions)
+    )

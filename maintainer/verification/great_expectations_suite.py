@@ -7,7 +7,7 @@ How it is used, and why:
   with another table's figures, and its project manager belongs to the process.
 * Nothing is raised by a metric that throws: it is a result without success whose ``exception_info`` has one of two
   shapes. We tell *checked, wrong* (``fail``) from *could not check* (``error``).
-* Pairs are compared with ``ignore_row_if="neither"`` and must not be null: by default ``None == None`` passes.
+* Pairs are compared with ``ignore_row_if="neither"``, and a missing figure becomes a text: ``None == None`` passes.
 * Usage statistics off before the import, progress bars off, no Data Docs, no files.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import CheckedExpectation
 from maintainer.model.run.outcome import Assertion
-from maintainer.verification.verification_result import Pair, as_row
+from maintainer.verification.verification_result import Pair, figures_by_name
 
 LOCK_TIMEOUT_SECONDS = 3600.0
 """Longest wait for another table's validation; then this one could not be checked."""
@@ -33,6 +33,8 @@ LOCK_TIMEOUT_SECONDS = 3600.0
 MAX_TEXT = 300
 _BEFORE, _AFTER = "before", "after"
 """The columns of the frame in which figures are compared."""
+_POSITION = "maintainer_position"
+"""The key of an expectation's ``meta`` that holds its place in the suite."""
 _lock = threading.Lock()
 _numbers = itertools.count(1)
 
@@ -55,7 +57,7 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
         EnvironmentUnfit: E653, Great Expectations cannot be imported or does not work.
         ProjectError: P316, an expectation that it does not know, or arguments that it does not take.
     """
-    pair = Pair("one", "1", "the same", "1")
+    pair = Pair("rows before", "1", "rows after", "1")
     probe = validate_pairs((pair,), "preflight")
     if any(assertion.outcome != "pass" for assertion in probe.assertions):
         raise EnvironmentUnfit(
@@ -102,83 +104,51 @@ def validate_frame(frame: object, name: str, expectations: Sequence[object], *, 
     )
 
 
-def validate_columns(
-    found: Sequence[str], name: str, expected: Sequence[str], *, version: int | None = None
-) -> Validated:
-    """Assert that the columns of a version are exactly these, in this order: an empty frame, no Spark job."""
-    import pandas as pd
-
-    frame = pd.DataFrame(columns=list(found), dtype=object)
-    wanted = [columns_are(expected)]
-    return _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version)
-
-
 def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = None) -> Validated:
-    """Assert that the figures of each pair are equal and not null: in pandas, a row a pair, no Spark job.
+    """Assert that the figures of each pair are equal: in pandas, a row a pair, one expectation, no Spark job.
 
-    Three expectations, whatever the number of pairs: each one costs Great Expectations some 20 ms of Python, under its
-    one lock. What is said of each figure comes from the rows that it found to be unexpected.
+    A figure that was not measured is None and equals nothing, not even another None.
+
+    Returns:
+        One assertion for each pair, in their order, and the result document with all figures by name.
     """
     module, _ = _import()
     import pandas as pd
 
-    expected = module.expectations
-    equal = expected.ExpectColumnPairValuesToBeEqual(column_A=_BEFORE, column_B=_AFTER, ignore_row_if="neither")
-    wanted = [equal, *(expected.ExpectColumnValuesToNotBeNull(column=column) for column in (_BEFORE, _AFTER))]
-    row = as_row(pairs)
-    # dtype=object keeps text text; a column of None alone would else become floats.
-    frame = pd.DataFrame([(one.before, one.after) for one in pairs], columns=[_BEFORE, _AFTER], dtype=object)
-    validated = _validate(
-        lambda sources, unique: sources.add_pandas(unique), frame, name, wanted, version, name_rows=True
+    equal = module.expectations.ExpectColumnPairValuesToBeEqual(
+        column_A=_BEFORE, column_B=_AFTER, ignore_row_if="neither"
     )
-    document = {**validated.document, "figures": row}
-    if len(validated.assertions) != len(wanted):
+    # Great Expectations takes two nulls for equal, so each missing figure is a text of its own.
+    rows = [(pair.before or "not measured before", pair.after or "not measured after") for pair in pairs]
+    # dtype=object keeps sums of hashes text; they exceed 64 bits.
+    frame = pd.DataFrame(rows, columns=[_BEFORE, _AFTER], dtype=object)
+    validated = _validate(
+        lambda sources, unique: sources.add_pandas(unique), frame, name, [equal], version, name_rows=True
+    )
+    document = {**validated.document, "figures": figures_by_name(pairs)}
+    if validated.assertions[0].outcome == "error":
         return Validated(validated.assertions, document)
-    return Validated(_each_figure(pairs, validated), document)
-
-
-def _each_figure(pairs: tuple[Pair, ...], validated: Validated) -> tuple[Assertion, ...]:
-    """One assertion a pair, that it is equal, then one a figure, that it was measured."""
-    equal, *measured = validated.assertions
-    of_pairs, *of_figures = [_unexpected_rows(one) for one in validated.document["results"]]
-    found = [
+    (asserted,), (result,) = validated.assertions, validated.document["results"]
+    unequal = _unequal_rows(result)
+    assertions = (
         dataclasses.replace(
-            equal,
-            expectation=f"{equal.expectation}: {pair.name_before} = {pair.name_after}",
-            outcome=_outcome(equal, number, of_pairs),
+            asserted,
+            expectation=f"{asserted.expectation}: {pair.name_before} = {pair.name_after}",
+            outcome="fail" if unequal is None or number in unequal else "pass",
             expected=pair.before,
             observed=pair.after,
         )
         for number, pair in enumerate(pairs)
-    ]
-    for number, pair in enumerate(pairs):
-        figures = ((pair.name_before, pair.before), (pair.name_after, pair.after))
-        for (name, value), asserted, rows in zip(figures, measured, of_figures, strict=True):
-            outcome = _outcome(asserted, number, rows)
-            found.append(
-                dataclasses.replace(asserted, outcome=outcome, expected="a figure", observed=value, column=name)
-            )
-    return tuple(found)
+    )
+    return Validated(tuple(assertions), document)
 
 
-def _unexpected_rows(result: dict[str, Any]) -> frozenset[int] | None:
-    """The rows that an expectation found to be unexpected; None where it failed and does not say which."""
+def _unequal_rows(result: dict[str, Any]) -> frozenset[int] | None:
+    """The rows of the frame whose figures differ; None where the expectation failed and does not name them."""
     if result["success"]:
         return frozenset()
     rows = (result.get("result") or {}).get("unexpected_index_list")
     return frozenset(rows) if rows else None
-
-
-def _outcome(asserted: Assertion, row: int, unexpected: frozenset[int] | None) -> str:
-    if asserted.outcome == "error":
-        return "error"
-    return "fail" if unexpected is None or row in unexpected else "pass"
-
-
-def columns_are(columns: Sequence[str]) -> object:
-    """The table has exactly these columns, in this order."""
-    module, _ = _import()
-    return module.expectations.ExpectTableColumnsToMatchOrderedList(column_list=list(columns))
 
 
 def _import() -> tuple[Any, Any]:
@@ -206,7 +176,7 @@ def _validate(
     add_source: Callable[[Any, str], Any],
     frame: object,
     name: str,
-    expectations: Sequence[object],
+    expectations: Sequence[Any],
     version: int | None,
     *,
     name_rows: bool = False,
@@ -224,6 +194,8 @@ def _validate(
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         asset = add_source(context.data_sources, unique).add_dataframe_asset(unique)
         batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
+        for position, expectation in enumerate(expectations):  # results come back grouped, not in this order
+            expectation.meta = {**(expectation.meta or {}), _POSITION: position}
         suite = gx.ExpectationSuite(name="maintenance", expectations=list(expectations))
         result = batch.validate(suite, result_format={"result_format": "COMPLETE" if name_rows else "SUMMARY"})
         document: dict[str, Any] = result.to_json_dict()
@@ -235,7 +207,8 @@ def _validate(
     if len(result.results) != len(expectations):
         text = f"{len(expectations)} expectations were asked for and {len(result.results)} answered"
         return Validated((Assertion(name, "error", version, error=text),), document)
-    return Validated(tuple(_assertion(one, version) for one in result.results), document)
+    results = sorted(result.results, key=lambda result: int(result.expectation_config.meta[_POSITION]))
+    return Validated(tuple(_assertion(result, version) for result in results), document)
 
 
 def _assertion(result: Any, version: int | None) -> Assertion:  # noqa: ANN401 - a class without types

@@ -100,16 +100,16 @@ class Pair:
         return self.before is not None and self.before == self.after
 
 
-def as_row(pairs: tuple[Pair, ...]) -> dict[str, str | None]:
-    """The figures as one row of a frame, a column each.
+def figures_by_name(pairs: tuple[Pair, ...]) -> dict[str, str | None]:
+    """Return both figures of every pair under their names.
 
     Raises:
-        ValueError: Two figures carry one name; one of them would be lost.
+        ValueError: Two figures have the same name; one of them would be lost.
     """
-    row: dict[str, str | None] = {}
+    figures: dict[str, str | None] = {}
     for pair in pairs:
         for name, value in ((pair.name_before, pair.before), (pair.name_after, pair.after)):
-            if name in row:
+            if name in figures:
                 raise ValueError(f"two figures are named {name!r}")
-            row[name] = value
-    return row
+            figures[name] = value
+    return figures

@@ -10,7 +10,7 @@ import pytest
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
 from maintainer.verification.audit import audit, pairs_of
-from maintainer.verification.verification_result import Pair, as_row
+from maintainer.verification.verification_result import Pair, figures_by_name
 from tests.support.tables.builders import make_file
 
 BATCH = Batch((Bin((make_file("a", size=10, records=3), make_file("b", size=20, records=5, deleted=1))),))
@@ -92,4 +92,4 @@ def test_files_without_rows_may_become_no_file() -> None:
 def test_two_figures_that_were_not_measured_are_not_equal() -> None:
     assert not Pair("a", None, "b", None).holds
     with pytest.raises(ValueError, match="named"):
-        as_row((Pair("a", "1", "b", "1"), Pair("a", "2", "c", "2")))
+        figures_by_name((Pair("a", "1", "b", "1"), Pair("a", "2", "c", "2")))
