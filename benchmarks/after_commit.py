@@ -118,11 +118,17 @@ def on_frames(engine: DeltaTableEngine, facts: TableFacts) -> None:
     from maintainer.verification import great_expectations_suite as gx
 
     rows = engine.versions.row_count(facts, 0, scan=True)
-    counted = gx.build(CheckedExpectation("expect_table_row_count_to_equal", json.dumps({"value": rows})))
+    suite = [
+        gx.build(CheckedExpectation(name, json.dumps(arguments)))
+        for name, arguments in (
+            ("expect_table_row_count_to_equal", {"value": rows}),
+            ("expect_table_columns_to_match_ordered_list", {"column_list": list(facts.columns)}),
+        )
+    ]
     for version in (0, 1):
         # Opened anew, as a check does that knows nothing of the one before.
         frame = engine.jvm.spark.read.format("delta").option("versionAsOf", version).load(facts.location)
-        found = gx.validate_frame(frame, "frames", [gx.columns_are(facts.columns), counted], version=version)
+        found = gx.validate_frame(frame, "frames", suite, version=version)
         if any(one.outcome != "pass" for one in found.assertions):
             raise SystemExit(f"{facts.location}: {found.assertions}")
 
