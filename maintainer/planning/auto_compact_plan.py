@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from maintainer.model.plan.plan import ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import CompactStep
 from maintainer.model.run.auto_compaction import (
     DEFAULT,
@@ -32,11 +33,9 @@ from maintainer.planning.selection.decision import Partition, count_of, partitio
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.policy.resolve.resolved import (
-    ContentCheck,
     LimitsPolicy,
     OptimizePolicy,
     ResolvedPolicy,
-    RowCountCheck,
     VerifyPolicy,
 )
 from maintainer.units import format_size, parse_size

@@ -14,7 +14,7 @@ from datetime import date
 from maintainer.errors import MaintainerError, TableError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Batch, SetPropertiesStep, Step
+from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.file_sizes import file_sizes
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.operations.purge import files_to_check
@@ -228,10 +228,9 @@ def _plan(
     properties = _with_change(properties, change)
     deletion = _vacuum(policy, facts, record, now_ms, options)
     left = (*left, *deletion.left_alone)
-    batches = tuple(batch for step in rewrites for batch in step.batches)
-    blocked = check_limits(policy, batches)
+    blocked = check_limits(policy, rewrites)
     if blocked:
-        files = [file for batch in batches for file in batch.files]
+        files = [file for step in rewrites for file in step.files]
         over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
         return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
     steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
@@ -267,9 +266,9 @@ def _vacuum(
     return plan_vacuum(policy, facts, record, now_ms)
 
 
-def check_limits(policy: ResolvedPolicy, batches: tuple[Batch, ...]) -> tuple[Reason, ...]:
-    """Return every limit that rewriting the batches would break; the table is then blocked whole, never trimmed."""
-    size_bytes, num_files = sum(batch.size_bytes for batch in batches), sum(len(batch.files) for batch in batches)
+def check_limits(policy: ResolvedPolicy, rewrites: tuple[RewriteStep, ...]) -> tuple[Reason, ...]:
+    """Return every limit that the rewrites would break; the table is then blocked whole, never trimmed."""
+    size_bytes, num_files = sum(step.size_bytes for step in rewrites), sum(step.num_files for step in rewrites)
     limits, broken = policy.limits, []
     if limits.max_bytes is not None and size_bytes > limits.max_bytes:
         text = f"would rewrite {format_size(size_bytes)}, limits.maxBytes is {format_size(limits.max_bytes)}"
@@ -323,4 +322,4 @@ def _checks(policy: ResolvedPolicy) -> Checks:
             found=str(error),
             help="write numbers, text, true, false and lists only",
         ) from error
-    return Checks(verify.row_count.value, verify.content.value, verify.files, expectations)
+    return Checks(verify.row_count, verify.content, verify.files, expectations)

@@ -72,7 +72,7 @@ def plan_rewrites(
 def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:
     if not isinstance(step, RewriteStep):
         return frozenset()
-    return frozenset(file.key for batch in step.batches for file in batch.files)
+    return frozenset(file.key for file in step.files)
 
 
 def _layout(
@@ -98,6 +98,6 @@ def _layout(
     assert last is not None
     reason = not_due(name, "optimize.every", policy, optimize.every_seconds, last, now_ms)
     assert isinstance(decision.step, RewriteStep)
-    files = [file for batch in decision.step.batches for file in batch.files]
+    files = decision.step.files
     later = leave_files(reason.code, reason.text, files, reason.origin)
     return Decision(None, (*decision.left_alone, later))

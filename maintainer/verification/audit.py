@@ -7,7 +7,7 @@ file where there were rows; its proof is there and holds. The audit reads nothin
 from __future__ import annotations
 
 from maintainer.model.plan.steps import Batch
-from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures
+from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures, Verdict
 from maintainer.verification.verification_result import Pair
 
 
@@ -77,4 +77,4 @@ def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
 
 
 def _assertion(version: int, name: str, holds: bool, expected: str | None, observed: str | None) -> Assertion:
-    return Assertion(f"audit: {name}", "pass" if holds else "fail", version, expected, observed)
+    return Assertion(f"audit: {name}", Verdict.PASS if holds else Verdict.FAIL, version, expected, observed)

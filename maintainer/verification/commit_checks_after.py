@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
-from maintainer.model.plan.plan import CheckedExpectation, Checks
+from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch, VacuumStep
-from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
+from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.audit import audit
-from maintainer.verification.verification_result import Document, Pair, Verdict, Verification
+from maintainer.verification.verification_result import Document, Pair, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
 
@@ -51,8 +51,8 @@ class GreatExpectationsVerifier:
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """See ``Verifier``. Counts rows even where the policy does not ask: there is no other figure."""
-        if checks.row_count != "scan":
-            checks = dataclasses.replace(checks, row_count="scan")
+        if checks.row_count is not RowCountCheck.SCAN:
+            checks = dataclasses.replace(checks, row_count=RowCountCheck.SCAN)
         return _Check(self, versions, facts, version, checks).run(())
 
     def after_vacuum(
@@ -122,9 +122,9 @@ class _Check:
                 # The same expectation twice is one: a suite holds each only once.
                 self._assert_expectations(tuple(dict.fromkeys(self._checks.expectations)))
         except MaintainerError as error:
-            self._assertions.append(Assertion("check", "error", self._after, error=str(error)))
+            self._assertions.append(Assertion("check", Verdict.ERROR, self._after, error=str(error)))
         verdict = _verdict(self._deciding())
-        if verdict is Verdict.PASS and self._rows_after is not None and self._checks.row_count == "scan":
+        if verdict is Verdict.PASS and self._rows_after is not None and self._checks.row_count is RowCountCheck.SCAN:
             self._owner.remember(self._facts, self._after, self._rows_after)
         return Verification(
             verdict,
@@ -148,24 +148,24 @@ class _Check:
             columns = _column_list(self._versions.columns(self._facts, version))
             pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
-        if count == "scan":
+        if count is RowCountCheck.SCAN:
             known = self._owner.counted(self._facts, self._before)
             self._rows_before = known if known is not None else self._rows(self._before, scan=True)
             self._rows_after = self._rows(self._after, scan=True)
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
-        elif count == "log":
+        elif count is RowCountCheck.LOG:
             self._rows_before = self._rows(self._before, scan=False)
             self._rows_after = self._rows(self._after, scan=False)
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by the log", before, "rows after, by the log", after))
-        if self._checks.content == "exact":
+        if self._checks.content is ContentCheck.EXACT:
             differing = self._versions.rows_differ(self._facts, self._before, self._after)
             self._content_equal = differing == 0
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
-        elif self._checks.content == "fingerprint":
+        elif self._checks.content is ContentCheck.FINGERPRINT:
             self._content_equal = True  # shown by the proof before the commit, which the audit has compared
-        if self._checks.files and count != "scan":
+        if self._checks.files and count is not RowCountCheck.SCAN:
             # A scan opens every file anyway; where nobody scans, at least look that they are there.
             missing = self._missing()
             self._files_checked = len(self._facts.files)
@@ -185,7 +185,7 @@ class _Check:
     def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:
         """Run the policy's expectations on the new version; those that do not pass also on the version before."""
         validated = self._validate(self._after, expectations, "expectations")
-        failed = [number for number, asserted in enumerate(validated.assertions) if asserted.outcome != "pass"]
+        failed = [number for number, asserted in enumerate(validated.assertions) if asserted.outcome != Verdict.PASS]
         if not failed or len(validated.assertions) != len(expectations):
             self._add(validated, "expectations")
             return
@@ -199,7 +199,7 @@ class _Check:
 
     def _failed_before(self, expectation: CheckedExpectation, asserted: Assertion) -> Assertion:
         """Note that an expectation fails at both versions, and take it out of the verdict."""
-        result = "failed" if asserted.outcome == "fail" else "could not be checked"
+        result = "failed" if asserted.outcome == Verdict.FAIL else "could not be checked"
         note = f"{expectation.type} {result} at version {self._after} and at {self._before} as well"
         self.notes.append(note)
         detail = f": {asserted.error}" if asserted.error else ""
@@ -238,25 +238,25 @@ _NOT_OURS = "not this commit's: "
 
 def _verdict(assertions: list[Assertion] | tuple[Assertion, ...]) -> Verdict:
     outcomes = {assertion.outcome for assertion in assertions}
-    if "fail" in outcomes:
+    if Verdict.FAIL in outcomes:
         return Verdict.FAIL
-    return Verdict.ERROR if "error" in outcomes else Verdict.PASS
+    return Verdict.ERROR if Verdict.ERROR in outcomes else Verdict.PASS
 
 
 def _detail(assertions: list[Assertion] | tuple[Assertion, ...]) -> str:
     """Describe the first assertion that failed, or else the first that could not be checked."""
-    for outcome in ("fail", "error"):
+    for outcome in (Verdict.FAIL, Verdict.ERROR):
         for assertion in assertions:
             if assertion.outcome == outcome:
                 place = f" at version {assertion.version}" if assertion.version is not None else ""
-                if outcome == "error":
+                if outcome == Verdict.ERROR:
                     return f"{assertion.expectation}{place} could not be checked: {assertion.error}"
                 return f"{assertion.expectation}{place}: expected {assertion.expected}, found {assertion.observed}"
     return ""
 
 
 def _not_checked(name: str, version: int, error: MaintainerError, before: int | None) -> Verification:
-    assertions = (Assertion(name, "error", version, error=str(error)),)
+    assertions = (Assertion(name, Verdict.ERROR, version, error=str(error)),)
     return Verification(
         Verdict.ERROR, assertions, version_before=before, version_after=version, detail=_detail(assertions)
     )

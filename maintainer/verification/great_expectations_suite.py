@@ -24,7 +24,7 @@ from typing import Any
 
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import CheckedExpectation
-from maintainer.model.run.outcome import Assertion
+from maintainer.model.run.outcome import Assertion, Verdict
 from maintainer.verification.verification_result import Pair, figures_by_name
 
 LOCK_TIMEOUT_SECONDS = 3600.0
@@ -59,11 +59,11 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
     """
     pair = Pair("rows before", "1", "rows after", "1")
     probe = validate_pairs((pair,), "preflight")
-    if any(assertion.outcome != "pass" for assertion in probe.assertions):
+    if any(assertion.outcome != Verdict.PASS for assertion in probe.assertions):
         raise EnvironmentUnfit(
             "Great Expectations does not work here",
             code="E653",
-            found=next(one.error or one.outcome for one in probe.assertions if one.outcome != "pass"),
+            found=next(one.error or one.outcome for one in probe.assertions if one.outcome != Verdict.PASS),
             help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
         )
     for expectation in expectations:
@@ -126,7 +126,7 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
         lambda sources, unique: sources.add_pandas(unique), frame, name, [equal], version, name_rows=True
     )
     document = {**validated.document, "figures": figures_by_name(pairs)}
-    if validated.assertions[0].outcome == "error":
+    if validated.assertions[0].outcome == Verdict.ERROR:
         return Validated(validated.assertions, document)
     (asserted,), (result,) = validated.assertions, validated.document["results"]
     unequal = _unequal_rows(result)
@@ -134,7 +134,7 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
         dataclasses.replace(
             asserted,
             expectation=f"{asserted.expectation}: {pair.name_before} = {pair.name_after}",
-            outcome="fail" if unequal is None or number in unequal else "pass",
+            outcome=Verdict.FAIL if unequal is None or number in unequal else Verdict.PASS,
             expected=pair.before,
             observed=pair.after,
         )
@@ -187,7 +187,7 @@ def _validate(
 
     if not _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS):
         error = f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation"
-        return Validated((Assertion(name, "error", version, error=error),), {"success": False, "error": error})
+        return Validated((Assertion(name, Verdict.ERROR, version, error=error),), {"success": False, "error": error})
     try:
         unique = f"{name}#{next(_numbers)}"
         context = gx.get_context(mode="ephemeral")
@@ -201,12 +201,12 @@ def _validate(
         document: dict[str, Any] = result.to_json_dict()
     except Exception as error:  # whatever it raises means: could not be checked
         text = f"{type(error).__name__}: {_short(error)}"
-        return Validated((Assertion(name, "error", version, error=text),), {"success": False, "error": text})
+        return Validated((Assertion(name, Verdict.ERROR, version, error=text),), {"success": False, "error": text})
     finally:
         _lock.release()
     if len(result.results) != len(expectations):
         text = f"{len(expectations)} expectations were asked for and {len(result.results)} answered"
-        return Validated((Assertion(name, "error", version, error=text),), document)
+        return Validated((Assertion(name, Verdict.ERROR, version, error=text),), document)
     results = sorted(result.results, key=lambda result: int(result.expectation_config.meta[_POSITION]))
     return Validated(tuple(_assertion(result, version) for result in results), document)
 
@@ -220,7 +220,7 @@ def _assertion(result: Any, version: int | None) -> Assertion:  # noqa: ANN401 -
     column = arguments.pop("column", None)
     return Assertion(
         expectation=str(config.type),
-        outcome="error" if error else ("pass" if result.success else "fail"),
+        outcome=Verdict.ERROR if error else (Verdict.PASS if result.success else Verdict.FAIL),
         version=version,
         expected=_text(arguments),
         observed=None if observed is None else _text(observed),

@@ -8,7 +8,6 @@ measured is None, and None never equals None: a measurement that failed on both 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,16 +15,8 @@ from typing import Any, Protocol
 from maintainer.engine.protocols import VersionReader
 from maintainer.model.plan.plan import CheckedExpectation, Checks
 from maintainer.model.plan.steps import Batch, VacuumStep
-from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
+from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
-
-
-class Verdict(str, enum.Enum):
-    """``FAIL`` is *checked, wrong*; ``ERROR`` is *could not check*. They are never mixed up."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import (
@@ -120,7 +120,7 @@ def _tags(step: RewriteStep, one: Bin, cube: str) -> tuple[tuple[str, str], ...]
     if isinstance(step, ClusterStep):
         tags[ZCUBE_ID_TAG] = cube
     if isinstance(step, PurgeStep):
-        tags.update(step.kept_tags(one))
+        tags.update(step.row_order_tags(one))
     return tuple(sorted(tags.items()))
 
 

@@ -26,7 +26,6 @@ from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
@@ -212,7 +211,7 @@ class _Tables:
                 options=request.options, tables=self._known,
             )  # fmt: skip
             plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
-            if any(isinstance(step, RewriteStep) for step in plan.steps):
+            if plan.rewrites:
                 facts = with_writers(reader, policy, facts, request.now_ms)
                 plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
             self._policy_places.opened(plan, reader)

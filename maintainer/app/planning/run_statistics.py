@@ -19,7 +19,6 @@ from maintainer.journal.folder.run_folder import run_folders
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.results_document import run_from_json
 from maintainer.planning.budget.ranking import Timed, pace_of
@@ -96,7 +95,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     for planned in plan.tables:
         # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
         left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in planned.left_alone)
-        waits = left_out and not any(isinstance(step, RewriteStep) for step in planned.steps)
+        waits = left_out and not planned.rewrites
         (waiting if waits else settled).append(planned.ref.identifier)
     return Lessons(plan.created_at_ms, timed, tried, tuple(waiting), tuple(settled))
 

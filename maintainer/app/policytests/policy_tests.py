@@ -13,17 +13,13 @@ from zoneinfo import ZoneInfo
 
 from maintainer.app.policytests.policy_test_facts import facts_of, now_of, record_of, with_made_up_sample
 from maintainer.errors import ProjectError
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
+    BatchedStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
-    ZOrderStep,
 )
 from maintainer.planning.planner import plan_table
 from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
@@ -123,8 +119,8 @@ def _facts_of_step(step: Step) -> Mapping[str, object]:
     match step:
         case SetPropertiesStep():
             return {"properties": dict(step.after)}
-        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
-            return {"files": sum(len(batch.files) for batch in step.batches), "writes": step.num_files_added}
+        case BatchedStep():
+            return {"files": step.num_files, "writes": step.num_files_added}
         case VacuumStep():
             return {"files": len(step.files)}
         case _:

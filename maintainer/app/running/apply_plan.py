@@ -24,7 +24,6 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.table.table_facts import TableRef
@@ -117,8 +116,10 @@ def check_run_limits(project: Project, plan: Plan) -> None:
         Refused: A421, with the figures.
     """
     settings = project.loaded.project
-    batches = [batch for _, step in plan.steps() if isinstance(step, RewriteStep) for batch in step.batches]
-    size_bytes, num_files = sum(batch.size_bytes for batch in batches), sum(len(batch.files) for batch in batches)
+    size_bytes, num_files = (
+        sum(step.size_bytes for step in plan.rewrites),
+        sum(step.num_files for step in plan.rewrites),
+    )
     broken = []
     if settings.max_bytes is not None and size_bytes > settings.max_bytes:
         broken.append(("limits.maxBytes", format_size(size_bytes), format_size(settings.max_bytes)))

@@ -79,7 +79,7 @@ def status_row(
         files_read=layout.files_read if layout else None,
         overlap_depth=layout.overlap_depth if layout else None,
         unindexed_ratio=layout.unindexed_ratio if layout else None,
-        scheduled=any(hasattr(step, "batches") for step in plan.steps),
+        scheduled=bool(plan.rewrites),
         running=running,
         policy_file=plan.policy_file,
         owner=plan.owner,
@@ -169,8 +169,4 @@ def _step_in_brief(step: Step) -> str:
 
 
 def _bytes(step: Step) -> int:
-    if isinstance(step, SetPropertiesStep):
-        return 0
-    if hasattr(step, "batches"):
-        return sum(batch.size_bytes for batch in step.batches)
-    return step.size_bytes
+    return 0 if isinstance(step, SetPropertiesStep) else step.size_bytes

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from maintainer.delta.commands.command_facts import no_command
 from maintainer.delta.commands.sql_statements import in_partitions, optimize, partition_types, reorg_purge
 from maintainer.errors import Refused
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import (
     Batch,
     ClusterStep,

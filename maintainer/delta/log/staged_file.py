@@ -89,5 +89,5 @@ def _marks(step: RewriteStep, one: Bin, common: tuple[tuple[str, str], ...]) -> 
         # Each bin is a cube of its own.
         return Marks((*common, (ZCUBE_ID_TAG, str(uuid.uuid4()))), LIQUID)
     if isinstance(step, PurgeStep) and len(one.files) == 1:
-        return Marks((*common, *step.kept_tags(one)), one.files[0].clustering_provider)
+        return Marks((*common, *step.row_order_tags(one)), one.files[0].clustering_provider)
     return Marks(common)

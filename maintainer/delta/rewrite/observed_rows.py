@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import fresh_prefix
 from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import (
     ClusterStep,
     CompactStep,

@@ -27,7 +27,7 @@ from maintainer.delta.transaction.landed_commit import Actions, differences, lan
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Proof

@@ -27,7 +27,6 @@ from maintainer.journal.leases import Leases
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
@@ -169,12 +168,7 @@ class _Fleet:
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),
-                    planned_bytes=sum(
-                        batch.size_bytes
-                        for _, step in self._plan.steps()
-                        if isinstance(step, RewriteStep)
-                        for batch in step.batches
-                    ),
+                    planned_bytes=sum(step.size_bytes for step in self._plan.rewrites),
                     timeout_seconds=self._bounds.run_timeout_seconds,
                 )
             )

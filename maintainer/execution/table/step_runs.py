@@ -22,13 +22,13 @@ from maintainer.execution.table.unfinished_removal import recorded_writing
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
-from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt
+from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt, Verdict
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.recheck.files_gone import files_gone_help
 from maintainer.units import format_size
-from maintainer.verification.verification_result import Verdict, Verification
+from maintainer.verification.verification_result import Verification
 
 LIFT_HELP = "look at the run that failed and at the table; then `maintainer verify TABLE --accept REASON`"
 _HELD_HELP = "look at what failed first; nothing is lost by waiting, the next apply plans the deletion again"

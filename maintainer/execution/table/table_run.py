@@ -30,13 +30,10 @@ from maintainer.execution.table.unfinished_removal import remove_unfinished
 from maintainer.execution.table.zorder_loop import run_turns
 from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.model.exhaustive import assert_never
-from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import Problem, TablePlan, TableState
 from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
+    BatchedStep,
     RewriteStep,
     SetPropertiesStep,
     Step,
@@ -177,7 +174,7 @@ class _TableRun:
             status, problem = self._judge(error, work)
         return StepOutcome(
             step_id=work.step_id,
-            kind=work.kind,
+            kind=step.kind,
             status=status,
             metrics=self._metrics(step, work, started_at_ms),
             started_at_ms=started_at_ms,
@@ -209,7 +206,7 @@ class _TableRun:
                 return status
             case ZOrderStep(settings=ZOrderSettings()):
                 return run_turns(self._worker, work, step)
-            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+            case BatchedStep():
                 return run_rewrite(self._worker, work, step)
             case VacuumStep():
                 return run_vacuum(self._worker, work, step, self._record)
@@ -313,7 +310,7 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
         return TableStatus.INTERRUPTED
     if StepStatus.YIELDED in found:
         return TableStatus.YIELDED
-    if plan.state == "changes":
+    if plan.state is TableState.CHANGES:
         if StepStatus.SUCCEEDED in found:
             return TableStatus.DONE
         return TableStatus.WAITING if plan.hot is not None else TableStatus.UP_TO_DATE

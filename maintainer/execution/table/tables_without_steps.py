@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maintainer.errors import TableHot
 from maintainer.execution.table.step_runs import LIFT_HELP
-from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.plan import Problem, TablePlan, TableState
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
@@ -28,20 +28,20 @@ _HELP_OF_BLOCKED = {
 def status_without_steps(plan: TablePlan) -> TableStatus:
     """Return the status of a table whose plan has no steps."""
     match plan.state:
-        case "problem":
+        case TableState.PROBLEM:
             unsupported = plan.problem is not None and plan.problem.code in UNSUPPORTED_CODES
             return TableStatus.UNSUPPORTED if unsupported else TableStatus.FAILED
-        case "blocked":
+        case TableState.BLOCKED:
             return TableStatus.BLOCKED
-        case "waiting":
+        case TableState.WAITING:
             return TableStatus.WAITING
-        case _:
+        case TableState.CHANGES | TableState.UP_TO_DATE:
             return TableStatus.UP_TO_DATE
 
 
 def problem_without_steps(plan: TablePlan) -> Problem | None:
     """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
-    if plan.state == "waiting" and plan.hot is not None:
+    if plan.state is TableState.WAITING and plan.hot is not None:
         return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, _HOT_HELP)
     if not plan.blocked:
         return plan.problem

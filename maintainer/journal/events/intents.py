@@ -6,7 +6,6 @@ run must ask the table's own log before it touches the table again (``execution.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import Any
 
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, append_event, is_alive, read_events
 from maintainer.journal.folder.run_folder import run_folders
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.commit_records import CommitStamp
 
 
-class Fate(str, enum.Enum):
+class Fate(TextEnum):
     """What became of something that was tried."""
 
     LANDED = "landed"

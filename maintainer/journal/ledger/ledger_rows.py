@@ -13,17 +13,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
 from maintainer.journal.ledger.ledger_mark import LedgerMark
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
+    BatchedStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
-    ZOrderStep,
 )
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
 
@@ -144,9 +140,8 @@ class Predicted:
 def predicted(step: Step) -> Predicted:
     """The plan's figures of a step. A rewrite is expected to write the bytes it reads."""
     match step:
-        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
-            size = sum(batch.size_bytes for batch in step.batches)
-            return Predicted(sum(len(batch.files) for batch in step.batches), step.num_files_added, size, size)
+        case BatchedStep():
+            return Predicted(step.num_files, step.num_files_added, step.size_bytes, step.size_bytes)
         case VacuumStep():
             return Predicted(num_files_removed=len(step.files), bytes_removed=step.size_bytes)
         case SetPropertiesStep():

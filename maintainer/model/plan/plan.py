@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Step
+from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.file_sizes import FileSizes
 from maintainer.model.table.table_facts import PartitionValues, Protocol, TableRef
@@ -78,12 +79,28 @@ class CheckedExpectation:
     arguments_json: str
 
 
+class RowCountCheck(TextEnum):
+    """``log`` trusts the counts in the log; ``scan`` reads the files."""
+
+    LOG = "log"
+    SCAN = "scan"
+    OFF = "off"
+
+
+class ContentCheck(TextEnum):
+    """``fingerprint`` sums hashes of rows in one pass; ``exact`` compares the rows as multisets."""
+
+    OFF = "off"
+    FINGERPRINT = "fingerprint"
+    EXACT = "exact"
+
+
 @dataclass(frozen=True, slots=True)
 class Checks:
     """What is asserted after each rewrite commit. Words as in the policy's ``verify``."""
 
-    row_count: str = "scan"
-    content: str = "fingerprint"
+    row_count: RowCountCheck = RowCountCheck.SCAN
+    content: ContentCheck = ContentCheck.FINGERPRINT
     files: bool = True
     expectations: tuple[CheckedExpectation, ...] = ()
 
@@ -100,6 +117,16 @@ class Problem:
 
 HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.HOT})
 """Why nothing is done now whatever the table may need; every other reason is about the table itself."""
+
+
+class TableState(TextEnum):
+    """What a plan comes to for a table; ``waiting`` is held back for now, with no step left."""
+
+    PROBLEM = "problem"
+    BLOCKED = "blocked"
+    CHANGES = "changes"
+    WAITING = "waiting"
+    UP_TO_DATE = "up_to_date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +165,21 @@ class TablePlan:
         return next((left.reason for left in self.left_alone if left.reason.code is ReasonCode.HOT), None)
 
     @property
-    def state(self) -> str:
-        """``problem``, ``blocked``, ``changes``, ``waiting`` (held back, and no step is left) or ``up_to_date``."""
+    def state(self) -> TableState:
+        """What the plan comes to for this table."""
         if self.problem:
-            return "problem"
+            return TableState.PROBLEM
         if self.blocked:
-            return "blocked"
+            return TableState.BLOCKED
         if self.steps:
-            return "changes"
-        return "waiting" if any(left.reason.code in HELD_BACK for left in self.left_alone) else "up_to_date"
+            return TableState.CHANGES
+        held_back = any(left.reason.code in HELD_BACK for left in self.left_alone)
+        return TableState.WAITING if held_back else TableState.UP_TO_DATE
+
+    @property
+    def rewrites(self) -> tuple[RewriteStep, ...]:
+        """The steps that rewrite files, in order."""
+        return tuple(step for step in self.steps if isinstance(step, BatchedStep))
 
     @property
     def is_ledger(self) -> bool:
@@ -179,6 +212,11 @@ class Plan:
     def user_tables(self) -> tuple[TablePlan, ...]:
         """All tables but our own ledger."""
         return tuple(table for table in self.tables if not table.is_ledger)
+
+    @property
+    def rewrites(self) -> tuple[RewriteStep, ...]:
+        """The steps of all tables that rewrite files, in order."""
+        return tuple(step for table in self.tables for step in table.rewrites)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
         """All steps of all tables, in order."""

@@ -11,18 +11,14 @@ import json
 from typing import Any
 
 from maintainer.errors import Refused
+from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
-from maintainer.model.exhaustive import assert_never
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
+    BatchedStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
-    ZOrderStep,
 )
 
 FORMAT_VERSION = 1
@@ -106,13 +102,13 @@ def digest_of(document: dict[str, Any]) -> str:
 def totals(step: Step) -> dict[str, int]:
     """Count what a step does; never read back."""
     match step:
-        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+        case BatchedStep():
             return {
                 "num_batches": len(step.batches),
-                "num_bins": sum(len(batch.bins) for batch in step.batches),
-                "num_files_removed": sum(len(batch.files) for batch in step.batches),
+                "num_bins": len(step.bins),
+                "num_files_removed": step.num_files,
                 "num_files_added": step.num_files_added,
-                "size_bytes": sum(batch.size_bytes for batch in step.batches),
+                "size_bytes": step.size_bytes,
             }
         case VacuumStep():
             return {"num_files_deleted": len(step.files), "size_bytes": step.size_bytes}

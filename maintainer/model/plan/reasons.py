@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 
-class ReasonCode(str, enum.Enum):
+
+class ReasonCode(TextEnum):
     """Why a step is taken, or why something is left alone. A closed set; each has a heading in docs/reasons.md."""
 
     # Why a step is taken.

@@ -6,10 +6,12 @@ Words as in Delta: a *bin* is one Spark job that writes one output file (or, for
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import json
 from dataclasses import dataclass, field
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.plan.zorder_turn import CUBE_TAG as REVISION_CUBE_TAG
 from maintainer.model.plan.zorder_turn import ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Turn, ZOrderSettings
@@ -50,6 +52,18 @@ packed with others by a step that does not order rows, and keeps them when it is
 
 LIQUID = "liquid"
 """What Delta writes as ``clusteringProvider`` of a file that liquid clustering wrote."""
+
+
+class StepKind(TextEnum):
+    """What a step does; the word stands in plans, commits, records and the ledger."""
+
+    SET_PROPERTIES = "set_properties"
+    COMPACT = "compact"
+    ZORDER = "zorder"
+    REWRITE = "rewrite"
+    CLUSTER = "cluster"
+    PURGE = "purge"
+    VACUUM = "vacuum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +108,12 @@ class Batch:
     @property
     def files(self) -> tuple[DataFile, ...]:
         """All files of all bins."""
-        return tuple(file for one in self.bins for file in one.files)
+        return tuple(file for bin_ in self.bins for file in bin_.files)
 
     @property
     def size_bytes(self) -> int:
         """Bytes to read."""
-        return sum(one.size_bytes for one in self.bins)
+        return sum(bin_.size_bytes for bin_ in self.bins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +127,65 @@ class SetPropertiesStep:
     after: tuple[tuple[str, str], ...]
     reasons: tuple[Reason, ...]
     unset: tuple[str, ...] = ()
-    kind: str = field(default="set_properties", init=False)
+    kind: StepKind = field(default=StepKind.SET_PROPERTIES, init=False)
 
 
-class OneFileABin:
-    """What steps have in common that write each bin as one file."""
+@dataclass(frozen=True, slots=True)
+class BatchedStep(abc.ABC):
+    """A step that replaces files by files with the same rows, in batches of one commit each."""
 
-    __slots__ = ()
     batches: tuple[Batch, ...]
+
+    @property
+    def bins(self) -> tuple[Bin, ...]:
+        """All bins of all batches."""
+        return tuple(bin_ for batch in self.batches for bin_ in batch.bins)
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files that are read and replaced."""
+        return tuple(file for batch in self.batches for file in batch.files)
+
+    @property
+    def num_files(self) -> int:
+        """How many files are read and replaced."""
+        return sum(len(bin_.files) for batch in self.batches for bin_ in batch.bins)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to read."""
+        return sum(batch.size_bytes for batch in self.batches)
+
+    @property
+    @abc.abstractmethod
+    def num_files_added(self) -> int:
+        """How many files the step is expected to write."""
+
+    @property
+    @abc.abstractmethod
+    def file_tags(self) -> tuple[tuple[str, str], ...]:
+        """Tags of every file that the step writes, besides those of single bins: how a later plan knows it."""
+
+
+def _num_files_of_size(bins: tuple[Bin, ...], max_file_size_bytes: int) -> int:
+    """Count files as OPTIMIZE cuts them along a curve: max(1, floor(bytes / max)) a bin."""
+    return sum(max(1, bin_.size_bytes // max_file_size_bytes) for bin_ in bins)
+
+
+@dataclass(frozen=True, slots=True)
+class OneFileABin(BatchedStep):
+    """A step that writes each bin as one file."""
+
     max_file_size_bytes: int
 
     @property
     def num_files_added(self) -> int:
-        """Files the step is expected to write: one a bin."""
-        return sum(len(batch.bins) for batch in self.batches)
+        """One file a bin."""
+        return len(self.bins)
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry, beside those it keeps."""
+        """The size up to which the file was packed."""
         return ((PACKED_TAG, str(self.max_file_size_bytes)),)
 
 
@@ -144,42 +199,39 @@ class CompactStep(OneFileABin):
     thousands of tiny files), or, by default, with one task that reads and writes.
     """
 
-    batches: tuple[Batch, ...]
-    max_file_size_bytes: int
     max_threads: int
     reasons: tuple[Reason, ...]
     auto: bool = False
     repartition: bool = False
-    kind: str = field(default="compact", init=False)
+    kind: StepKind = field(default=StepKind.COMPACT, init=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ZOrderStep:
+class ZOrderStep(BatchedStep):
     """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
 
     With ``turn`` and ``settings`` it is incremental: the batch is the first turn's, and others follow it, planned from
     the table as it is then. Without, each bin is a whole partition.
     """
 
-    batches: tuple[Batch, ...]
     columns: tuple[str, ...]
     max_file_size_bytes: int
     max_threads: int
     reasons: tuple[Reason, ...]
     turn: Turn | None = None
     settings: ZOrderSettings | None = None
-    kind: str = field(default="zorder", init=False)
+    kind: StepKind = field(default=StepKind.ZORDER, init=False)
 
     @property
     def num_files_added(self) -> int:
-        """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does; or the turn's."""
-        if self.turn is not None:
-            return sum(self.turn.num_files)
-        return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
+        """As many as OPTIMIZE would write, or those of the turn."""
+        return (
+            _num_files_of_size(self.bins, self.max_file_size_bytes) if self.turn is None else sum(self.turn.num_files)
+        )
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry: how a later plan sees that it is in order.
+        """The columns of the order.
 
         A turn's files carry its own tags instead (``model.zorder``): only together with others are they in order.
         """
@@ -219,38 +271,36 @@ class RewriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRewriteStep:
+class PartitionRewriteStep(BatchedStep):
     """Write the files of each bin (one partition) as the request asks: so many files, or of such a size, sorted.
 
     With sort columns, the files of a partition are ranges of the order and do not overlap but at equal values, and
     the rows within a file are in order, too.
     """
 
-    batches: tuple[Batch, ...]
     request: RewriteRequest
     max_threads: int
     reasons: tuple[Reason, ...]
-    kind: str = field(default="rewrite", init=False)
+    kind: StepKind = field(default=StepKind.REWRITE, init=False)
 
     @property
     def num_files_added(self) -> int:
-        """Files the step is expected to write; fewer where a partition has fewer rows, or rows equal in the order."""
-        return sum(self.request.num_files_of(one.size_bytes) for batch in self.batches for one in batch.bins)
+        """As many as were asked for; fewer are written where a partition has fewer rows, or rows equal in the order."""
+        return sum(self.request.num_files_of(bin_.size_bytes) for bin_ in self.bins)
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry: how a later plan sees that it is as asked."""
+        """The digest of the request."""
         return ((REWRITE_TAG, self.request.digest),)
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStep:
+class ClusterStep(BatchedStep):
     """Write the files of each bin along the curve of the table's clustering columns: each bin becomes a cube.
 
     ``full`` is whether files clustered by other columns are taken as well, as ``OPTIMIZE FULL`` does.
     """
 
-    batches: tuple[Batch, ...]
     columns: tuple[str, ...]
     min_cube_size_bytes: int
     target_cube_size_bytes: int
@@ -258,16 +308,16 @@ class ClusterStep:
     max_threads: int
     full: bool
     reasons: tuple[Reason, ...]
-    kind: str = field(default="cluster", init=False)
+    kind: StepKind = field(default=StepKind.CLUSTER, init=False)
 
     @property
     def num_files_added(self) -> int:
-        """Files the step is expected to write: max(1, floor(bytes / max)) a bin, as OPTIMIZE does."""
-        return sum(max(1, one.size_bytes // self.max_file_size_bytes) for batch in self.batches for one in batch.bins)
+        """As many as OPTIMIZE would write."""
+        return _num_files_of_size(self.bins, self.max_file_size_bytes)
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
-        """Tags that every file written by the step must carry; the id of its cube is made when it is written."""
+        """Sizes and columns of the cube; its id is made when it is written."""
         sizes = f"{self.min_cube_size_bytes}/{self.target_cube_size_bytes}"
         return ((CUBE_TAG, sizes), (ZCUBE_COLUMNS_TAG, zorder_tag_value(self.columns)))
 
@@ -279,24 +329,22 @@ class PurgeStep(OneFileABin):
     A file that is alone in its bin keeps the tags that say in which order it is: it has fewer rows, in the same order.
     """
 
-    batches: tuple[Batch, ...]
-    max_file_size_bytes: int
     max_threads: int
     reasons: tuple[Reason, ...]
-    kind: str = field(default="purge", init=False)
+    kind: StepKind = field(default=StepKind.PURGE, init=False)
 
-    def kept_tags(self, one: Bin) -> tuple[tuple[str, str], ...]:
+    def row_order_tags(self, bin_: Bin) -> tuple[tuple[str, str], ...]:
         """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several.
 
         The tag that counts its rows counts those that are left.
         """
-        if len(one.files) != 1:
+        if len(bin_.files) != 1:
             return ()
-        file, new = one.files[0], {name for name, _ in self.file_tags}
-        kept = {name: value for name, value in file.tags if name in ROW_ORDER_TAGS and name not in new}
-        if ELEMENTS_TAG in kept and file.live_records is not None:
-            kept[ELEMENTS_TAG] = str(file.live_records)
-        return tuple(kept.items())
+        file, new = bin_.files[0], {name for name, _ in self.file_tags}
+        tags = {name: value for name, value in file.tags if name in ROW_ORDER_TAGS and name not in new}
+        if ELEMENTS_TAG in tags and file.live_records is not None:
+            tags[ELEMENTS_TAG] = str(file.live_records)
+        return tuple(tags.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +365,7 @@ class VacuumStep:
     trash_seconds: int = 0
     emptied: tuple[TrashedRun, ...] = ()
     listing: Listing | None = None
-    kind: str = field(default="vacuum", init=False)
+    kind: StepKind = field(default=StepKind.VACUUM, init=False)
 
     @property
     def size_bytes(self) -> int:
@@ -327,12 +375,11 @@ class VacuumStep:
     @property
     def by_kind(self) -> tuple[tuple[str, int, int], ...]:
         """For each kind of file: its name, how many, and how many bytes; in the order in which they first come."""
-        found: dict[str, list[int]] = {}
+        sums: dict[str, tuple[int, int]] = {}
         for file in self.files:
-            sums = found.setdefault(file.kind, [0, 0])
-            sums[0] += 1
-            sums[1] += file.size_bytes
-        return tuple((kind, count, size) for kind, (count, size) in found.items())
+            count, size_bytes = sums.get(file.kind, (0, 0))
+            sums[file.kind] = count + 1, size_bytes + file.size_bytes
+        return tuple((kind, count, size_bytes) for kind, (count, size_bytes) in sums.items())
 
     @property
     def oldest_ms(self) -> int | None:
@@ -346,7 +393,7 @@ class VacuumStep:
 
 
 RewriteStep = CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep | PurgeStep
-"""Steps that replace files by files with the same rows, in batches of one commit each."""
+"""The closed union of batched steps."""
 
 Step = SetPropertiesStep | RewriteStep | VacuumStep
 """Closed: every walker matches over it and ends in ``assert_never``."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.table_facts import PartitionValues
 
 REVISION_TAG = "maintainer.zorder.revision"
@@ -20,7 +20,7 @@ STRATEGY_TAG = "maintainer.zorder.strategy"
 """The strategy whose turn wrote the file."""
 
 
-class Strategy(str, enum.Enum):
+class Strategy(TextEnum):
     """How a turn chooses its files."""
 
     UNINDEXED = "unindexed"

@@ -10,10 +10,10 @@ Delta knows the other settings only as settings of a session. We keep them on th
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 
 OPERATION = "delta.commit.hooks.autoOptimize"
@@ -40,7 +40,7 @@ MAX_PARTITIONS = 128
 """Partitions compacted in one go, as Delta's ``autoCompact.maxNumModifiedPartitions``."""
 
 
-class SwitchSource(str, enum.Enum):
+class SwitchSource(TextEnum):
     """Who says whether auto compaction is on."""
 
     ARGUMENT = "argument"
@@ -123,7 +123,7 @@ class AutoCompactSettings:
             )
 
 
-class AutoCompactStatus(str, enum.Enum):
+class AutoCompactStatus(TextEnum):
     """What one attempt came to."""
 
     COMPACTED = "compacted"

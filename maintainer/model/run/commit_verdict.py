@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.plan import Problem
 from maintainer.model.table.table_facts import TableRef
 
 
-class CheckResult(str, enum.Enum):
+class CheckResult(TextEnum):
     """How one check ended. *Wrong* and *could not check* are never mixed up."""
 
     PROVEN = "proven"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
 from maintainer.model.table.file_sizes import FileSizes
@@ -150,12 +151,20 @@ class UndeleteReceipt:
     refused: tuple[str, ...] = ()
 
 
+class Verdict(TextEnum):
+    """How a check ended. ``FAIL`` is *checked, wrong*; ``ERROR`` is *could not check*. They are never mixed up."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+
+
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One Great Expectations result: ``pass``, ``fail`` (checked, wrong) or ``error`` (could not check)."""
+    """One equality or expectation that was asserted after a commit, with what it expected and observed."""
 
     expectation: str
-    outcome: str
+    outcome: Verdict
     version: int | None = None
     expected: str | None = None
     observed: str | None = None
@@ -163,7 +172,7 @@ class Assertion:
     column: str | None = None
 
 
-class StepStatus(str, enum.Enum):
+class StepStatus(TextEnum):
     """How a step ended. Every planned step ends with exactly one."""
 
     SUCCEEDED = "succeeded"
@@ -186,7 +195,7 @@ class StepOutcome:
     """
 
     step_id: str
-    kind: str
+    kind: StepKind
     status: StepStatus
     started_at_ms: int
     duration_seconds: float
@@ -218,7 +227,7 @@ class StepOutcome:
         return self.vacuum.version_after if self.vacuum else None
 
 
-class TableStatus(str, enum.Enum):
+class TableStatus(TextEnum):
     """How a table ended. Every selected table ends with exactly one, and the counts add up."""
 
     DONE = "done"
@@ -250,7 +259,7 @@ class TableOutcome:
         return self.policy_file == BUILT_IN_POLICY
 
 
-class RunEnd(str, enum.Enum):
+class RunEnd(TextEnum):
     """Whether a run came to its end."""
 
     FINISHED = "finished"

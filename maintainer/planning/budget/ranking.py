@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.policy.resolve.budget_settings import Budget, Budgets, Scorer
 
 STARTUP_BYTES = 32 * 1024 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from maintainer.model.plan.plan import LeftAlone, Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
-    Batch,
+    BatchedStep,
     Bin,
     ClusterStep,
     PartitionRewriteStep,
@@ -108,17 +108,16 @@ class _Room:
         if isinstance(step, SetPropertiesStep | VacuumStep):
             return step
         if isinstance(step, ZOrderStep) and step.settings is not None:
-            bins = [one for batch in step.batches for one in batch.bins]
-            return step if self._takes(step.kind, bins) else None
+            return step if self._takes(step.kind, step.bins) else None
         batches = []
         for batch in step.batches:
-            taken = tuple(one for one in batch.bins if self._takes(step.kind, [one]))
-            if taken:
-                batches.append(replace(batch, bins=taken))
+            bins = tuple(bin_ for bin_ in batch.bins if self._takes(step.kind, [bin_]))
+            if bins:
+                batches.append(replace(batch, bins=bins))
         return replace(step, batches=tuple(batches)) if batches else None
 
     def _takes(self, kind: str, bins: Sequence[Bin]) -> bool:
-        size, files = sum(one.size_bytes for one in bins), sum(len(one.files) for one in bins)
+        size, files = sum(bin_.size_bytes for bin_ in bins), sum(len(bin_.files) for bin_ in bins)
         # What a commit takes by itself is counted with the first bin: the others go into the same one, or a few more.
         seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.num_files else 1)
         bound = self.budget
@@ -138,25 +137,25 @@ class _Room:
 
 def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate | None:
     """A table's rewrites as ranking sees them; None for a table without any."""
-    batches = [(step, batch) for step in table.steps for batch in _batches(step)]
-    if not batches:
+    rewrites = table.rewrites
+    if not rewrites:
         return None
     name = table.ref.identifier
-    files = [file for _, batch in batches for file in batch.files]
-    added = sum(getattr(step, "num_files_added", 0) for step in table.steps if _batches(step))
-    seconds = sum(learned.seconds_of(step.kind, batch.size_bytes) for step, batch in batches)
+    files = [file for step in rewrites for file in step.files]
+    added = sum(step.num_files_added for step in rewrites)
+    seconds = sum(learned.seconds_of(step.kind, batch.size_bytes) for step in rewrites for batch in step.batches)
     since = learned.waiting_since_ms.get(name)
     return Candidate(
         name=name,
         owner=table.owner,
         files_fewer=max(0, len(files) - added),
         deleted_rows=sum(file.deleted_records for file in files),
-        size_bytes=sum(batch.size_bytes for _, batch in batches),
+        size_bytes=sum(step.size_bytes for step in rewrites),
         num_files=len(files),
         seconds=seconds,
         conflict_ratio=expected_loss(table, now_ms, learned),
         waiting_days=0.0 if since is None else max(0.0, (now_ms - since) / _DAY_MS),
-        layout_files=sum(len(batch.files) for step, batch in batches if _orders(step)),
+        layout_files=sum(step.num_files for step in rewrites if _orders(step)),
     )
 
 
@@ -172,9 +171,9 @@ def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
         learned: What past runs say.
     """
     work = [
-        (learned.seconds_of(step.kind, one.size_bytes), one.size_bytes)
-        for step in table.steps
-        for one in _batches(step)
+        (learned.seconds_of(step.kind, batch.size_bytes), batch.size_bytes)
+        for step in table.rewrites
+        for batch in step.batches
     ]
     if not work:
         return 0.0
@@ -197,15 +196,10 @@ def _orders(step: Step) -> bool:
 
 def expected_seconds(plan: Plan, learned: Learned) -> float | None:
     """How long the plan's rewrites take at the speed of past runs, one table at a time; None where none was timed."""
-    batches = [(step.kind, batch.size_bytes) for _, step in plan.steps() for batch in _batches(step)]
+    batches = [(step.kind, batch.size_bytes) for step in plan.rewrites for batch in step.batches]
     if not any(kind in learned.bytes_per_second for kind, _ in batches):
         return None
     return sum(learned.seconds_of(kind, size) for kind, size in batches)
-
-
-def _batches(step: Step) -> tuple[Batch, ...]:
-    found: tuple[Batch, ...] = getattr(step, "batches", ())
-    return found
 
 
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
@@ -217,5 +211,5 @@ def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
         f"place {waiting.place:,} of {total:,} in the queue{days}"
     )
     left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), one.num_files, one.size_bytes)
-    steps = tuple(step for step in table.steps if not _batches(step))
+    steps = tuple(step for step in table.steps if not isinstance(step, BatchedStep))
     return replace(table, steps=steps, left_alone=(*table.left_alone, left))

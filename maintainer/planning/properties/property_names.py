@@ -11,13 +11,14 @@ and years because they have no fixed length.
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 from decimal import Decimal
 
+from maintainer.model.closed_types import TextEnum
 
-class PropertyKind(str, enum.Enum):
+
+class PropertyKind(TextEnum):
     """How values of a property compare, and whether setting it is maintenance."""
 
     BOOLEAN = "boolean"

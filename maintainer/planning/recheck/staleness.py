@@ -11,16 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from maintainer.errors import Refused
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Observed, Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     Batch,
+    BatchedStep,
     Bin,
     ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
@@ -176,7 +174,7 @@ def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]
     match step:
         case SetPropertiesStep():
             return _reduce_properties(step, facts), []
-        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+        case BatchedStep():
             batches, dropped = _live_batches(step.batches, facts)
             if isinstance(step, ZOrderStep) and step.turn is not None and dropped:
                 step = replace(step, turn=_live_turn(step.turn, step.batches, batches))

@@ -86,7 +86,7 @@ def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
     """Leave a rewrite of partitions alone: OPTIMIZE joins files and puts them on a curve, nothing else."""
     if not isinstance(layout.step, PartitionRewriteStep):
         return layout
-    files = [file for batch in layout.step.batches for file in batch.files]
+    files = layout.step.files
     text = f"rewrite: no command writes files of a number, a size or an order; {_HELP}"
     left = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, str(policy.origin("optimize.rewrite")))
     return Decision(None, (*layout.left_alone, left))

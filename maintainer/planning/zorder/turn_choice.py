@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.plan.zorder_turn import Strategy, Turn, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, PartitionValues

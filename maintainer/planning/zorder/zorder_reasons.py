@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings

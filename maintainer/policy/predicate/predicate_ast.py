@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE"})
 """Words that are a column name only in back-ticks."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from maintainer.errors import TableError
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.policy.predicate.predicate_ast import (
     BooleanValue,
     Column,

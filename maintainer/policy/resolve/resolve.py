@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from maintainer.model.plan.plan import ContentCheck, RowCountCheck
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.predicate.partition_predicate import Predicate, parse_predicate
@@ -25,7 +26,6 @@ from maintainer.policy.resolve.resolved import (
     AutoCompactPolicy,
     ClusterPolicy,
     Consumer,
-    ContentCheck,
     Expectation,
     LimitsPolicy,
     OptimizePolicy,
@@ -33,7 +33,6 @@ from maintainer.policy.resolve.resolved import (
     PurgePolicy,
     ResolvedPolicy,
     RewritePolicy,
-    RowCountCheck,
     Suspension,
     VacuumMode,
     VacuumPolicy,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 
-from maintainer.model.plan.plan import BUILT_IN_POLICY
+from maintainer.model.plan.plan import BUILT_IN_POLICY, ContentCheck, RowCountCheck
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.predicate.partition_predicate import Predicate
@@ -42,22 +42,6 @@ class ZOrderMode(str, enum.Enum):
 
     FULL = "full"
     INCREMENTAL = "incremental"
-
-
-class RowCountCheck(str, enum.Enum):
-    """``log`` trusts the counts in the log; ``scan`` reads the files."""
-
-    LOG = "log"
-    SCAN = "scan"
-    OFF = "off"
-
-
-class ContentCheck(str, enum.Enum):
-    """``fingerprint`` sums hashes of rows in one pass; ``exact`` compares the rows as multisets."""
-
-    OFF = "off"
-    FINGERPRINT = "fingerprint"
-    EXACT = "exact"
 
 
 class VacuumMode(str, enum.Enum):

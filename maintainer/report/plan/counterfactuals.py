@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import (
@@ -87,7 +87,7 @@ _UNASKED = {
 
 
 def _of_compaction(step: CompactStep, policy: ResolvedPolicy) -> str:
-    files = [file for batch in step.batches for file in batch.files]
+    files = step.files
     small = [file.size_bytes for file in files if file.size_bytes < policy.optimize.min_file_size_bytes]
     parts = []
     if small:

@@ -9,18 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Problem
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
-    ClusterStep,
-    CompactStep,
-    PartitionRewriteStep,
-    PurgeStep,
+    BatchedStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
-    ZOrderStep,
 )
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
@@ -112,7 +108,7 @@ def bin_lines(step: Step) -> Iterator[str]:
     match step:
         case SetPropertiesStep():
             return
-        case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
+        case BatchedStep():
             rows = [
                 (
                     f"commit {number}/{len(step.batches)}",

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from maintainer.model.exhaustive import assert_never
-from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan, TableState
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     Batch,
+    BatchedStep,
     ClusterStep,
     CompactStep,
     PartitionRewriteStep,
@@ -257,9 +258,9 @@ def total(tables: Iterable[TablePlan]) -> Totals:
         match step:
             case SetPropertiesStep():
                 pass
-            case CompactStep() | ZOrderStep() | PartitionRewriteStep() | ClusterStep() | PurgeStep():
-                files_rewritten += sum(len(batch.files) for batch in step.batches)
-                bytes_rewritten += sum(batch.size_bytes for batch in step.batches)
+            case BatchedStep():
+                files_rewritten += step.num_files
+                bytes_rewritten += step.size_bytes
                 files_added += step.num_files_added
             case VacuumStep():
                 files_deleted += len(step.files)
@@ -268,11 +269,11 @@ def total(tables: Iterable[TablePlan]) -> Totals:
                 assert_never(step)
     states = [table.state for table in tables]
     return Totals(
-        num_changed=states.count("changes"),
-        num_up_to_date=states.count("up_to_date"),
-        num_waiting=states.count("waiting"),
-        num_blocked=states.count("blocked"),
-        num_problems=states.count("problem"),
+        num_changed=states.count(TableState.CHANGES),
+        num_up_to_date=states.count(TableState.UP_TO_DATE),
+        num_waiting=states.count(TableState.WAITING),
+        num_blocked=states.count(TableState.BLOCKED),
+        num_problems=states.count(TableState.PROBLEM),
         num_steps=kinds,
         files_rewritten=files_rewritten,
         bytes_rewritten=bytes_rewritten,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maintainer.model.plan.plan import Checks, TablePlan
-from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.auto_compaction import (
     AUTO_COMPACT,
     LEGACY_AUTO_OPTIMIZE,
@@ -84,7 +83,7 @@ def render_why(
     if table.writers is not None:
         told = rhythm_lines(table.writers, options.lost_ratios.get(table.ref, 0.0))
         lines += ["", style.paint("Other writers", Role.BOLD), *(f"      = {line}" for line in told)]
-    if any(isinstance(step, RewriteStep) for step in table.steps):
+    if table.rewrites:
         lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
     if auto_compact is not None:
         lines += ["", style.paint("Auto compaction by its writers", Role.BOLD), f"      = {_switch(auto_compact)}"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import Assertion, CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (

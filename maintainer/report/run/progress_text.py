@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TextIO
 
-from maintainer.model.exhaustive import assert_never
+from maintainer.model.closed_types import assert_never
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     BatchStarted,

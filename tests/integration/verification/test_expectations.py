@@ -16,12 +16,12 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
-from maintainer.model.plan.plan import CheckedExpectation, Checks
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck
+from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from maintainer.verification.verification_result import Pair, Verdict, Verification
+from maintainer.verification.verification_result import Pair, Verification
 from tests.support.runs.fake_lake import plan_all, plan_for
 from tests.support.tables.builders import NOW_MS
 from tests.support.tables.delta_tables import compaction, spark_rows
@@ -70,7 +70,9 @@ def test_a_run_proves_its_commit_and_keeps_the_results(
     before = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(path))
     step, _ = compaction(facts)
-    checks = Checks(content="exact", expectations=(expectation("expect_column_values_to_not_be_null", column="id"),))
+    checks = Checks(
+        content=ContentCheck.EXACT, expectations=(expectation("expect_column_values_to_not_be_null", column="id"),)
+    )
     journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
     outcome = run_fleet(
         plan_all(plan_for(facts, step, checks=checks)),
@@ -136,7 +138,7 @@ def test_a_changed_value_is_found_by_comparing_the_rows(
     path = make_table(spark, lake / "t")
     forge(spark, path, lambda df: df.selectExpr("id", "if(id = 3, day + 1, day) AS day", "note"))
     assert check(engine, path).verdict is Verdict.PASS  # counts alone cannot see it
-    found = check(engine, path, Checks(content="exact"))
+    found = check(engine, path, Checks(content=ContentCheck.EXACT))
     assert (found.verdict, found.content_equal) == (Verdict.FAIL, False)
     assert "rows in one version only" in (found.detail or "")
 

@@ -23,7 +23,7 @@ from maintainer.model.plan.plan import CheckedExpectation, Checks, Observed, Pla
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, RewriteStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
-from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -38,7 +38,7 @@ from maintainer.model.table.table_facts import (
 )
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.verification.audit import audit
-from maintainer.verification.verification_result import Document, Verdict, Verification
+from maintainer.verification.verification_result import Document, Verification
 from tests.support.tables.builders import NOW_MS, make_facts
 
 Hook = Callable[["Station"], object]

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from datetime import date, time
 
-from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
+from maintainer.model.plan.plan import (
+    CheckedExpectation,
+    Checks,
+    ContentCheck,
+    LeftAlone,
+    Observed,
+    Plan,
+    Problem,
+    RowCountCheck,
+    TablePlan,
+)
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, StepKind, VacuumStep, ZOrderStep
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,
@@ -18,6 +28,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
     VacuumReceipt,
+    Verdict,
 )
 from maintainer.model.run.progress import (
     ProgressEvent,
@@ -35,12 +46,10 @@ from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import (
     AutoCompactPolicy,
     Consumer,
-    ContentCheck,
     LimitsPolicy,
     OptimizePolicy,
     Origin,
     ResolvedPolicy,
-    RowCountCheck,
     Suspension,
     VacuumMode,
     VacuumPolicy,
@@ -260,21 +269,28 @@ def receipt(
 
 def properties_done() -> StepOutcome:
     return StepOutcome(
-        "sales.orders/set_properties", "set_properties", StepStatus.SUCCEEDED, TEN_PM + 4000, 0.8, (receipt(1842),)
+        "sales.orders/set_properties",
+        StepKind.SET_PROPERTIES,
+        StepStatus.SUCCEEDED,
+        TEN_PM + 4000,
+        0.8,
+        (receipt(1842),),
     )
 
 
 def compact_done() -> StepOutcome:
     return StepOutcome(
         "sales.orders/compact",
-        "compact",
+        StepKind.COMPACT,
         StepStatus.SUCCEEDED,
         TEN_PM + 6000,
         275.0,
         (receipt(1843, 1000, 120, 30 * GIB, 700_000_000), receipt(1845, 204, 31, 8 * GIB, 112_440_193)),
         assertions=(
-            Assertion("expect_table_row_count_to_equal", "pass", 1845, "812440193", "812440193"),
-            Assertion("expect_column_values_to_not_be_null", "pass", 1845, "no nulls", "0 nulls", column="order_id"),
+            Assertion("expect_table_row_count_to_equal", Verdict.PASS, 1845, "812440193", "812440193"),
+            Assertion(
+                "expect_column_values_to_not_be_null", Verdict.PASS, 1845, "no nulls", "0 nulls", column="order_id"
+            ),
         ),
     )
 
@@ -282,7 +298,7 @@ def compact_done() -> StepOutcome:
 def vacuum_done() -> StepOutcome:
     return StepOutcome(
         "sales.orders/vacuum",
-        "vacuum",
+        StepKind.VACUUM,
         StepStatus.SUCCEEDED,
         TEN_PM + 300_000,
         158.0,
@@ -310,14 +326,16 @@ def good_run() -> RunOutcome:
 def bad_run(interrupted_by: str | None = None) -> RunOutcome:
     verify_failed = StepOutcome(
         "sales.orders/compact",
-        "compact",
+        StepKind.COMPACT,
         StepStatus.VERIFY_FAILED,
         TEN_PM,
         275.0,
         (receipt(1847, 1204, 151, 38 * GIB, 812_440_193),),
         assertions=(
-            Assertion("expect_table_row_count_to_equal", "fail", 1847, "812440193", "812440190"),
-            Assertion("expect_column_max_to_be_between", "error", 1847, error="column `price` is not in the table"),
+            Assertion("expect_table_row_count_to_equal", Verdict.FAIL, 1847, "812440193", "812440190"),
+            Assertion(
+                "expect_column_max_to_be_between", Verdict.ERROR, 1847, error="column `price` is not in the table"
+            ),
         ),
         error=Problem(
             "V503",
@@ -328,7 +346,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
     )
     skipped = StepOutcome(
         "sales.orders/vacuum",
-        "vacuum",
+        StepKind.VACUUM,
         StepStatus.SKIPPED,
         TEN_PM,
         0.0,
@@ -336,7 +354,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
     )
     yielded = StepOutcome(
         "sales.items/zorder",
-        "zorder",
+        StepKind.ZORDER,
         StepStatus.YIELDED,
         TEN_PM,
         72.0,
@@ -349,7 +367,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
     )
     failed = StepOutcome(
         "crm.notes/vacuum",
-        "vacuum",
+        StepKind.VACUUM,
         StepStatus.INCOMPLETE,
         TEN_PM,
         3.0,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from maintainer.model.plan.plan import ContentCheck, RowCountCheck
 from maintainer.model.table.table_facts import (
     DataFile,
     DeletionVector,
@@ -17,12 +18,10 @@ from maintainer.model.table.table_facts import (
     TableRef,
 )
 from maintainer.policy.resolve.resolved import (
-    ContentCheck,
     LimitsPolicy,
     OptimizePolicy,
     Origin,
     ResolvedPolicy,
-    RowCountCheck,
     VacuumMode,
     VacuumPolicy,
     VerifyPolicy,

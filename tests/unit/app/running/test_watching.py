@@ -11,7 +11,7 @@ from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.plan.steps import SetPropertiesStep, StepKind
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -77,7 +77,7 @@ class Lake:
             TableStatus.VERIFY_FAILED: StepStatus.VERIFY_FAILED,
         }.get(status, StepStatus.FAILED)
         commits = (CommitReceipt(2, 1),) if of_step is StepStatus.SUCCEEDED else ()
-        return TableOutcome(table.ref, status, (StepOutcome("s", "set_properties", of_step, 0, 0.0, commits),))
+        return TableOutcome(table.ref, status, (StepOutcome("s", StepKind.SET_PROPERTIES, of_step, 0, 0.0, commits),))
 
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making

@@ -23,7 +23,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus, Verdict
 from maintainer.model.run.progress import (
     ProgressEvent,
     RunFinished,
@@ -35,7 +35,6 @@ from maintainer.model.run.progress import (
 )
 from maintainer.model.run.results_document import run_from_json
 from maintainer.model.table.table_facts import TableRef
-from maintainer.verification.verification_result import Verdict
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of, vacuum
 from tests.support.tables.builders import NOW_MS
 

@@ -14,13 +14,14 @@ from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, Emitter, RunContext
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_from_fragments, run_from_json, run_to_json, table_to_json
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.fake_lake import PlainVerifier, plan_all
 from tests.support.tables.builders import NOW_MS
 
-STEP = StepOutcome("a/compact", "compact", StepStatus.SUCCEEDED, NOW_MS, 1.5, note='with "quotes" and \u2028')
+STEP = StepOutcome("a/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.5, note='with "quotes" and \u2028')
 
 
 def test_the_text_from_fragments_is_the_text_of_the_whole() -> None:

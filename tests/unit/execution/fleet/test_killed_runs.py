@@ -20,6 +20,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import RunEnd, StepOutcome
 from tests.support.runs.fake_lake import (
     FakeLake,
@@ -196,10 +197,11 @@ def test_right_after_the_kill_nothing_is_claimed_that_is_not_known(
     (end,) = {one.outcome.end for one in past_runs(deleted[20].runs_dir) if isinstance(one, PastRun)}
     assert end is RunEnd.DIED
     steps = {step.kind: step for step in recorded_steps(deleted[20].runs_dir, DEAD)}
-    assert steps["vacuum"].vacuum is None
-    assert steps["vacuum"].error is not None
-    assert "at least 21 of 30 files were deleted" in steps["vacuum"].error.what
-    assert steps["compact"].status.value == "succeeded"
+    assert steps[StepKind.VACUUM].vacuum is None
+    error = steps[StepKind.VACUUM].error
+    assert error is not None
+    assert "at least 21 of 30 files were deleted" in error.what
+    assert steps[StepKind.COMPACT].status.value == "succeeded"
     landed = next(moment for moment in found if moment.name == "landed t/compact")
     (step,) = [one for one in recorded_steps(landed.runs_dir, DEAD) if one.kind == "compact"]
     assert (step.status.value, step.commits) == ("unknown", ())

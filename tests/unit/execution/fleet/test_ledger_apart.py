@@ -12,6 +12,7 @@ from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, Problem
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code, plan_exit_code
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -103,7 +104,7 @@ def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(nig
 
 def test_what_counts_of_the_ledger_for_the_exit_code() -> None:
     def run(status: TableStatus, of_step: StepStatus, code: str = "C702") -> ExitCode:
-        step = StepOutcome("s", "compact", of_step, 0, 0.0, error=Problem(code, "what"))
+        step = StepOutcome("s", StepKind.COMPACT, of_step, 0, 0.0, error=Problem(code, "what"))
         of_ledger = TableOutcome(TableRef(LEDGER), status, (step,), policy_file=BUILT_IN_POLICY)
         return exit_code(RunOutcome("r", 0, 0.0, (of_ledger, TableOutcome(TableRef("a"), TableStatus.UP_TO_DATE))))
 

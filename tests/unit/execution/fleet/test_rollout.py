@@ -15,10 +15,9 @@ from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.fleet.rollout import MAX_SIZES, in_batches, parse_batches
 from maintainer.execution.run.run_context import RetryBounds
 from maintainer.journal.journal import Journal
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import BatchStarted, ProgressEvent, TableFinished, TableStarted
 from maintainer.units import UnitError
-from maintainer.verification.verification_result import Verdict
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 

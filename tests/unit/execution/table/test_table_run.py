@@ -20,11 +20,10 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import ProgressEvent, StepFinished, StepStarted, Verified
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
-from maintainer.verification.verification_result import Verdict
 from tests.support.runs.fake_lake import (
     FakeLake,
     FakeTable,

@@ -12,6 +12,7 @@ from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted, proof_of, rows_of
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,
@@ -23,6 +24,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
     VacuumReceipt,
+    Verdict,
 )
 from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
@@ -35,10 +37,11 @@ def rows() -> tuple[LedgerRow, ...]:
     table = FakeLake().table("t", (1,), (2, 3))
     plan = plan_all(plan_of(table, compact(table), vacuum("x", "y"), owner="team"))
     steps = (
-        StepOutcome("t/compact", "compact", StepStatus.YIELDED, NOW_MS, 2.5,
+        StepOutcome("t/compact", StepKind.COMPACT, StepStatus.YIELDED, NOW_MS, 2.5,
                     (CommitReceipt(5, 4, 1, 1, 8, 8, proof=PROOF), CommitReceipt(9, 8, 1, 1, 16, 10, proof=PROOF)),
                     error=Problem("C701", "another writer won")),
-        StepOutcome("t/vacuum", "vacuum", StepStatus.SUCCEEDED, NOW_MS, 1.0, vacuum=VacuumReceipt(2, 16, (), 9, 11)),
+        StepOutcome("t/vacuum", StepKind.VACUUM, StepStatus.SUCCEEDED, NOW_MS, 1.0,
+                    vacuum=VacuumReceipt(2, 16, (), 9, 11)),
     )  # fmt: skip
     run = RunOutcome("r", NOW_MS, 4.0, (TableOutcome(plan.tables[0].ref, TableStatus.YIELDED, steps),))
     return rows_of(plan, run)
@@ -75,7 +78,7 @@ def test_properties_predict_no_files() -> None:
     [
         ({"status": StepStatus.VERIFY_FAILED}, ("none", "fail")),
         ({"status": StepStatus.FAILED, "error": Problem("V504", "x")}, ("none", "error")),
-        ({"status": StepStatus.SUCCEEDED, "assertions": (Assertion("x", "pass"),)}, ("none", "pass")),
+        ({"status": StepStatus.SUCCEEDED, "assertions": (Assertion("x", Verdict.PASS),)}, ("none", "pass")),
         ({"status": StepStatus.SUCCEEDED, "commits": (CommitReceipt(1, 0, proof=ROWS_ONLY),)}, ("rows", "pass")),
     ],
 )  # fmt: skip

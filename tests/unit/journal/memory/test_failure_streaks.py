@@ -12,6 +12,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.builders import DAY_MS, NOW_MS
@@ -23,9 +24,9 @@ DONE, FAILED, YIELDED, UP_TO_DATE, BLOCKED = (
 
 def ended(name: str, status: TableStatus) -> TableOutcome:
     step = {
-        DONE: StepOutcome(f"{name}/compact", "compact", StepStatus.SUCCEEDED, 0, 1.0, (CommitReceipt(2, 1),)),
+        DONE: StepOutcome(f"{name}/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, 0, 1.0, (CommitReceipt(2, 1),)),
         YIELDED: StepOutcome(
-            f"{name}/compact", "compact", StepStatus.YIELDED, 0, 1.0, error=Problem("C701", "another writer won")
+            f"{name}/compact", StepKind.COMPACT, StepStatus.YIELDED, 0, 1.0, error=Problem("C701", "another writer won")
         ),
     }.get(status)
     return TableOutcome(TableRef(name), status, (step,) if step else ())

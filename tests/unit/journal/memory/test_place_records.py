@@ -17,6 +17,7 @@ from maintainer.journal.events.intents import Fate
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.place_records import MAX_PLACES, PlaceRecord, bounded
 from maintainer.journal.memory.table_records import remembered, update_state
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, StepOutcome, StepStatus
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
@@ -48,7 +49,7 @@ class Lake:
         self.run(path, lambda journal: journal.accept(facts_at(path), [7], reason="looked", by="somebody"))
 
     def optimized(self, path: Path) -> None:
-        done = StepOutcome("t/compact", "compact", StepStatus.SUCCEEDED, NOW_MS, 1.0)
+        done = StepOutcome("t/compact", StepKind.COMPACT, StepStatus.SUCCEEDED, NOW_MS, 1.0)
         self.run(path, lambda journal: journal.step_finished("t", ("id-t", f"file:{path}"), done))
 
 

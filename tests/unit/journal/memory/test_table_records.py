@@ -12,6 +12,7 @@ from maintainer.journal.events.event_log import EVENTS_FILE, encode
 from maintainer.journal.events.intents import Fate, unfinished
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered, update_state
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, StepOutcome, StepStatus, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
@@ -44,7 +45,7 @@ class Runs:
             journal.verified(FACTS, f"t/{kind}", version, verified, None)
 
     def step(self, journal: Journal, kind: str, status: StepStatus = StepStatus.SUCCEEDED) -> None:
-        journal.step_finished("t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", kind, status, NOW_MS, 1.0))
+        journal.step_finished("t", ("id-t", "mem:/t"), StepOutcome(f"t/{kind}", StepKind(kind), status, NOW_MS, 1.0))
 
     def end(self, journal: Journal) -> None:
         journal.finished(None)

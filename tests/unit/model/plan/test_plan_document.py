@@ -14,6 +14,7 @@ from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.plan.plan_document import digest_of, from_json, plan_digest, to_document, to_json
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import (
     Assertion,
     CommitReceipt,
@@ -25,6 +26,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
     VacuumReceipt,
+    Verdict,
 )
 from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
 from maintainer.model.table.table_facts import RemovedFile, TableRecord, TableRef
@@ -87,16 +89,16 @@ def whole_run() -> RunOutcome:
     proof = Proof(Fingerprint(3, (2**70, -5)), Fingerprint(3, (2**70, -5)), 3, ("props",), 0.25)
     rewrite = StepOutcome(
         "a/compact",
-        "compact",
+        StepKind.COMPACT,
         StepStatus.SUCCEEDED,
         NOW_MS,
         1.5,
         commits=(CommitReceipt(8, 7, 3, 1, 300, 290, 1, proof, 2, 1.0),),
-        assertions=(Assertion("expect_table_row_count_to_equal", "pass", 8, "3", "3"),),
+        assertions=(Assertion("expect_table_row_count_to_equal", Verdict.PASS, 8, "3", "3"),),
     )
     vacuum = StepOutcome(
         "a/vacuum",
-        "vacuum",
+        StepKind.VACUUM,
         StepStatus.INCOMPLETE,
         NOW_MS,
         2,

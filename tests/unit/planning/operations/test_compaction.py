@@ -6,7 +6,15 @@ from datetime import date
 
 import pytest
 
-from maintainer.model.plan.plan import Checks, LeftAlone, Observed, PlannedColumn, TablePlan
+from maintainer.model.plan.plan import (
+    Checks,
+    ContentCheck,
+    LeftAlone,
+    Observed,
+    PlannedColumn,
+    RowCountCheck,
+    TablePlan,
+)
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, Batch, Bin, CompactStep
 from maintainer.model.table.file_sizes import SizeBucket
@@ -90,7 +98,7 @@ def test_whole_plan_of_a_small_table() -> None:
                 134,
             ),
         ),
-        checks=Checks("scan", "fingerprint", True, ()),
+        checks=Checks(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True, ()),
         timeout_seconds=10800,
         owner="team-sales",
     )

@@ -127,8 +127,8 @@ class TestDeletedRows:
             planned = plan(make_facts(files=files), policy_of(min_size=1))
             assert bins_of(planned) == [[["f0"], ["f1"]]]
             step = purge_of(planned)
-            assert dict(step.kept_tags(step.batches[0].bins[0])) == tags
-            assert step.kept_tags(Bin(tuple(files))) == ()
+            assert dict(step.row_order_tags(step.batches[0].bins[0])) == tags
+            assert step.row_order_tags(Bin(tuple(files))) == ()
 
     def test_not_before_it_is_due_and_never_over_a_limit(self) -> None:
         facts = make_facts(files=(make_file("f", size=90, deleted=1),))

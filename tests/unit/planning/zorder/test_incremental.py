@@ -425,9 +425,11 @@ def test_a_purge_of_files_on_the_curve_leaves_them_on_it() -> None:
     assert [[file.path for file in one.files] for one in bins] == [["c000"], ["c001"], ["c010"], ["c011"]]
     for one in bins:
         before = dict(one.files[0].tags)
-        assert dict(step.kept_tags(one)) == {**before, ELEMENTS_TAG: "99"}
+        assert dict(step.row_order_tags(one)) == {**before, ELEMENTS_TAG: "99"}
     written = [
-        make_file(f"p{one.files[0].path}", size=100, records=99, tags=dict((*step.file_tags, *step.kept_tags(one))))
+        make_file(
+            f"p{one.files[0].path}", size=100, records=99, tags=dict((*step.file_tags, *step.row_order_tags(one)))
+        )
         for one in bins
     ]
     assert plan(policy, known(*written)).state == "up_to_date"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin, RowCountCheck
+from maintainer.model.plan.plan import RowCountCheck
+from maintainer.policy.resolve.resolved import BUILT_IN, AutoCompactPolicy, Origin
 from tests.support.policies.projects import complaints, loaded
 
 MIB = 1 << 20

@@ -14,7 +14,7 @@ import pytest
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import CompactStep, ZOrderStep
+from maintainer.model.plan.steps import CompactStep, StepKind, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.file_sizes import file_sizes
@@ -219,7 +219,7 @@ def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> 
     batch = next(step for step in plan.tables[0].steps if isinstance(step, CompactStep)).batches[0]
     zorder = ZOrderStep((batch,), ("id",), 2**20, 1, (), turn=turn)
     table = replace(plan.tables[0], steps=(zorder,))
-    done = StepOutcome("t", "zorder", StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
+    done = StepOutcome("t", StepKind.ZORDER, StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
     outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)
     found = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
     assert found.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))

@@ -10,6 +10,7 @@ import pytest
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code, exit_reason, plan_exit_code
 from maintainer.model.run.outcome import (
     Assertion,
@@ -21,6 +22,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
     VacuumReceipt,
+    Verdict,
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.table.table_facts import TableRef
@@ -62,14 +64,14 @@ def run_of(*ends: TableStatus | StepStatus | StepOutcome, interrupted_by: str | 
         if isinstance(end, TableStatus):
             tables.append(TableOutcome(ref, end))
             continue
-        step = end if isinstance(end, StepOutcome) else StepOutcome("a.t/compact", "compact", end, TEN_PM, 1.0)
+        step = end if isinstance(end, StepOutcome) else StepOutcome("a.t/compact", StepKind.COMPACT, end, TEN_PM, 1.0)
         tables.append(TableOutcome(ref, TableStatus.DONE, (step,)))
     return RunOutcome(RUN, TEN_PM, 1.0, tuple(tables), interrupted_by)
 
 
 def committed(status: StepStatus = StepStatus.SUCCEEDED) -> StepOutcome:
     """A step of which a commit landed, however it ended."""
-    return StepOutcome("a.t/compact", "compact", status, TEN_PM, 1.0, commits=(CommitReceipt(8, 7),))
+    return StepOutcome("a.t/compact", StepKind.COMPACT, status, TEN_PM, 1.0, commits=(CommitReceipt(8, 7),))
 
 
 def deleted(*, num_files: int, emptied: int = 0, version_after: int = 7) -> StepOutcome:
@@ -77,7 +79,7 @@ def deleted(*, num_files: int, emptied: int = 0, version_after: int = 7) -> Step
     receipt = VacuumReceipt(
         num_files, 10 * num_files, version_before=7, version_after=version_after, num_files_emptied=emptied
     )
-    return StepOutcome("a.t/vacuum", "vacuum", StepStatus.SUCCEEDED, TEN_PM, 1.0, vacuum=receipt)
+    return StepOutcome("a.t/vacuum", StepKind.VACUUM, StepStatus.SUCCEEDED, TEN_PM, 1.0, vacuum=receipt)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_tables_that_the_run_never_came_to_are_told_together() -> None:
 
 def test_a_check_that_did_not_decide_is_a_warning() -> None:
     step = dataclasses.replace(
-        compact_done(), assertions=(Assertion("expect_x", "error", 1845, error="no such column", column="price"),)
+        compact_done(), assertions=(Assertion("expect_x", Verdict.ERROR, 1845, error="no such column", column="price"),)
     )
     run = RunOutcome(RUN, TEN_PM, 1.0, (TableOutcome(TableRef("a.b"), TableStatus.DONE, (step,), None, "p/a.yml"),))
     assert render_run(run).splitlines()[:3] == [
@@ -220,7 +222,9 @@ def test_a_thousand_failures_are_counted_after_the_first() -> None:
 
 
 def test_one_failure_is_told_once() -> None:
-    step = StepOutcome("a.b/compact", "compact", StepStatus.FAILED, TEN_PM, 1.0, error=Problem("C702", "disk full"))
+    step = StepOutcome(
+        "a.b/compact", StepKind.COMPACT, StepStatus.FAILED, TEN_PM, 1.0, error=Problem("C702", "disk full")
+    )
     run = RunOutcome(RUN, TEN_PM, 1.0, (TableOutcome(TableRef("a.b"), TableStatus.FAILED, (step,), step.error),))
     assert render_run(run).count("disk full") == 1
     assert render_junit(run).count("<testcase") == 1
@@ -244,11 +248,11 @@ def evil_run() -> RunOutcome:
     problem = Problem(EVIL, EVIL, EVIL, EVIL)
     step = StepOutcome(
         EVIL,
-        EVIL,
+        StepKind.COMPACT,
         StepStatus.FAILED,
         TEN_PM,
         1.0,
-        assertions=(Assertion(EVIL, "fail", 1, EVIL, EVIL, EVIL, EVIL),),
+        assertions=(Assertion(EVIL, Verdict.FAIL, 1, EVIL, EVIL, EVIL, EVIL),),
         error=problem,
         note=EVIL,
     )
