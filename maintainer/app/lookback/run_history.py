@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from maintainer.app.running.restore_files import past_undeletes
+from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, past_runs
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 
+OfTable = Callable[[LedgerRow], bool]
+"""Tells whether a row is of the table that is asked about."""
+
+
+def rows_of_table(table: CurrentTable | None, root: Path) -> OfTable:
+    """Return what chooses the rows of a table of the project at a folder; None chooses all rows."""
+    if table is None:
+        return lambda _row: True
+    return lambda row: table.was(RecordedTable.of_row(row, root))
+
 
 def history_rows(
-    runs_dir: Path, *, table: str | None = None, since_ms: int | None = None, failed: bool = False, limit: int = 200
+    runs_dir: Path,
+    *,
+    of_table: OfTable = lambda _row: True,
+    since_ms: int | None = None,
+    failed: bool = False,
+    limit: int = 200,
 ) -> tuple[list[HistoryRow], list[str]]:
     """Steps of past runs, newest first, and what could not be read.
 
     Args:
         runs_dir: The folder of all runs.
-        table: Only this table's, by its identifier.
+        of_table: Which rows are meant.
         since_ms: Only steps that started then or later.
         failed: Only steps that did not succeed.
         limit: At most so many rows.
@@ -34,7 +51,7 @@ def history_rows(
             continue
         if since_ms is not None and run.outcome.started_at_ms + _run_ms(run.outcome) < since_ms:
             break
-        steps = [row for row in rows_of(run.plan, run.outcome) if table is None or row.table == table]
+        steps = [row for row in rows_of(run.plan, run.outcome) if of_table(row)]
         for row in reversed(steps):
             good = row.status in ("succeeded", "nothing_left")
             if (since_ms is None or row.started_at_ms >= since_ms) and not (failed and good):
@@ -45,7 +62,7 @@ def history_rows(
         if isinstance(one, tuple):
             unread.append(f"{one[0]}: {one[1]}")
         elif (
-            (table is None or one.table == table)
+            of_table(one)
             and (since_ms is None or one.started_at_ms >= since_ms)
             and not (failed and one.status == "succeeded")
         ):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from maintainer.app.engine_access import EngineOptions, open_engine
-from maintainer.app.lookback.run_history import history_row
+from maintainer.app.lookback.run_history import history_row, rows_of_table
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.recorded_tables import CurrentTable
 from maintainer.errors import NotSupportedYet
 from maintainer.journal.ledger.ledger_mark import check_mark, read_mark
-from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
-from maintainer.model.table.table_facts import TableRef
 
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
@@ -27,9 +25,7 @@ AUTO_COMPACT_KIND = "auto_compact"
 """What the hook in a writer calls its step; it has no run folder."""
 
 
-def table_commits(
-    ref: TableRef, runs_dir: Path, *, since_ms: int | None, limit: int, options: EngineOptions
-) -> CommitsRead:
+def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, options: EngineOptions) -> CommitsRead:
     """Read a table's commits, newest first: from its folder if it lies on this machine, else through the engine.
 
     Raises:
@@ -40,22 +36,28 @@ def table_commits(
     from maintainer.delta.log.commit_history import read_commits
     from maintainer.delta.log.local_log import LocalLog
 
-    location = ref.location if ref.is_path else _known_location(ref, runs_dir)
+    location = table.location
     log = None if location is None else LocalLog.at(location)
     if log is not None and location is not None:
         return read_commits(log, location, limit=limit, since_ms=since_ms)
     with open_engine(options) as opened, opened.history() as reader:
-        return reader.commits(ref, limit=limit, since_ms=since_ms)
+        return reader.commits(table.ref, limit=limit, since_ms=since_ms)
 
 
 def ledger_rows(
-    project: Project, *, table: str | None, since_ms: int | None, failed: bool, limit: int, options: EngineOptions
+    project: Project,
+    *,
+    table: CurrentTable | None,
+    since_ms: int | None,
+    failed: bool,
+    limit: int,
+    options: EngineOptions,
 ) -> list[HistoryRow]:
     """Return the steps of all runs that append to the project's ledger, of whichever machine, newest first.
 
     Args:
         project: Whose ledger.
-        table: Only this table's, by its identifier.
+        table: Only this table's, also under names that it had before.
         since_ms: Only steps that started then or later.
         failed: Only steps that did not succeed.
         limit: At most so many.
@@ -73,24 +75,17 @@ def ledger_rows(
                 help="leave --ledger out: the run folders hold the runs of this machine",
             )
         check_mark(read_mark(project.runs_dir), store.mark(), store.location)
-        rows = store.rows(table=table, limit=MAX_LEDGER_ROWS)
+        name, table_id = (table.ref.identifier, table.table_id) if table else (None, None)
+        rows = store.rows(table=name, table_id=table_id, limit=MAX_LEDGER_ROWS)
+    of_table = rows_of_table(table, project.root)
     kept = (
         row
         for row in rows
-        if (since_ms is None or row.started_at_ms >= since_ms)
+        if of_table(row)
+        and (since_ms is None or row.started_at_ms >= since_ms)
         and not (failed and row.status in ("succeeded", "nothing_left"))
     )
     return [history_row(row) for row in itertools.islice(kept, limit)]
-
-
-def _known_location(ref: TableRef, runs_dir: Path) -> str | None:
-    """Where the newest run that saw a catalog's table found it."""
-    for run in past_runs(runs_dir):
-        if isinstance(run, PastRun):
-            for table in run.plan.tables:
-                if table.ref.identifier == ref.identifier and table.observed is not None:
-                    return table.observed.location
-    return None
 
 
 def beside_ours(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, current_tables, recorded_tables
 from maintainer.errors import ProjectError
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.model.run.outcome import TableStatus
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.select.table_names import identity
 
 _STATUSES: Mapping[str, frozenset[TableStatus]] = {
     "success": frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE}),
@@ -22,8 +25,8 @@ _STATUSES: Mapping[str, frozenset[TableStatus]] = {
 """The words of the selector to how a table can end; a failed verification has failed, too."""
 
 
-def last_results(runs_dir: Path) -> Mapping[str, TableStatus]:
-    """Return how each table of the newest run ended, by the table's identifier.
+def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...]:
+    """Return each table of the newest run, and how it ended.
 
     Raises:
         ProjectError: E624 there is no run, or the newest one cannot be read: an older one would answer wrongly.
@@ -31,7 +34,8 @@ def last_results(runs_dir: Path) -> Mapping[str, TableStatus]:
     """
     for run in past_runs(runs_dir):
         if isinstance(run, PastRun):
-            return {table.ref.identifier: table.status for table in run.outcome.tables}
+            known = recorded_tables(run.plan)
+            return tuple((known.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables)
         raise ProjectError(
             f"the last run cannot be read: {run[1]}",
             code="E624",
@@ -46,9 +50,26 @@ def last_results(runs_dir: Path) -> Mapping[str, TableStatus]:
     )
 
 
-def ended_as(status: TableStatus | None, value: str) -> bool:
-    """Tell whether a table that ended so is meant by a value of ``result:``; None was not in the run."""
-    return status in _STATUSES[value]
+class LastResults:
+    """How tables of today ended in the newest run, whatever policies called them then.
+
+    Args:
+        refs: All tables that may be asked about.
+        runs_dir: The folder of all runs.
+
+    Raises:
+        ProjectError: E624 there is no run, or the newest one cannot be read.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+
+    def __init__(self, refs: Iterable[TableRef], runs_dir: Path) -> None:
+        self._results = last_results(runs_dir)
+        self._tables = current_tables(refs, runs_dir)
+
+    def ended_as(self, identifier: str, value: str) -> bool:
+        """Tell whether a table ended as a value of ``result:`` says; one that was not in the run ended in no way."""
+        table = self._tables[identifier]
+        return any(status in _STATUSES[value] and table.was(recorded) for recorded, status in self._results)
 
 
 _ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.UNSUPPORTED})
@@ -57,10 +78,40 @@ _ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.W
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A run, and the identifiers of its tables that did not end well."""
+    """A run, and its tables that did not end well."""
 
     run_id: str
+    tables: tuple[RecordedTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """What of a run's rest is taken up: identifiers of policies, and what people must know of the others."""
+
     tables: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path) -> TakenUp:
+    """Find the tables of a run's rest among those that have a policy now.
+
+    Raises:
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    tables = current_tables(refs, runs_dir) if rest.tables else {}
+    names = {identity(table.ref) for table in tables.values()}
+    chosen: dict[str, CurrentTable] = {}
+    notes: list[str] = []
+    for recorded in rest.tables:
+        same = {name: table for name, table in tables.items() if table.was(recorded)}
+        chosen |= same
+        if not same:
+            name = recorded.ref.identifier
+            reused = identity(recorded.ref) in names
+            why = "is another table now, with another id," if reused else "has no policy any more"
+            notes.append(f"{name} {why} and is left out")
+    notes += [table.doubt for table in chosen.values() if table.doubt is not None]
+    return TakenUp(frozenset(chosen), tuple(sorted(notes)))
 
 
 def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
@@ -82,8 +133,10 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
             continue
         if isinstance(run, PastRun):
             ended = {table.ref.identifier: table.status for table in run.outcome.tables}
-            planned = [table.ref.identifier for table in run.plan.tables]
-            return Unfinished(folder.name, frozenset(name for name in planned if ended.get(name) not in _ENDED_WELL))
+            planned = recorded_tables(run.plan).values()
+            return Unfinished(
+                folder.name, tuple(one for one in planned if ended.get(one.ref.identifier) not in _ENDED_WELL)
+            )
         raise ProjectError(
             f"the run cannot be read: {run[1]}",
             code="E624",

@@ -88,7 +88,7 @@ def choose(
         changed = _Modified(project, options.since)
         known[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
-        known[Method.RESULT] = _ended_as(project)
+        known[Method.RESULT] = _ended_as(project, candidates)
     if look is Look.COMES:
         known.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)
@@ -117,15 +117,11 @@ def _drifted(plan: TablePlan) -> bool:
     return any(isinstance(step, SetPropertiesStep) for step in plan.steps)
 
 
-def _ended_as(project: LoadedProject) -> Callable[[str, str], bool]:
+def _ended_as(project: LoadedProject, candidates: Sequence[Selectable]) -> Callable[[str, str], bool]:
     """Read the last run, and return who ended how in it."""
-    from maintainer.app.selection.last_run import (
-        ended_as,
-        last_results,  # planning is loaded only when it is asked for
-    )
+    from maintainer.app.selection.last_run import LastResults  # planning is loaded only when it is asked for
 
-    results = last_results(Path(project.project.run_dir))
-    return lambda identifier, value: ended_as(results.get(identifier), value)
+    return LastResults((one.table for one in candidates), Path(project.project.run_dir)).ended_as
 
 
 class _Modified:

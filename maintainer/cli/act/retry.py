@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from maintainer.app import operations
-from maintainer.app.selection.last_run import unfinished_tables
+from maintainer.app.selection.last_run import taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.apply import refuse_two_bounds
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
@@ -41,16 +41,15 @@ def command(
     refuse_two_bounds(fail_fast=fail_fast, max_failures=max_failures)
     project = open_project(context)
     rest = unfinished_tables(project.runs_dir, run)
-    managed = {policy.table.identifier for policy in project.policies}
-    for name in sorted(rest.tables - managed):
-        click.echo(f"warning: {printable(name)} has no policy any more and is left out", err=True)
-    tables = frozenset(rest.tables & managed)
-    if not tables:
+    chosen = taken_up(rest, (policy.table for policy in project.policies), project.runs_dir)
+    for note in chosen.notes:
+        click.echo(f"warning: {printable(note)}", err=True)
+    if not chosen.tables:
         click.echo(f"Nothing is left of run {rest.run_id}.")
         return 0
-    click.echo(f"{count(len(tables), 'table')} of run {rest.run_id}", err=True)
+    click.echo(f"{count(len(chosen.tables), 'table')} of run {rest.run_id}", err=True)
     spec = RunSpec(
-        tables=tables,
+        tables=chosen.tables,
         origin=f"retry:{rest.run_id}",
         engine=given_engine(),
         jobs=jobs,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.lookback.run_history import history_rows
+from maintainer.app.lookback.run_history import history_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project, local_zone
+from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.cli.command_project import now_ms, open_project
 from maintainer.cli.context import CliContext
 from maintainer.cli.options.engine_options import engine_options, given_engine
@@ -15,7 +16,6 @@ from maintainer.cli.options.shared_options import output_option
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.ledger_policy import ledger_ref
 from maintainer.policy.select.table_names import identity
 from maintainer.report.status.history_text import history_csv, history_json, no_steps, render_history
@@ -51,21 +51,27 @@ def command(
     """Show the steps of past runs, newest first; with TABLE only that table's, beside everyone else's commits.
 
     The log of a table on this machine is read as it is, of one elsewhere with Spark; --ours leaves it out.
+    Steps are found by the table's id, also those under a name that it had before.
     """
     project = open_project(context)
     ref = project.loaded.resolve_table(table).table if table else None
     earliest = _since_ms(since)
     with_others = ref is not None and not (ours or failed)
-    name = ref.identifier if ref else None
+    known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None
     rows_wanted = MAX_ROWS if with_others else limit
     unread: list[str] = []
     if ledger:
         engine = given_engine()
-        rows = ledger_rows(project, table=name, since_ms=earliest, failed=failed, limit=rows_wanted, options=engine)
+        rows = ledger_rows(project, table=known, since_ms=earliest, failed=failed, limit=rows_wanted, options=engine)
     else:
-        rows, unread = history_rows(project.runs_dir, table=name, since_ms=earliest, failed=failed, limit=rows_wanted)
-    if ref is not None and with_others:
-        rows = _with_others(project, ref, rows, since_ms=earliest, limit=limit)[:limit]
+        of_table = rows_of_table(known, project.root)
+        rows, unread = history_rows(
+            project.runs_dir, of_table=of_table, since_ms=earliest, failed=failed, limit=rows_wanted
+        )
+    if rows and known is not None and known.doubt is not None:
+        click.echo(f"warning: {printable(known.doubt)}", err=True)
+    if known is not None and with_others:
+        rows = _with_others(project, known, rows, since_ms=earliest, limit=limit)[:limit]
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
@@ -81,7 +87,7 @@ def command(
 
 def _with_others(
     project: Project,
-    ref: TableRef,
+    table: CurrentTable,
     rows: list[HistoryRow],
     *,
     since_ms: int | None,
@@ -89,18 +95,18 @@ def _with_others(
 ) -> list[HistoryRow]:
     """Our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
     try:
-        found = table_commits(ref, project.runs_dir, since_ms=since_ms, limit=limit, options=given_engine())
+        found = table_commits(table, since_ms=since_ms, limit=limit, options=given_engine())
     except (MaintainerError, OSError, ValueError) as error:
         why = error.what if isinstance(error, MaintainerError) else str(error)
         click.echo(
             f"warning: commits of others are not shown, the table's log cannot be read: {printable(why)}", err=True
         )
         return rows
-    is_ledger = identity(ref) == identity(ledger_ref(project.ledger_location, project.root))
+    is_ledger = identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root))
     return beside_ours(
         rows,
         found.commits,
-        ref.identifier,
+        table.ref.identifier,
         is_ledger=is_ledger,
         runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
     )

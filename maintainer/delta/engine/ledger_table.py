@@ -147,8 +147,15 @@ class LedgerTable:
                     continue
                 raise self._error(error) from error
 
-    def rows(self, *, table: str | None = None, limit: int = MAX_ROWS_READ) -> tuple[LedgerRow, ...]:
+    def rows(
+        self, *, table: str | None = None, table_id: str | None = None, limit: int = MAX_ROWS_READ
+    ) -> tuple[LedgerRow, ...]:
         """Rows of the ledger, newest step first; none when there is no ledger yet.
+
+        Args:
+            table: Only rows of a table that was called so, and those with ``table_id``; None gives the rows of all.
+            table_id: The id of that table, if it is known.
+            limit: At most so many.
 
         Raises:
             MaintainerError: The ledger is there and cannot be read.
@@ -160,7 +167,8 @@ class LedgerTable:
                 return ()
             frame = self._spark.read.format("delta").load(self._location)
             if table is not None:
-                frame = frame.where(functions.col("table") == functions.lit(table))
+                named = functions.col("table") == functions.lit(table)
+                frame = frame.where(named | (functions.col("table_id") == functions.lit(table_id)))
             newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
             found = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
         except Exception as error:  # see append

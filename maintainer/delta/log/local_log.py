@@ -80,6 +80,15 @@ class LocalLog:
                     return found
         return {}
 
+    def checksum(self, entry: LogEntry) -> dict[str, Any]:
+        """What stands in the checksum file that Delta writes beside a commit; empty if there is none."""
+        try:
+            with open(self._log / f"{entry.version:020d}.crc", encoding="utf-8") as file:
+                found: dict[str, Any] = json.load(file)
+                return found
+        except FileNotFoundError:
+            return {}
+
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
         """The commit's actions; adds only if asked for."""
         with open(entry.uri, encoding="utf-8") as file:

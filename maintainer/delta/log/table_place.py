@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from maintainer.delta.log.local_log import LOG_FOLDER, LocalLog, local_folder
 from maintainer.delta.storage.file_identity import canonical
+from maintainer.engine.protocols import TablePlaces
 
 MAX_COMMITS_READ = 1_000
 """Newest commits in which a table's id is looked for; with none in them, the table is taken to be there."""
@@ -59,9 +60,32 @@ class SpelledPlaces:
         return True
 
 
-def _newest_id(log: LocalLog) -> str | None:
-    """The id in the newest metadata action; None where the newest commits have none."""
+def table_id_at(location: str) -> str | None:
+    """Return the id of the table at a path or URI, from its log alone.
+
+    None where the log is not on this machine, cannot be read, or tells it in none of the newest commits and checksums.
+    """
+    try:
+        log = LocalLog.at(location)
+        return None if log is None else _newest_id(log, with_checksums=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def place_key(places: TablePlaces, location: str) -> str:
+    """Return a key of the place behind a location; where no table is there, or it cannot be asked, its spelling."""
+    return places.place_at(location) or canonical(location)
+
+
+def _newest_id(log: LocalLog, *, with_checksums: bool = False) -> str | None:
+    """The id in the newest metadata action; None where the newest commits have none.
+
+    A version's checksum tells the same in one small file. It is no part of the protocol: what deletes does not ask it.
+    """
     for entry in reversed(log.commits()[-MAX_COMMITS_READ:]):
+        known = log.checksum(entry).get("metadata") if with_checksums else None
+        if known:
+            return str(known["id"])
         for action in log.actions(entry):
             if "metaData" in action:
                 return str(action["metaData"]["id"])

@@ -49,7 +49,7 @@ class LedgerStore(LedgerSink, Protocol):
         """
         ...
 
-    def rows(self, *, table: str | None = None, limit: int = ...) -> tuple[LedgerRow, ...]:
+    def rows(self, *, table: str | None = None, table_id: str | None = None, limit: int = ...) -> tuple[LedgerRow, ...]:
         """Return rows, the newest step first; none where there is no ledger yet.
 
         Raises:

@@ -53,6 +53,18 @@ def test_rows_are_appended_once_and_read_by_sql_and_by_another_engine(spark: Spa
     assert int(foreign[0]["started_at"].timestamp() * 1000) == NOW_MS + 123
 
 
+def test_rows_of_a_table_under_its_older_names_are_found_by_its_id(spark: SparkSession, tmp_path: Path) -> None:
+    ledger = LedgerTable(spark, str(tmp_path / "ledger"))
+    renamed = replace(ROW, run_id="r0", table="sales.old_orders", started_at_ms=NOW_MS)
+    other = replace(ROW, run_id="r3", table="hr.staff", table_id="id-staff")
+    unread = replace(ROW, run_id="r4", table="hr.staff", table_id=None, location=None)
+    for row in (renamed, ROW, other, unread):
+        ledger.append(row.run_id, (row,))
+    assert ledger.rows(table="sales.orders", table_id="id") == (ROW, renamed)
+    assert ledger.rows(table="sales.orders") == (ROW,)
+    assert set(ledger.rows(table="hr.staff", table_id="id-staff")) == {other, unread}
+
+
 def test_two_runs_may_make_the_ledger_at_the_same_moment(lease: SessionLease, tmp_path: Path) -> None:
     location = str(tmp_path / "ledger")
     errors: list[BaseException] = []

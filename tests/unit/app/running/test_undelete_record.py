@@ -83,7 +83,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     assert (row.table, row.table_id, row.policy_file) == ("lake/t", case.table.table_id, "policies/t.yml")
     assert (row.reason, row.run_id) == ("run run-1 had moved the files into the trash", RUN_ID)
     assert case.document()["refused"] == []
-    (told,), unread = history_rows(case.runs_dir, table="lake/t")
+    (told,), unread = history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/t")
     assert (told.step, told.status, told.run_id, told.num_files_added, unread) == (
         "undelete",
         "succeeded",
@@ -95,7 +95,7 @@ def test_what_came_back_stands_in_the_run_folder_the_history_and_the_ledger(case
     kinds = [event["type"] for event in read_events(case.runs_dir / RUN_ID / EVENTS_FILE).events]
     assert kinds == ["run_started", "note", "ledger_rows", "ledger_rows", "run_finished"]
     assert history_rows(case.runs_dir, failed=True) == ([], [])
-    assert history_rows(case.runs_dir, table="lake/other") == ([], [])
+    assert history_rows(case.runs_dir, of_table=lambda row: row.table == "lake/other") == ([], [])
 
 
 def test_files_that_stay_behind_are_incomplete(case: Case) -> None:

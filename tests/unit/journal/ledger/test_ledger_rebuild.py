@@ -48,7 +48,7 @@ class Store:
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
         raise AssertionError("a rebuild does not append as a run does")
 
-    def rows(self, *, table: str | None = None, limit: int = 10) -> tuple[LedgerRow, ...]:
+    def rows(self, *, table: str | None = None, table_id: str | None = None, limit: int = 10) -> tuple[LedgerRow, ...]:
         raise AssertionError("a rebuild does not read whole rows")
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:

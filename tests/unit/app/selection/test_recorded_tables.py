@@ -1,0 +1,243 @@
+"""What past runs say about a table is found by its id: after a rename, in a copy, and when another takes its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_json
+from maintainer.model.table.table_facts import TableRef
+from tests.support.policies.projects import write_project
+from tests.support.runs import sample_runs as samples
+
+RUN, OLDER_RUN = "20261121T220000Z-7f3a", "20261120T220000Z-7f3a"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(tmp_path, {"policies/orders.yml": "table: lake/orders\n"})
+
+
+def table(root: Path, name: str) -> Path:
+    path = root / "lake" / name
+    for number in range(2):
+        deltalake.write_deltalake(path, pa.table({"a": [number]}), mode="append")
+    return path
+
+
+def renamed(root: Path, written: str) -> None:
+    """Only the policy: what it calls its table from now on."""
+    shutil.rmtree(root / "policies")
+    write_project(root, {"policies/sales_orders.yml": f"table: {written}\n"})
+
+
+def ref_of(root: Path, name: str) -> TableRef:
+    return TableRef(name, str(root / name)) if "/" in name else TableRef(name)
+
+
+def write_run(
+    root: Path,
+    name: str,
+    path: Path | None,
+    *,
+    run_id: str = RUN,
+    status: TableStatus = TableStatus.FAILED,
+) -> None:
+    """A run in which a table was compacted under a name; where ``path`` is None it could not be read."""
+    journal = Journal.open(root / ".maintainer" / "runs", run_id, lambda: 1)
+    sample = samples.orders()
+    assert sample.observed is not None
+    observed = None
+    if path is not None:
+        table_id = str(deltalake.DeltaTable(path).metadata().id)
+        observed = replace(sample.observed, location=f"file:{path}", table_id=table_id)
+    plan = TablePlan(ref_of(root, name), "policies/orders.yml", "sha256:a", observed)
+    step = replace(samples.properties_done(), step_id=f"{name}/set_properties", status=StepStatus.FAILED)
+    outcome = TableOutcome(plan.ref, status, (step,))
+    ended = replace(samples.good_run(), run_id=run_id, tables=(outcome,))
+    journal.table_finished(outcome, table_id=observed.table_id if observed else None)
+    journal.finished(None)
+    journal.close()
+    folder = root / ".maintainer" / "runs" / run_id
+    (folder / "plan.json").write_text(to_json(samples.plan(plan)))
+    (folder / "results.json").write_text(run_to_json(ended))
+
+
+def history(root: Path, capsys: pytest.CaptureFixture[str], name: str) -> tuple[list[tuple[str, str]], str]:
+    """Our own steps of a table: run and name; and what was said beside them."""
+    assert run(["--project", str(root), "history", name, "--ours", "-o", "json"]) == 0
+    shown = capsys.readouterr()
+    return [(row["run_id"], row["table"]) for row in json.loads(shown.out)["history"]], shown.err
+
+
+def failed(root: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert run(["--project", str(root), "list", "-o", "json", "-s", "result:failed", "--allow-empty"]) == 0
+    return [one["table"] for one in json.loads(capsys.readouterr().out)["tables"]]
+
+
+def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], str]:
+    """What `retry` hands to apply, and what it says."""
+    chosen: list[frozenset[str]] = []
+
+    def record(_project: object, spec: object, **_others: object) -> None:
+        chosen.append(spec.tables)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr("maintainer.app.operations.apply", record)
+    monkeypatch.setattr("maintainer.cli.act.retry.exit_code_of", lambda _result: 0)
+    assert run(["--project", str(root), "retry"]) == 0
+    shown = capsys.readouterr()
+    return {name for names in chosen for name in names}, shown.err
+
+
+class TestARename:
+    @pytest.mark.parametrize("how", ["moved", "linked", "encoded", "catalog"])
+    def test_a_table_keeps_its_past(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        path = table(root, "orders")
+        before = "sales.orders" if how == "catalog" else "lake/orders"
+        write_run(root, before, path)
+        written = "lake/sales orders"
+        if how == "linked":
+            (root / "lake" / "sales orders").symlink_to(path)
+        elif how == "encoded":
+            path.rename(root / "lake" / "sales orders")
+            written = f"file://{root}/lake/sales orders"
+        else:
+            path.rename(root / "lake" / "sales orders")
+        renamed(root, written)
+        shown = "lake/sales orders"
+        assert history(root, capsys, shown) == ([(RUN, before)], "")
+        assert failed(root, capsys) == [shown]
+        assert taken_up(root, capsys, monkeypatch)[0] == {shown}
+
+    def test_a_name_of_a_catalog_that_a_later_run_met(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "sales.orders", path, run_id=OLDER_RUN)
+        write_run(root, "sales.all_orders", path)
+        renamed(root, "sales.all_orders")
+        assert history(root, capsys, "sales.all_orders") == (
+            [(RUN, "sales.all_orders"), (OLDER_RUN, "sales.orders")], "",
+        )  # fmt: skip
+
+    def test_a_policy_that_only_has_the_old_name_inherits_nothing(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "lake/orders", path)
+        path.rename(root / "lake" / "sales_orders")
+        table(root, "orders")
+        assert history(root, capsys, "lake/orders") == ([], "")
+        assert failed(root, capsys) == []
+        chosen, said = taken_up(root, capsys, monkeypatch)
+        assert chosen == set()
+        assert "lake/orders is another table now, with another id, and is left out" in said
+
+
+class TestAnotherTableAtTheSamePlace:
+    @pytest.mark.parametrize("name", ["lake/orders", "sales.orders"])
+    def test_inherits_nothing(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, name, path)
+        renamed(root, name)
+        assert history(root, capsys, name) == ([(RUN, name)], "")
+        shutil.rmtree(path)
+        table(root, "orders")
+        assert history(root, capsys, name) == ([], "")
+        assert failed(root, capsys) == []
+        assert taken_up(root, capsys, monkeypatch)[0] == set()
+
+
+class TestACopy:
+    def test_has_a_past_of_its_own(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "lake/orders", path)
+        shutil.copytree(path, root / "lake" / "copy")
+        write_project(root, {"policies/copy.yml": "table: lake/copy\n"})
+        assert history(root, capsys, "lake/copy") == ([], "")
+        assert history(root, capsys, "lake/orders") == ([(RUN, "lake/orders")], "")
+        assert failed(root, capsys) == ["lake/orders"]
+        assert taken_up(root, capsys, monkeypatch)[0] == {"lake/orders"}
+
+
+class TestWithoutAnId:
+    def test_a_table_that_was_not_read_then_is_found_by_its_place(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "lake/orders", None)
+        (root / "lake" / "link").symlink_to(path)
+        renamed(root, "lake/link")
+        assert failed(root, capsys) == ["lake/link"]
+        assert taken_up(root, capsys, monkeypatch)[0] == {"lake/link"}
+
+    @pytest.mark.parametrize("damage", ["gone", "damaged"])
+    def test_a_table_that_cannot_be_read_now_is_found_by_its_place_and_this_is_said(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, damage: str
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "lake/orders", path)
+        if damage == "gone":
+            shutil.rmtree(path)
+        else:
+            for commit in (path / "_delta_log").glob("*.json"):
+                commit.write_text("{")
+        note = "warning: the id of lake/orders cannot be read here: its runs are found by its place\n"
+        assert history(root, capsys, "lake/orders") == ([(RUN, "lake/orders")], note)
+        assert failed(root, capsys) == ["lake/orders"]
+        assert taken_up(root, capsys, monkeypatch) == ({"lake/orders"}, f"{note}1 table of run {RUN}\n")
+
+    def test_a_catalogs_name_elsewhere_goes_by_the_id_that_the_newest_run_met(
+        self, root: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "sales.orders", path)
+        shutil.rmtree(path)
+        renamed(root, "sales.orders")
+        rows, said = history(root, capsys, "sales.orders")
+        assert rows == [(RUN, "sales.orders")]
+        assert "its runs are found by its place" in said
+
+    def test_the_newest_checksum_tells_the_id_where_old_commits_are_gone(
+        self, root: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = table(root, "orders")
+        write_run(root, "lake/orders", path)
+        table_id = deltalake.DeltaTable(path).metadata().id
+        os.unlink(path / "_delta_log" / f"{0:020d}.json")
+        (path / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps({"metadata": {"id": str(table_id)}}))
+        assert history(root, capsys, "lake/orders") == ([(RUN, "lake/orders")], "")
+
+
+def test_nothing_of_it_starts_spark(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+    path = table(root, "orders")
+    write_run(root, "lake/orders", path)
+    script = (
+        "import sys; from maintainer.cli.main import run; "
+        f"run(['--project', {str(root)!r}, 'history', 'lake/orders', '--ours']); "
+        f"run(['--project', {str(root)!r}, 'list', '-s', 'result:failed']); "
+        "sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "1 table\n")
