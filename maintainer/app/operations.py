@@ -50,7 +50,7 @@ from maintainer.policy.project.policy_changes import policy_changes
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.select.table_names import identity
 from maintainer.report.plan.plan_comparison import Comparison
-from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.run.run_junit import render_junit
 
 
 class RunListener:

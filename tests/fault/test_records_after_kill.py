@@ -99,7 +99,7 @@ def test_commits_of_a_killed_run_are_in_every_record(
     old_table(spark, path)
     dead = kill(project, point)
     code, shown = command(project, capsys, "show", dead)
-    assert (code, "Exit code" in shown, "nobody knows its exit code" in shown) == (0, False, True), shown
+    assert (code, "Exit code" in shown, "its exit code is not known" in shown) == (0, False, True), shown
     assert command(project, capsys, "apply", "--yes", "-o", "json")[0] == 0
 
     rows = ledger_rows(project, dead)

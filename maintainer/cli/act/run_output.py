@@ -24,15 +24,11 @@ from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.run.results_document import run_to_json
-from maintainer.report.run.github_annotations import (
-    render_annotations,
-    run_annotations,
-    run_markdown,
-    write_step_summary,
-)
-from maintainer.report.run.junit_xml import render_junit
+from maintainer.report.findings.github_annotations import render_annotations, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.run_findings import run_findings, run_markdown
+from maintainer.report.run.run_junit import render_junit
 from maintainer.report.run.run_text import render_run
 from maintainer.report.text.style import Style, cursor_wanted, is_terminal
 from maintainer.report.text.text_layout import printable
@@ -109,7 +105,7 @@ class RunOutput(RunListener):
         elif self._output == "junit":
             click.echo(render_junit(outcome), nl=False)
         elif self._output == "github":
-            click.echo(render_annotations(run_annotations(outcome)), nl=False)
+            click.echo(render_annotations(run_findings(outcome)), nl=False)
             write_step_summary(run_markdown(outcome), os.environ)
         if self._output in ("text", "github"):
             folder = _from_here(result.run_folder)

@@ -17,8 +17,8 @@ from maintainer.errors import ExitCode
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.select.table_names import identity, table_ref
-from maintainer.report.run.github_annotations import render_annotations
-from maintainer.report.run.verify_text import render_verify, verify_annotations, verify_junit, verify_line
+from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.text.style import Style
 
 EXIT_CODES = {
@@ -90,7 +90,7 @@ def _printed(run: VerifyRun, output: str, style: Style) -> str:
         case "junit":
             return verify_junit(run)
         case "github":
-            return render_annotations(verify_annotations(run)) + render_verify(run)
+            return render_annotations(verify_findings(run)) + render_verify(run)
         case _:
             return render_verify(run, style)
 

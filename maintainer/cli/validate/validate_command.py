@@ -16,13 +16,20 @@ from maintainer.cli.validate.validate_scope import Checked, check_project, check
 from maintainer.cli.validate.validate_selection import check_selected
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
+from maintainer.report.findings.github_annotations import write_step_summary
 from maintainer.report.text.style import PLAIN, Style
-from maintainer.report.validate.diagnostics_github import render_github, render_step_summary
-from maintainer.report.validate.diagnostics_machine import render_json, render_junit, render_sarif
+from maintainer.report.validate.diagnostics_machine import (
+    render_github,
+    render_json,
+    render_junit,
+    render_sarif,
+    render_step_summary,
+)
 from maintainer.report.validate.diagnostics_report import DiagnosticsReport, ProjectSources
 from maintainer.report.validate.diagnostics_text import render_concise, render_full
 
-FORMATS = ("full", "concise", "json", "github", "junit", "sarif")
+_DOCUMENTS = {"json": render_json, "github": render_github, "junit": render_junit, "sarif": render_sarif}
+FORMATS = ("full", "concise", *_DOCUMENTS)
 
 
 @click.command("validate")
@@ -93,20 +100,14 @@ def command(
     if output_file:
         click.echo(report.summary(), err=True)
     if form == "github":
-        _write_step_summary(report)
+        write_step_summary(render_step_summary(report), os.environ)
     if report.failed and not exit_zero:
         ctx.exit(ExitCode.FINDINGS)
 
 
 def _rendered(report: DiagnosticsReport, form: str, checked: Checked, root: Path, style: Style) -> Iterable[str]:
-    if form == "json":
-        return [render_json(report)]
-    if form == "junit":
-        return [render_junit(report)]
-    if form == "sarif":
-        return [render_sarif(report)]
-    if form == "github":
-        return render_github(report)
+    if form in _DOCUMENTS:
+        return [_DOCUMENTS[form](report).rstrip("\n")]
     if form == "concise":
         return render_concise(report, style)
     return render_full(report, ProjectSources(root, checked.texts), style)
@@ -143,15 +144,3 @@ def _folder_in_repository(root: Path) -> str:
     except ValueError:
         return ""
     return "" if folder == "." else folder
-
-
-def _write_step_summary(report: DiagnosticsReport) -> None:
-    """Append to the job's summary; a runner without one is no reason to fail."""
-    target = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not target:
-        return
-    try:
-        with Path(target).open("a", encoding="utf-8") as file:
-            file.write(render_step_summary(report))
-    except OSError as error:
-        click.echo(f"warning: the step summary cannot be written: {error.strerror}", err=True)

@@ -16,10 +16,19 @@ from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.file_sizes import FileSizes, combined
+from maintainer.report.findings.finding import Finding
 from maintainer.report.html.time_series import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import describe, group_left_alone, how_much, step_word
-from maintainer.report.run.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, assertion_text, figures, message
-from maintainer.report.run.run_text import END_TEXT, Finding, findings, time_text
+from maintainer.report.run.outcome_text import (
+    STATUS_WORD,
+    TABLE_STATUS_TEXT,
+    assertion_text,
+    figures,
+    message,
+    time_text,
+)
+from maintainer.report.run.run_findings import run_findings
+from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.text.text_layout import count, printable, when
 from maintainer.units import format_size
 
@@ -136,7 +145,7 @@ def run_view(plan: Plan, outcome: RunOutcome, past: Mapping[str, TablePast], tz:
         tiles=_tiles(outcome),
         verdict=_verdict(outcome, code),
         mood=_mood(outcome, code),
-        findings=tuple(findings(outcome)),
+        findings=tuple(run_findings(outcome)),
         tables=tuple(tables),
         whole=(
             *whole[:MAX_TABLES_WITH_CURVES],

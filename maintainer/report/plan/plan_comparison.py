@@ -9,7 +9,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.policy.project.policy_changes import PolicyChanges, TableChange
 from maintainer.report.plan.step_text import Totals, total
 from maintainer.report.text.markdown import code, escaped, folded, table
-from maintainer.report.text.text_layout import count
+from maintainer.report.text.text_layout import count, named
 from maintainer.units import format_size
 
 MAX_NAMES = 12
@@ -62,8 +62,7 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
 
 
 def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(escaped(name) for name in names[:MAX_NAMES]) + more
+    return named([escaped(name) for name in names], MAX_NAMES)
 
 
 def _keeps_less(change: TableChange) -> str:

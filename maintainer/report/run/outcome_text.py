@@ -1,7 +1,4 @@
-"""Figures of finished steps in words: shared by progress lines, the summary, JUnit and Markdown.
-
-What each step of a past run did, with the figures of OPTIMIZE under Delta's own names: for ``show``.
-"""
+"""Finished steps in words: shared by progress lines, the end of a run, JUnit, Markdown and ``show``."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from maintainer.model.codec import encode
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableStatus
 from maintainer.model.run.progress import Verified
 from maintainer.report.plan.step_text import step_word
+from maintainer.report.run.work_done import WorkDone
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import count, printable
 from maintainer.units import format_duration, format_size
@@ -36,11 +34,10 @@ _WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
     StepStatus.INCOMPLETE: "not all planned files are gone",
     StepStatus.FAILED: "failed",
     StepStatus.VERIFY_FAILED: "verification failed",
-    StepStatus.UNKNOWN: "whether the commit landed could not be learned",
+    StepStatus.UNKNOWN: "whether the commit landed is not known",
     StepStatus.SKIPPED: "an earlier step of this table did not succeed",
     StepStatus.INTERRUPTED: "interrupted",
 }
-
 
 TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
     TableStatus.DONE: "done",
@@ -59,29 +56,23 @@ TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
 
 def figures(step: StepOutcome) -> str:
     """Say what a step did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
+    work = WorkDone.of((step,))
     parts = []
-    removed = sum(receipt.num_files_removed for receipt in step.commits)
-    added = sum(receipt.num_files_added for receipt in step.commits)
-    if removed or added:
-        size = format_size(sum(receipt.bytes_removed for receipt in step.commits))
-        parts.append(f"{removed:,} -> {count(added, 'file')}, {size}")
-    proven = [receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds]
+    if work.files_removed or work.files_added:
+        parts.append(f"{work.files_removed:,} -> {count(work.files_added, 'file')}, {format_size(work.bytes_removed)}")
     # Where a check after the commit failed, nobody should read on this line that all is proven.
-    if proven and step.status is not StepStatus.VERIFY_FAILED:
-        parts.append(f"{count(sum(proven), 'row')} proven")
+    if work.commits_proven and step.status is not StepStatus.VERIFY_FAILED:
+        rows = sum(receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds)
+        parts.append(f"{count(rows, 'row')} proven")
     if step.vacuum:
-        parts.append(
-            f"{count(step.vacuum.num_files_deleted, 'file')}, {format_size(step.vacuum.bytes_deleted)} deleted"
-        )
+        parts.append(f"{count(work.files_deleted, 'file')}, {format_size(work.bytes_deleted)} deleted")
         if step.vacuum.remaining:
             parts.append(f"{count(len(step.vacuum.remaining), 'file')} still there")
-    text = ", ".join(parts)
-    versions = version_span(step)
-    return "   ".join(part for part in (text, versions) if part)
+    return "   ".join(part for part in (", ".join(parts), version_span(step)) if part)
 
 
 def version_span(step: StepOutcome) -> str:
-    """The versions a step committed: ``v1847``, ``v1843..v1845`` for several, empty for none."""
+    """Print the versions that a step committed: ``v1847``, ``v1843..v1845`` for several, empty for none."""
     if not step.commits:
         after = step.version_after
         return "" if after is None else f"v{after}"
@@ -94,8 +85,8 @@ def message(step: StepOutcome) -> str:
     if step.error:
         return f"{printable(step.error.code)}: {printable(step.error.what)}"
     if step.status is StepStatus.INCOMPLETE and step.vacuum and step.vacuum.remaining:
-        left = len(step.vacuum.remaining)
-        return f"{left:,} of {count(left + step.vacuum.num_files_deleted, 'file')} could not be deleted"
+        remaining = len(step.vacuum.remaining)
+        return f"{remaining:,} of {count(remaining + step.vacuum.num_files_deleted, 'file')} could not be deleted"
     return printable(step.note) if step.note else _WITHOUT_MESSAGE[step.status]
 
 
@@ -115,8 +106,8 @@ def verified_detail(event: Verified) -> str:
         parts.append("content equal" if event.content_equal else "content DIFFERS")
     if event.num_files_checked is not None and event.result == "pass":
         parts.append(f"all {count(event.num_files_checked, 'file')} of {new} exist")
-    parts.extend(assertion_text(one) for one in event.assertions if one.outcome != "pass")
-    passed = sum(one.outcome == "pass" for one in event.assertions)
+    parts.extend(assertion_text(assertion) for assertion in event.assertions if assertion.outcome != "pass")
+    passed = sum(assertion.outcome == "pass" for assertion in event.assertions)
     if passed:
         parts.append(f"{count(passed, 'check')} passed")
     if event.detail:
@@ -124,12 +115,26 @@ def verified_detail(event: Verified) -> str:
     return ", ".join(parts)
 
 
+def time_text(outcome: RunOutcome) -> str:
+    """Print what the command took, and its parts where any came before the run: ``41.0s (start 24.9s, ...)``."""
+    before = outcome.preparation
+    total = format_duration(outcome.total_seconds)
+    if not before.start_seconds and not before.planning_seconds:
+        return total
+    seconds = {
+        "start": before.start_seconds,
+        "planning": before.planning_seconds,
+        "run": outcome.duration_seconds,
+    }
+    return f"{total} ({', '.join(f'{part} {format_duration(took)}' for part, took in seconds.items())})"
+
+
 def _version(version: int | None, otherwise: str) -> str:
     return otherwise if version is None else f"v{version}"
 
 
 def assertion_text(assertion: Assertion) -> str:
-    """An assertion in one line: ``expect_x(column): expected 3, observed 4``, or why it could not be checked."""
+    """Print an assertion in one line: ``expect_x(column): expected 3, observed 4``, or why it could not be checked."""
     name = printable(assertion.expectation) + (f"({printable(assertion.column)})" if assertion.column else "")
     if assertion.outcome == "error":
         return f"{name}: could not check: {printable(assertion.error or 'no reason given')}"
@@ -162,7 +167,7 @@ def render_steps(outcome: RunOutcome, style: Style = PLAIN) -> str:
 
 
 def metrics_lines(step: StepOutcome) -> list[str]:
-    """A step's metrics as ``name value`` pairs, several on a line; none for a step that rewrites nothing."""
+    """Return a step's metrics as ``name value`` pairs under Delta's names; none where nothing is rewritten."""
     if step.metrics is None:
         return []
     lines: list[str] = []
@@ -176,7 +181,7 @@ def metrics_lines(step: StepOutcome) -> list[str]:
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Dotted names and their values; what is not there, or false, is passed over."""
+    """Yield dotted names and their values; values that are missing or false are passed over."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(f"{prefix}{key}.", value)

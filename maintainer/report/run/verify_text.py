@@ -1,4 +1,4 @@
-"""What `verify` found, as text, JUnit XML and annotations."""
+"""The result of ``verify`` as text, JUnit XML and findings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from maintainer.model.run.commit_verdict import (
     TableVerification,
     VerifyRun,
 )
-from maintainer.report.run.github_annotations import Annotation
-from maintainer.report.run.junit_xml import Case, Suite, render_suites
+from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.report.findings.finding import Finding
+from maintainer.report.findings.junit_xml import Case, Suite, render_suites
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import count, iso_utc, printable
 from maintainer.units import format_duration
@@ -24,6 +25,8 @@ WORDS = {
 }
 """How a check ended, in words; the words carry the meaning."""
 
+_ELEMENTS = {CheckResult.PROVEN: None, CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error"}
+
 _KINDS = {
     "rewrite": "claims to change no data",
     "data_change": "changes data: only the files of its version can be checked",
@@ -32,41 +35,41 @@ _KINDS = {
 
 
 def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
-    """Return all answers as text, ending in a newline."""
+    """Return all results as text, ending in a newline."""
     lines: list[str] = []
-    for one in run.tables:
-        lines += [*_table(one, style), ""]
+    for table in run.tables:
+        lines += [*_table(table, style), ""]
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in CheckResult if run.count(result))
     lines.append(f"{count(len(run.tables), 'table')}: {totals or 'none selected'}, "
                  f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def verify_line(one: TableVerification, style: Style = PLAIN) -> str:
-    """One table on one line, for progress."""
-    word, role = WORDS[one.result]
-    version = "" if one.commit is None else f"@{one.commit.version}"
-    return f"{style.paint(word, role)}  {printable(one.ref.identifier)}{version}"
+def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
+    """Print one table on one line, for progress."""
+    word, role = WORDS[table.result]
+    version = "" if table.commit is None else f"@{table.commit.version}"
+    return f"{style.paint(word, role)}  {printable(table.ref.identifier)}{version}"
 
 
-def _table(one: TableVerification, style: Style) -> Iterator[str]:
-    commit = one.commit
+def _table(table: TableVerification, style: Style) -> Iterator[str]:
+    commit = table.commit
     if commit is None:
-        yield verify_line(one, style)
-        if one.problem is not None:
-            yield f"  {one.problem.code}: {printable(one.problem.what)}"
-            if one.problem.help:
-                yield f"  help: {printable(one.problem.help)}"
+        yield verify_line(table, style)
+        if table.problem is not None:
+            yield f"  {table.problem.code}: {printable(table.problem.what)}"
+            if table.problem.help:
+                yield f"  help: {printable(table.problem.help)}"
         return
-    yield style.paint(f"{printable(one.ref.identifier)}@{commit.version}", Role.BOLD) + f"  {_about(commit)}"
+    yield style.paint(f"{printable(table.ref.identifier)}@{commit.version}", Role.BOLD) + f"  {_about(commit)}"
     for check in commit.checks:
         yield from _check(check, style)
     if commit.uncovered_columns:
         yield f"  note: the fingerprint does not cover {printable(', '.join(commit.uncovered_columns))}"
-    if one.quarantined:
-        yield f"  in quarantine: {printable(one.quarantined)}"
-    if one.note:
-        yield f"  note: {printable(one.note)}"
+    if table.quarantined:
+        yield f"  in quarantine: {printable(table.quarantined)}"
+    if table.note:
+        yield f"  note: {printable(table.note)}"
 
 
 def _about(commit: CommitVerification) -> str:
@@ -90,36 +93,37 @@ def _check(check: CommitCheck, style: Style) -> Iterator[str]:
 
 def verify_junit(run: VerifyRun) -> str:
     """Return a verification as JUnit XML: a suite is a table, a case a check; what could not be checked, an error."""
-    suites = [_suite(one) for one in run.tables]
-    return render_suites("maintainer verify", run.started_at_ms, run.duration_seconds, suites)
+    suites = [_suite(table) for table in run.tables]
+    return render_suites("maintainer verify", suites, run.duration_seconds, run.started_at_ms)
 
 
-def _suite(one: TableVerification) -> Suite:
-    if one.commit is None:
-        what = "" if one.problem is None else f"{one.problem.code}: {one.problem.what}"
-        return Suite(one.ref.identifier, 0.0, [Case("verify", 0.0, "error", what)])
-    element = {CheckResult.PROVEN: None, CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error"}
-    cases = [
-        Case(f"v{one.commit.version} {check.level}: {check.name}", 0.0, element[check.result],
-             (check.detail or "").split("\n")[0], check.detail or "")
-        for check in one.commit.checks
-    ]  # fmt: skip
-    return Suite(one.ref.identifier, one.commit.duration_seconds, cases)
+def _suite(table: TableVerification) -> Suite:
+    commit = table.commit
+    if commit is None:
+        return Suite(table.ref.identifier, [Case("verify", element="error", message=_problem(table))])
+    cases = []
+    for check in commit.checks:
+        detail = check.detail or ""
+        name = f"v{commit.version} {check.level}: {check.name}"
+        cases.append(Case(name, 0.0, _ELEMENTS[check.result], detail.split("\n")[0], detail))
+    return Suite(table.ref.identifier, cases, commit.duration_seconds)
 
 
-def verify_annotations(run: VerifyRun) -> list[Annotation]:
-    """Return an error for each wrong check and a warning for each that could not be made, the worst first."""
-    found = []
-    for one in run.tables:
-        name = one.ref.identifier
-        if one.commit is None:
-            text = "" if one.problem is None else f"{one.problem.code}: {one.problem.what}"
-            found.append(Annotation("warning", "maintainer verify", f"{name}: could not check: {text}"))
+def _problem(table: TableVerification) -> str:
+    return "" if table.problem is None else f"{table.problem.code}: {table.problem.what}"
+
+
+def verify_findings(run: VerifyRun) -> list[Finding]:
+    """Return an error for each wrong check and a warning for each that could not be made, errors first."""
+    findings = []
+    for table in run.tables:
+        name, commit = table.ref.identifier, table.commit
+        if commit is None:
+            findings.append(Finding(Severity.WARNING, "verify", f"could not check: {_problem(table)}", table=name))
             continue
-        for check in one.commit.checks:
+        for check in commit.checks:
             if check.result is not CheckResult.PROVEN:
-                kind = "error" if check.result is CheckResult.WRONG else "warning"
-                word = WORDS[check.result][0]
-                text = f"{name}@{one.commit.version}: {word}: {check.name}\n{check.detail or ''}".rstrip()
-                found.append(Annotation(kind, "maintainer verify", text))
-    return sorted(found, key=lambda annotation: annotation.kind)
+                severity = Severity.ERROR if check.result is CheckResult.WRONG else Severity.WARNING
+                what = f"{WORDS[check.result][0]}: {check.name}\n{check.detail or ''}".rstrip()
+                findings.append(Finding(severity, "verify", what, table=f"{name}@{commit.version}"))
+    return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)

@@ -101,6 +101,12 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def named(names: Sequence[str], at_most: int) -> str:
+    """Print the first names of a list and count the others: ``a, b and 3 more``."""
+    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
+    return ", ".join(names[:at_most]) + more
+
+
 def moment(at_ms: int, tz: tzinfo) -> datetime:
     """Return a time of the log as a datetime; times past year 9999 are held at its edge."""
     try:

@@ -1,20 +1,19 @@
-"""Findings for programs: one JSON document, JUnit XML, SARIF 2.1.0."""
+"""Findings of ``validate`` for programs: JSON, JUnit XML, SARIF, and GitHub's step summary."""
 
 from __future__ import annotations
 
 import json
 from itertools import groupby
 from typing import Any
-from urllib.parse import quote
-from xml.etree import ElementTree
 
 from maintainer import __version__
-from maintainer.policy.diagnostics.diagnostics import Diagnostic
-from maintainer.report.text.text_layout import printable
+from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.report.findings import sarif_log
+from maintainer.report.findings.finding import Finding
+from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.findings.junit_xml import Case, Suite, render_suites
+from maintainer.report.text.markdown import escaped, table
 from maintainer.report.validate.diagnostics_report import FORMAT_VERSION, DiagnosticsReport, title_of
-
-MAX_SARIF_RESULTS = 25_000
-"""What code hosts accept in one upload."""
 
 
 def render_json(report: DiagnosticsReport) -> str:
@@ -29,20 +28,20 @@ def render_json(report: DiagnosticsReport) -> str:
         "errors": report.errors,
         "warnings": report.warnings,
         "elapsed_seconds": round(report.seconds, 3),
-        "diagnostics": [_as_json(finding) for finding in report.diagnostics],
+        "diagnostics": [_as_json(diagnostic) for diagnostic in report.diagnostics],
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _as_json(finding: Diagnostic) -> dict[str, Any]:
-    span = finding.span
+def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    span = diagnostic.span
     return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "title": title_of(finding.code),
-        "message": finding.message,
-        "help": finding.help,
-        "file": finding.file,
+        "code": diagnostic.code,
+        "severity": diagnostic.severity.value,
+        "title": title_of(diagnostic.code),
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "file": diagnostic.file,
         "line": span.line,
         "column": span.column,
         "end_line": span.end_line,
@@ -50,101 +49,65 @@ def _as_json(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
+def render_github(report: DiagnosticsReport) -> str:
+    """Return annotations, errors first, then the summary as plain text."""
+    errors_first = sorted(_findings(report), key=lambda finding: list(Severity).index(finding.severity))
+    return render_annotations(errors_first) + report.summary()
+
+
+def render_step_summary(report: DiagnosticsReport) -> str:
+    """Return Markdown: the summary line and a table of all findings."""
+    rows = [
+        (escaped(f"{_place(one)}"), escaped(f"{one.severity.value} {one.code}: {one.message}"), escaped(one.help or ""))
+        for one in report.diagnostics
+    ]
+    lines = ["### maintainer validate", "", escaped(report.summary()), ""]
+    return "\n".join([*lines, *(table(("place", "finding", "help"), rows) if rows else [])]) + "\n"
+
+
 def render_junit(report: DiagnosticsReport) -> str:
-    """Return JUnit XML: a suite for each file with findings, a case for each finding, and one for the whole.
+    """Return JUnit XML: a suite for each file with findings, a case for each; one passing case without any.
 
     A warning is a failure only with ``--strict``; otherwise its case passes and carries the text.
     """
-    top = ElementTree.Element("testsuites", name="maintainer validate", time=f"{report.seconds:.3f}")
-    whole = ElementTree.SubElement(top, "testsuite", name="maintainer validate", tests="1", failures="0")
-    ElementTree.SubElement(whole, "testcase", name=printable(report.summary()), classname="maintainer")
-    failures = 0
-    for file, group in groupby(report.diagnostics, key=lambda finding: finding.file):
-        findings = list(group)
-        failed = sum(finding.is_error or report.strict for finding in findings)
-        failures += failed
-        name = printable(file)
-        suite = ElementTree.SubElement(
-            top, "testsuite", name=name, tests=str(len(findings)), failures=str(failed), errors="0", skipped="0"
-        )
-        for finding in findings:
-            _add_case(suite, finding, report.strict)
-    top.set("tests", str(len(report.diagnostics) + 1))
-    top.set("failures", str(failures))
-    ElementTree.indent(top)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(top, encoding="unicode")
+    suites = [
+        Suite(file, [_case(diagnostic, report.strict) for diagnostic in diagnostics])
+        for file, diagnostics in groupby(report.diagnostics, key=lambda diagnostic: diagnostic.file)
+    ]
+    valid = Suite("maintainer validate", [Case(report.summary())])
+    return render_suites("maintainer validate", suites or [valid], report.seconds)
 
 
-def _add_case(suite: ElementTree.Element, finding: Diagnostic, strict: bool) -> None:
-    place = f"{finding.span.line}:{finding.span.column}"
-    name = f"{finding.code} {title_of(finding.code)} at {place}"
-    case = ElementTree.SubElement(suite, "testcase", name=name, classname=suite.get("name", ""))
-    case.set("file", suite.get("name", ""))
-    case.set("line", str(finding.span.line))
-    text = f"{printable(finding.file)}:{place}: {printable(finding.message)}"
-    if finding.help:
-        text += f"\nhelp: {printable(finding.help)}"
-    if finding.is_error or strict:
-        failure = ElementTree.SubElement(case, "failure", message=printable(finding.message), type=finding.code)
-        failure.text = text
-    else:
-        ElementTree.SubElement(case, "system-out").text = f"warning: {text}"
+def _case(diagnostic: Diagnostic, strict: bool) -> Case:
+    place = f"{diagnostic.span.line}:{diagnostic.span.column}"
+    name = f"{diagnostic.code} {title_of(diagnostic.code)} at {place}"
+    body = f"{_place(diagnostic)}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
+    attributes = {"file": diagnostic.file, "line": str(diagnostic.span.line)}
+    if diagnostic.is_error or strict:
+        code = diagnostic.code
+        return Case(name, 0.0, "failure", diagnostic.message, body, code, attributes)
+    return Case(name, body=f"warning: {body}", attributes=attributes)
 
 
 def render_sarif(report: DiagnosticsReport) -> str:
-    """Return a SARIF 2.1.0 log: one run, relative URIs, the code as the rule; at most `MAX_SARIF_RESULTS`."""
-    shown = report.diagnostics[:MAX_SARIF_RESULTS]
-    codes = sorted({finding.code for finding in shown})
-    run = {
-        "tool": {
-            "driver": {
-                "name": "maintainer",
-                "version": __version__,
-                "rules": [_sarif_rule(code) for code in codes],
-            }
-        },
-        "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The top folder of the repository."}}},
-        "results": [_as_sarif(finding, codes, report) for finding in shown],
-        "properties": {"files": report.files_read, "findings": len(report.diagnostics)},
-    }
-    log = {
-        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [run],
-    }
-    return json.dumps(log, indent=2, ensure_ascii=False)
+    """Return a SARIF 2.1.0 log."""
+    return sarif_log.render_sarif(_findings(report), title_of, report.files_read)
 
 
-def _sarif_rule(code: str) -> dict[str, Any]:
-    """One code for a person who looks at a result in a code host: what it is, and where more is said."""
-    title = title_of(code)
-    more = f"The message of each result says what to write. docs/codes.md has the smallest example, under {code}."
-    return {
-        "id": code,
-        "shortDescription": {"text": title},
-        "fullDescription": {"text": f"{title[:1].upper()}{title[1:]}."},
-        "help": {"text": more},
-    }
+def _findings(report: DiagnosticsReport) -> list[Finding]:
+    """Return the findings with the paths that a code host needs."""
+    return [
+        Finding(
+            diagnostic.severity,
+            diagnostic.code,
+            diagnostic.message,
+            diagnostic.help or "",
+            file=report.path_in_repository(diagnostic.file),
+            span=diagnostic.span,
+        )
+        for diagnostic in report.diagnostics
+    ]
 
 
-def _as_sarif(finding: Diagnostic, codes: list[str], report: DiagnosticsReport) -> dict[str, Any]:
-    span = finding.span
-    text = finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
-    region = {
-        "startLine": span.line,
-        "startColumn": span.column,
-        "endLine": span.end_line,
-        "endColumn": max(span.end_column, span.column + 1) if span.end_line == span.line else span.end_column,
-    }
-    uri = quote(report.path_in_repository(finding.file))
-    # A file outside the project has an absolute path: that is relative to nothing.
-    artifact = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
-    location = {"artifactLocation": artifact, "region": region}
-    return {
-        "ruleId": finding.code,
-        "ruleIndex": codes.index(finding.code),
-        "level": finding.severity.value,
-        "message": {"text": text},
-        "locations": [{"physicalLocation": location}],
-    }
+def _place(diagnostic: Diagnostic) -> str:
+    return f"{diagnostic.file}:{diagnostic.span.line}:{diagnostic.span.column}"

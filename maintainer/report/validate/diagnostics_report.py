@@ -1,4 +1,4 @@
-"""What `validate` has to say, before it takes a form: findings, counts, and the source they point into."""
+"""What ``validate`` reports: findings, counts, and the source lines that they point into."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TITLES = {**TITLES, **CROSS_FILE}
 
 @dataclass(frozen=True)
 class DiagnosticsReport:
-    """All findings of one `validate`, sorted, and what they were found in.
+    """All findings of one ``validate``, sorted, and where they are.
 
-    ``files_read`` counts every file, ``policies`` tables and rules. ``folder`` is the project's folder as paths
-    in an annotation need it: relative to the repository, empty where both are the same.
+    ``files_read`` counts every file, ``policies`` tables and rules. ``folder`` is the project's folder relative to the
+    repository, as annotations need it; empty where both are the same.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -34,7 +34,7 @@ class DiagnosticsReport:
     @property
     def errors(self) -> int:
         """Findings that make a file invalid."""
-        return sum(one.is_error for one in self.diagnostics)
+        return sum(diagnostic.is_error for diagnostic in self.diagnostics)
 
     @property
     def warnings(self) -> int:
@@ -51,16 +51,14 @@ class DiagnosticsReport:
         return f"{self.folder}/{file}" if self.folder and not file.startswith("/") else file
 
     def summary(self) -> str:
-        """One line: what was found in how many files, and how long it took."""
+        """Say in one line what is wrong in how many files, and how long it took."""
         took = f"({self.seconds:.2f} s)"
         if not self.diagnostics:
             return f"{count(self.policies, 'policy', 'policies')} valid {took}"
-        files = len({one.file for one in self.diagnostics})
-        found = [
-            count(self.errors, "error") if self.errors else "",
-            count(self.warnings, "warning") if self.warnings else "",
-        ]
-        return f"Found {' and '.join(filter(None, found))} in {files:,} of {count(self.files_read, 'file')} {took}."
+        files = len({diagnostic.file for diagnostic in self.diagnostics})
+        numbers = ((self.errors, "error"), (self.warnings, "warning"))
+        findings = " and ".join(count(number, noun) for number, noun in numbers if number)
+        return f"Found {findings} in {files:,} of {count(self.files_read, 'file')} {took}."
 
 
 def title_of(code: str) -> str:
@@ -77,10 +75,7 @@ class Sources(Protocol):
 
 
 class ProjectSources:
-    """Reads files again for excerpts, with the same care as when checking; keeps one at a time.
-
-    Findings come sorted by file, so each file with findings is read once more and nothing piles up.
-    """
+    """Reads the files with findings again, one at a time, for excerpts."""
 
     def __init__(self, root: Path, texts: Mapping[str, str] | None = None) -> None:
         self._root = root

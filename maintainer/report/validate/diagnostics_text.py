@@ -17,10 +17,7 @@ _ROLES = {Severity.ERROR: Role.BAD, Severity.WARNING: Role.WARN}
 
 
 def render_full(report: DiagnosticsReport, sources: Sources, style: Style = PLAIN) -> Iterator[str]:
-    """Yield the lines of every finding with its excerpt, then the summary.
-
-    Lazily: ten thousand findings are never held as text.
-    """
+    """Yield the lines of every finding with its excerpt, then the summary; never all of them in memory."""
     for finding in report.diagnostics:
         yield from _finding(finding, sources.lines(finding.file), style)
         yield ""

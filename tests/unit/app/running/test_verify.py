@@ -41,8 +41,8 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
-from maintainer.report.run.github_annotations import render_annotations
-from maintainer.report.run.verify_text import render_verify, verify_annotations, verify_junit
+from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts
 
@@ -244,7 +244,7 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     assert kept == document
     suites = ElementTree.fromstring(verify_junit(run))
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("8", "1", "2")
-    annotations = render_annotations(verify_annotations(run)).splitlines()
+    annotations = render_annotations(verify_findings(run)).splitlines()
     assert [line.split(" ")[0] for line in annotations] == ["::error", "::warning", "::warning"]
     text = render_verify(run)
     assert (

@@ -159,7 +159,7 @@ def test_github_leaves_what_it_may_not_annotate_to_the_summary(project: Path, mo
     (project / "policies" / "good.yml").write_text("version: 1\ntable: a.b\n" + keys)
     lines = run("validate", "-o", "github").stdout.splitlines()
     assert sum(line.startswith("::error ") for line in lines) == 10
-    assert lines[10] == "15 findings without an annotation: the step summary lists all"
+    assert lines[10] == "15 more errors: GitHub shows 10 of a kind; all are in the step summary"
     summary = (project / "summary.md").read_text()
     assert summary.count("P201") == 25
     assert "<b>" not in summary
@@ -174,11 +174,12 @@ def test_a_message_cannot_start_a_workflow_command(project: Path) -> None:
 
 def test_junit(bad: Path) -> None:
     top = ElementTree.fromstring(run("validate", "-o", "junit").stdout)
-    assert (top.get("tests"), top.get("failures")) == ("5", "3")
+    assert (top.get("tests"), top.get("failures")) == ("4", "3")
     suites = {suite.get("name"): suite for suite in top}
     cases = list(suites["policies/orders.yml"])
     assert cases[0].get("name") == "P201 unknown key at 4:3"
     assert [case.find("failure") is not None for case in cases] == [True, False, True, True]
+    assert [case.attrib["line"] for case in cases] == ["4", "5", "8", "9"]
     strict = ElementTree.fromstring(run("validate", "-o", "junit", "--strict").stdout)
     assert strict.get("failures") == "4"
 

@@ -20,9 +20,9 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.ledger_policy import LEDGER_POLICY, ledger_resolution
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.run.github_annotations import run_markdown
-from maintainer.report.run.junit_xml import render_junit
-from maintainer.report.run.run_text import findings, render_run
+from maintainer.report.run.run_findings import run_findings, run_markdown
+from maintainer.report.run.run_junit import render_junit
+from maintainer.report.run.run_text import render_run
 from maintainer.report.status.status_prometheus import status_prometheus
 from maintainer.report.status.status_text import render_status
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
@@ -93,7 +93,7 @@ def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(nig
         LEDGER: "failed", "a": "done", "b": "done",
     }  # fmt: skip
     assert exit_code(outcome) is ExitCode.OK
-    assert [(one.severity, one.table) for one in findings(outcome)] == [("warning", LEDGER)]
+    assert [(one.severity.value, one.table) for one in run_findings(outcome)] == [("warning", LEDGER)]
     said = render_run(outcome)
     assert "2 steps succeeded, 0 failed" in said
     assert "2 tables: 2 done.\n" in said

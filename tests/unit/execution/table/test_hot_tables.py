@@ -14,12 +14,12 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_document
 from maintainer.model.table.table_facts import TableRecord, Update
 from maintainer.planning.planner import assemble, plan_table
+from maintainer.report.findings.github_annotations import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.plan.why_text import render_why
-from maintainer.report.run.github_annotations import render_annotations, run_annotations
-from maintainer.report.run.junit_xml import render_junit
-from maintainer.report.run.run_text import findings
+from maintainer.report.run.run_findings import run_findings
+from maintainer.report.run.run_junit import render_junit
 from maintainer.report.status.status_prometheus import status_prometheus
 from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
 
@@ -42,10 +42,10 @@ def test_in_the_plan_in_every_form() -> None:
 
 def test_in_the_run_in_every_form() -> None:
     assert status_without_steps(TABLE) is TableStatus.WAITING
-    assert [(one.severity, one.problem.code, one.problem.what) for one in findings(RUN)] == [("warning", "C718", WHY)]
+    assert [(one.severity.value, one.code, one.what) for one in run_findings(RUN)] == [("warning", "C718", WHY)]
     assert WHY in json.dumps(run_to_document(RUN))
     assert WHY in render_junit(RUN)
-    assert WHY in render_annotations(run_annotations(RUN))
+    assert WHY in render_annotations(run_findings(RUN))
 
 
 def test_in_status_and_prometheus() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Problem, TablePlan
-from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code, exit_reason, plan_exit_code
 from maintainer.model.run.outcome import (
@@ -26,24 +25,18 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.table.table_facts import TableRef
-from maintainer.report.run.github_annotations import (
-    Annotation,
-    cut_lines,
-    plan_annotations,
-    render_annotations,
-    run_annotations,
-    run_markdown,
-    write_step_summary,
-)
-from maintainer.report.run.junit_xml import render_junit
-from maintainer.report.run.run_text import MAX_BLOCKS, file_and_line, render_run
+from maintainer.policy.diagnostics.diagnostics import Severity, Span
+from maintainer.report.findings.finding import Finding, file_and_line
+from maintainer.report.findings.github_annotations import cut_lines, render_annotations, write_step_summary
+from maintainer.report.run.run_findings import run_findings, run_markdown
+from maintainer.report.run.run_junit import render_junit
+from maintainer.report.run.run_text import MAX_BLOCKS, render_run
 from maintainer.report.text.style import Style
 from tests.support.runs.sample_runs import (
     RUN,
     TEN_PM,
     bad_run,
     compact_done,
-    full_plan,
     gone,
     good_run,
     items,
@@ -265,39 +258,33 @@ def test_hostile_names_stay_text_everywhere() -> None:
     assert root[0].get("name") == r"""a\x1b[2J\x00\n::error::b"<&>' ]]> \ud800 100%"""
     for text in (render_run(evil_run(), run_folder=EVIL), run_markdown(evil_run())):
         assert all(character == "\n" or character.isprintable() for character in text)
-    commands = render_annotations(run_annotations(evil_run())).splitlines()
+    commands = render_annotations(run_findings(evil_run())).splitlines()
     assert len(commands) == 2
     assert all(command.startswith("::error title=maintainer ") for command in commands)
     assert "%0A::error::b" in commands[0].split("::", 2)[2]
 
 
 def test_annotations_of_a_bad_run() -> None:
-    assert_golden("run_bad.github.txt", render_annotations(run_annotations(bad_run())))
+    assert_golden("run_bad.github.txt", render_annotations(run_findings(bad_run())))
     assert_golden("run_bad.md", run_markdown(bad_run()))
 
 
-def test_annotations_of_a_plan() -> None:
-    assert render_annotations(plan_annotations(full_plan())) == (
-        "::error title=maintainer T401,file=policies/crm/gone.yml,line=2::crm.gone: no table `crm.gone` in the "
-        "catalog%0Ahelp: check the name, or drop the file\n"
-        "::warning title=maintainer over_limit,file=policies/crm/leads.yml,line=21::crm.leads: blocked: would "
-        "rewrite 812 GiB, limits.maxBytes is 500 GiB\n"
-    )
-
-
 def test_annotation_properties_are_escaped_and_columns_need_one_line() -> None:
-    one = Annotation("error", "a:b,c%\n", "x:y,z%\r\n", "f,1.yml", 3, 2, 3, 9)
-    two = dataclasses.replace(one, end_line=4)
+    one = Finding(Severity.ERROR, "a:b,c%\n!", "x:y,z%\r\n", file="f,1.yml", span=Span(3, 2, 3, 9))
+    two = dataclasses.replace(one, span=Span(3, 2, 4, 9))
+    title = "::error title=maintainer a%3Ab%2Cc%25%0A!"
     assert render_annotations([one, two]) == (
-        "::error title=a%3Ab%2Cc%25%0A,file=f%2C1.yml,line=3,col=2,endLine=3,endColumn=9::x:y,z%25%0D%0A\n"
-        "::error title=a%3Ab%2Cc%25%0A,file=f%2C1.yml,line=3,endLine=4::x:y,z%25%0D%0A\n"
+        f"{title},file=f%2C1.yml,line=3,col=2,endLine=3,endColumn=9::x:y,z%25%0D%0A\n"
+        f"{title},file=f%2C1.yml,line=3,endLine=4::x:y,z%25%0D%0A\n"
     )
 
 
 def test_ten_annotations_of_a_kind_and_a_count_of_the_rest() -> None:
-    many = [Annotation("error", "t", str(n)) for n in range(25)] + [Annotation("warning", "t", "w")] * 11
+    many = [Finding(Severity.ERROR, "t", str(n)) for n in range(25)] + [Finding(Severity.WARNING, "t", "w")] * 11
     lines = render_annotations(many).splitlines()
-    assert [line for line in lines if line.startswith("::error")] == [f"::error title=t::{n}" for n in range(10)]
+    assert [line for line in lines if line.startswith("::error")] == [
+        f"::error title=maintainer t::{n}" for n in range(10)
+    ]
     assert len(lines) == 21
     assert lines[-1] == "15 more errors, 1 more warning: GitHub shows 10 of a kind; all are in the step summary"
 
@@ -324,12 +311,8 @@ def test_the_step_summary_is_appended_cut_at_its_limit_and_never_raises(tmp_path
     assert write_step_summary("größe\n" * 300_000, {"GITHUB_STEP_SUMMARY": str(file)}) is True
     text = file.read_text(encoding="utf-8")
     assert text.startswith("one\ngröße\n")
-    assert text.endswith("größe\n\nCut: the rest is in the run folder.\n")
+    assert text.endswith("größe\n\nCut: GitHub shows no more than 1 MiB.\n")
     assert 1024 * 1024 - 10 < file.stat().st_size <= 1024 * 1024
     assert write_step_summary("a line that is too long\n", {"GITHUB_STEP_SUMMARY": str(file)}) is False
     assert write_step_summary("x", {"GITHUB_STEP_SUMMARY": str(tmp_path)}) is False
     assert cut_lines("a\nb\n", 4) == "a\nb\n"
-
-
-def test_quiet_reason_codes_are_in_no_annotation() -> None:
-    assert plan_annotations(plan(quiet("a.b", (ReasonCode.AT_TARGET, "x")))) == []

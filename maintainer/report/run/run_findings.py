@@ -1,0 +1,170 @@
+"""Findings of a run: what failed, lost against another writer, was blocked or interrupted, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from maintainer.model.plan.plan import Problem
+from maintainer.model.run.exit_codes import exit_code, exit_reason
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.report.findings.finding import Finding
+from maintainer.report.plan.step_text import step_word
+from maintainer.report.run.outcome_text import STATUS_WORD, assertion_text, figures, message, time_text
+from maintainer.report.text.markdown import code, escaped, table
+from maintainer.report.text.text_layout import count, named, printable
+from maintainer.units import format_duration
+
+MAX_NAMES = 5
+"""Tables named where one warning is about many of them."""
+
+_ERRORS = {
+    StepStatus.VERIFY_FAILED: "V501",
+    StepStatus.FAILED: "E600",
+    StepStatus.UNKNOWN: "C703",
+    StepStatus.INCOMPLETE: "C704",
+}
+_WARNINGS = {StepStatus.YIELDED: "C701", StepStatus.INTERRUPTED: "C710"}
+_CODES = {**_ERRORS, **_WARNINGS}
+"""The code of a step that ended so and has no error of its own."""
+
+_HELP = {
+    StepStatus.INCOMPLETE: (
+        "a later vacuum takes what is left; where it says permission denied, let this user delete in the table's folder"
+    ),
+    StepStatus.FAILED: "look into results.json and spark.log of the run folder",
+}
+_RANKS = {
+    TableStatus.VERIFY_FAILED: (0, Severity.ERROR),
+    TableStatus.BLOCKED: (2, Severity.ERROR),
+    TableStatus.UNSUPPORTED: (2, Severity.ERROR),
+    TableStatus.YIELDED: (3, Severity.WARNING),
+    TableStatus.WAITING: (3, Severity.WARNING),
+    TableStatus.NOT_REACHED: (3, Severity.WARNING),
+    TableStatus.INTERRUPTED: (3, Severity.WARNING),
+}
+
+
+def run_findings(outcome: RunOutcome) -> list[Finding]:
+    """Return all findings of a run: the worst first, else in the run's order."""
+    findings = [finding for table in outcome.user_tables for finding in _of_table(table)]
+    of_ledger = [finding for table in outcome.tables if table.is_ledger for finding in _of_table(table)]
+    # Nobody's data is worse for a ledger that could not be maintained; a failed verification stays what it is.
+    findings += [
+        finding if finding.rank == 0 else replace(finding, rank=3, severity=Severity.WARNING) for finding in of_ledger
+    ]
+    findings += [problem_finding(problem, table="this run") for problem in outcome.problems]
+    return sorted(findings, key=lambda finding: finding.rank)
+
+
+def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, table: str = "") -> Finding:
+    """Return a problem as a finding."""
+    return Finding(severity, problem.code, problem.what, problem.help or "", table, where=problem.where or "")
+
+
+def joined(findings: Sequence[Finding]) -> list[Finding]:
+    """Join warnings that say the same of three tables or more, such as that the run did not reach them."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.severity is Severity.WARNING and not finding.notes and not finding.step:
+            alike.setdefault((finding.code, finding.what), []).append(finding)
+    result: list[Finding] = []
+    for finding in findings:
+        group = alike.get((finding.code, finding.what), [])
+        if finding not in group or len(group) < 3:
+            result.append(finding)
+        elif finding is group[0]:
+            note = printable(named([member.table for member in group], MAX_NAMES))
+            result.append(replace(finding, table=f"{len(group):,} tables", file="", notes=(note,)))
+    return result
+
+
+def _of_table(table: TableOutcome) -> Iterator[Finding]:
+    reported = False
+    for step in table.steps:
+        if step.status in _CODES:
+            reported = reported or step.error == table.problem
+            yield _of_step(table, step)
+        elif any(assertion.outcome != "pass" for assertion in step.assertions):
+            yield _checks_not_passed(table, step)
+    if table.problem and not reported:
+        rank, severity = _RANKS.get(table.status, (1, Severity.ERROR))
+        finding = problem_finding(table.problem, severity, table=table.ref.identifier)
+        yield replace(finding, file=table.policy_file, rank=rank)
+
+
+def _checks_not_passed(table: TableOutcome, step: StepOutcome) -> Finding:
+    """Report checks that did not change the step's end: they could not be made, or failed before the step as well."""
+    notes = _check_notes(step)
+    what = step.note or f"{len(notes):,} of {count(len(step.assertions), 'check')} did not pass; the step itself stands"
+    return Finding(
+        Severity.WARNING,
+        code="",
+        what=what,
+        table=table.ref.identifier,
+        step=step_word(step.kind),
+        file=table.policy_file,
+        notes=tuple(notes),
+        rank=3,
+    )
+
+
+def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
+    incomplete = step.status is StepStatus.INCOMPLETE
+    what = message(step) if incomplete else step.note or message(step)
+    problem = step.error or Problem(_CODES[step.status], what, help=_HELP.get(step.status))
+    notes = _check_notes(step)
+    if step.commits:
+        versions = ", ".join(f"v{receipt.version}" for receipt in step.commits)
+        notes.append(f"already committed: {versions}")
+    if step.vacuum and step.vacuum.remaining:
+        notes.append(f"still there: {named([printable(path) for path in step.vacuum.remaining], 3)}")
+    if incomplete and step.note:
+        notes.append(printable(step.note))
+    error = step.status in _ERRORS
+    return replace(
+        problem_finding(problem, Severity.ERROR if error else Severity.WARNING, table=table.ref.identifier),
+        step=step_word(step.kind),
+        file=table.policy_file,
+        notes=tuple(notes),
+        rank=0 if step.status is StepStatus.VERIFY_FAILED else 1 if error else 3,
+    )
+
+
+def _check_notes(step: StepOutcome) -> list[str]:
+    return [assertion_text(assertion) for assertion in step.assertions if assertion.outcome != "pass"]
+
+
+def run_markdown(outcome: RunOutcome) -> str:
+    """Return a run as Markdown for the step summary: the totals, the findings, and every step."""
+    result = exit_code(outcome)
+    tables = ", ".join(
+        f"{outcome.count(status):,} {status.value.replace('_', ' ')}" for status in TableStatus if outcome.count(status)
+    )
+    lines = [
+        f"### maintainer apply: {exit_reason(result)} (exit code {result.value})",
+        "",
+        f"Run {code(outcome.run_id)}, {time_text(outcome)}, "
+        f"{count(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
+    ]
+    findings = [
+        (one.severity.value, code(one.table), escaped(one.step), escaped(f"{one.code} {one.what}"))
+        for one in run_findings(outcome)
+    ]
+    if findings:
+        lines += ["", *table(("", "table", "step", "what"), findings)]
+    steps = [
+        (
+            STATUS_WORD[step.status][0],
+            code(ended.ref.identifier),
+            escaped(step_word(step.kind)),
+            format_duration(float(step.duration_seconds)) if step.duration_seconds else "",
+            escaped(figures(step) or message(step)),
+        )
+        for ended in outcome.tables
+        for step in ended.steps
+    ]
+    if steps:
+        lines += ["", *table(("", "table", "step", "took", "result"), steps, right=frozenset({3}))]
+    return "\n".join(lines) + "\n"
