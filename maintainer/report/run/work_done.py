@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableOutcome
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableOutcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class WorkDone:
             commits_proven=sum(proven(receipt) for receipt in commits),
             commits_with_proof=sum(receipt.proof is not None for receipt in commits),
             checks=len(outcomes),
-            checks_passed=outcomes.count("pass"),
-            checks_failed=outcomes.count("fail"),
+            checks_passed=outcomes.count(Verdict.PASS),
+            checks_failed=outcomes.count(Verdict.FAIL),
         )
 
     @staticmethod
