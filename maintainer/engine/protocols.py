@@ -29,9 +29,10 @@ from maintainer.model.table.table_facts import (
 )
 
 BeforeCommit = Callable[[int, "Proof | None"], None]
-"""Called with (read version, proof) after the proof holds and before the commit is tried: writes INTENT durably.
+"""Called with (read version, proof) after the proof holds and before each try of the commit.
 
-An exception from it aborts the commit; what was written is removed.
+The first call writes INTENT durably; each one is the last look before that try. An exception from it aborts the commit;
+what was written is removed.
 """
 
 

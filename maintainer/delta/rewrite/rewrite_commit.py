@@ -2,7 +2,7 @@
 
 Delta's own commit already steps over commits that do not concern us (appends, other files). What it refuses
 for good is tried again here, from a fresh snapshot and with the same written files, as OPTIMIZE does, but a
-bounded number of times and only while nothing that the proof rests on has changed.
+bounded number of times, only while nothing that the proof rests on has changed, and each time after another last look.
 
 The operation metrics that OPTIMIZE writes into a table's history, computed the way it does. Pure.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,7 +110,7 @@ def commit_rewrite(
             outcome = _try_once(job, actions, stamp, read_version)
             if isinstance(outcome, _Landed):
                 break
-            _prepare_next(job, outcome.error, attempts)
+            _prepare_next(job, outcome.error, attempts, lambda: before_commit(read_version, proof))
     job.timings.commit = time.monotonic() - commit_started
     _check_where_it_landed(job, outcome.version, stamp)
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
@@ -263,8 +263,11 @@ def _check_head(job: RewriteJob) -> JavaObject:
     return snapshot
 
 
-def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
-    """Move the job to a fresh snapshot for another attempt, or remove what was written and yield."""
+def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_again: Callable[[], None]) -> None:
+    """Move the job to a fresh snapshot for another attempt, or remove what was written and yield.
+
+    What was true before the first attempt need not hold any more: ``look_again`` is asked last.
+    """
     try:
         if attempts >= MAX_ATTEMPTS:
             raise _conflict(job, f"another writer won {attempts} times", error)
@@ -276,6 +279,7 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int) -> None:
         txn = job.jvm.start_transaction(job.log, snapshot)
         job.jvm.track_read(txn, job.jvm.seq(job.sources))
         job.snapshot, job.txn = snapshot, txn
+        look_again()
     except MaintainerError:
         job.discard()
         raise

@@ -104,6 +104,8 @@ def attempt(
             check_quiet(worker, facts, partitions)
         if worker.lease is not None and worker.context.leases is not None:
             worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
+        if read_versions:
+            return  # another try of the same commit: its INTENT stands
         num_files, size_bytes = figures
         journal.intent(
             stamp, facts, work.kind,

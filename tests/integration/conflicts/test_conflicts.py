@@ -45,8 +45,12 @@ def _rewrite_while(
     """Compact (one partition of) the table; the other writer acts once, after the proof and before the commit."""
     step, batch = compaction(facts, where=lambda one: partition in (None, dict(one.partition_values)["p"]))
 
+    acted: list[int] = []
+
     def act(version: int, proof: Proof | None) -> None:
-        other()
+        if not acted:
+            acted.append(version)
+            other()
 
     return engine.writer.rewrite(facts, step, batch, stamp(), act)
 

@@ -6,9 +6,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from maintainer.app.planning.make_plan import PlanRequest, make_plan
 from maintainer.app.project_folders import Project
@@ -17,6 +18,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.delta.commands.command_engine import CommandEngine
 from maintainer.delta.commands.command_session import classic_sessions
 from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
@@ -94,6 +96,19 @@ def rounds(lease: SessionLease, writer: Writer, root: Path, policy: str = "") ->
     return ran
 
 
+def apply_once(lease: SessionLease, root: Path, path: Path, policy: str = "") -> RunOutcome:
+    """Plan and apply a policy of two lines, once."""
+    files = {"maintainer.yml": "", "policies/t.yml": f"table: {path}\n{policy}"}
+    project = Project.load(write_project(root, files))
+    engine = DeltaEngine(lease)
+    plan = make_plan(project, engine, PlanRequest(project.policies, int(time.time() * 1000), jobs=1))
+    journal = open_journal(project, plan.created_at_ms)
+    try:
+        return apply_plan(project, engine, plan, journal, None, RunSpec())
+    finally:
+        journal.close()
+
+
 def ours(path: Path) -> list[dict[str, object]]:
     """What our commits say of themselves."""
     found = [commit_info(path, version) for version in range(newest_version(path) + 1)]
@@ -151,6 +166,35 @@ def test_updates_of_today_keep_no_other_day_from_being_compacted(
     assert files["2026-11-20"] == files["2026-11-21"] == 1
     assert files[TODAY] > 1
     assert len(ours(path)) == 1
+
+
+def test_an_update_between_two_tries_of_a_commit_holds_the_second_one_back(
+    spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    fill(spark, path)
+    real = DeltaJvm.commit
+    tried: list[int] = []
+
+    def beside(self: DeltaJvm, *args: Any) -> int:
+        if not tried and str(path) in str(args[0].deltaLog().dataPath()):
+            tried.append(1)
+            # The properties make Delta refuse our first try. The UPDATE takes no file of ours: only a look finds it.
+            spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('team' = 'x')")
+            spark.sql(f"INSERT INTO delta.`{path}` VALUES (999, 'new')")
+            spark.sql(f"UPDATE delta.`{path}` SET v = 'newer' WHERE id = 999")
+        return real(self, *args)
+
+    monkeypatch.setattr(DeltaJvm, "commit", beside)
+    outcome = apply_once(lease, tmp_path, path)
+    assert tried == [1]
+    (step,) = outcome.tables[0].steps
+    assert step.error is not None
+    assert (outcome.tables[0].status, step.error.code) == (TableStatus.YIELDED, "C718"), step
+    assert "hot: UPDATE by another writer" in step.error.what
+    assert ours(path) == []
+    assert len(DeltaTable(str(path)).file_uris()) == 11
+    assert len(list(path.glob("*.parquet"))) == 12, "the UPDATE replaced one; nothing of ours is left"
 
 
 def test_both_engines_know_which_days_each_statement_read(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
