@@ -29,7 +29,7 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
-from maintainer.planning.budget.hot_tables import updates_since_ms
+from maintainer.planning.budget.hot_tables import own_rewrites_of, updates_since_ms
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.operations.full_zorder import history_wanted
 from maintainer.planning.planner import PlanOptions, assemble, files_to_open, plan_table, problem_plan, storage_question
@@ -148,8 +148,9 @@ def with_writers(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts,
     again.
     """
     try:
-        rhythm = rhythm_of(reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS), now_ms)
-        facts = replace(facts, writers=rhythm)
+        read = reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
+        rhythm = rhythm_of(read, now_ms)
+        facts = replace(facts, writers=rhythm, own_rewrites=own_rewrites_of(read, now_ms))
         if not policy.optimize.quiet_after_updates_seconds:
             return facts
         since_ms = updates_since_ms(policy, rhythm, now_ms)

@@ -89,6 +89,22 @@ class WriterRhythm:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnRewrites:
+    """Rewrites of ours that are newer than the last update by others, as the newest commits of a table tell.
+
+    Args:
+        num_runs: How many runs made them; each auto compaction is one.
+        last_at_ms: When the newest one landed, milliseconds since 1970 UTC.
+        others_only_append: Whether what was read goes back a week, or to the table's first commit, and shows no update
+            by others. A writer who lost each time is in no log.
+    """
+
+    num_runs: int
+    last_at_ms: int
+    others_only_append: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CommitStamp:
     """Goes into the commit's ``userMetadata``, so that a commit can be traced and a lost answer settled.
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.commit_records import OwnRewrites, WriterRhythm
 from maintainer.model.table.storage_facts import StorageLook, VacuumHistory
 
 PartitionValues = tuple[tuple[str, str | None], ...]
@@ -181,7 +181,7 @@ class TableFacts:
     vacuum is due); ``history`` and ``storage`` come with them. ``column_ranges`` and ``column_sample`` are None where
     no incremental Z-order asked for them, ``files_with_dropped_columns`` (keys of files) where nobody asked (no purge,
     or no column was ever dropped). ``writers`` and ``updates`` (newest first) are what others committed lately,
-    read where something would be rewritten.
+    ``own_rewrites`` what we did since; read where something would be rewritten.
     """
 
     ref: TableRef
@@ -206,6 +206,7 @@ class TableFacts:
     zordered_paths: frozenset[str] = frozenset()
     writers: WriterRhythm | None = None
     updates: tuple[Update, ...] = ()
+    own_rewrites: OwnRewrites | None = None
 
     @cached_property
     def size_bytes(self) -> int:

@@ -4,15 +4,21 @@ A rewrite that lands while a DELETE, UPDATE or MERGE of the same files is under 
 second is lost itself. The log shows an update when it is over, so one that runs now is guessed from those before it:
 one in the last ``optimize.quietAfterUpdates``, or a rhythm by which the next one is more likely than not in as long.
 Appends conflict with no rewrite and never make a table hot.
+
+An update that lost to our rewrite is in no log, and a writer who tries again loses each time where we rewrite often. So
+after a rewrite of ours a table rests until somebody else's update lands, or for that long; twice and three times as
+long after the second and third run in a row. Only a table whose log shows a week of mere appends has no need of it.
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.commit_records import CommitsRead, OwnRewrites, WriterRhythm
 from maintainer.model.table.table_facts import DataFile, TableFacts, Update
-from maintainer.planning.budget.conflict_probability import LEAST_HOURS, conflict_ratio
+from maintainer.planning.budget.conflict_probability import LEAST_HOURS, MAX_COMMITS, conflict_ratio
 from maintainer.planning.selection.decision import Partition, count_of, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -23,6 +29,28 @@ LIKELY = 0.5
 
 RHYTHM_LOOK_BACK_MS = 6 * 3_600_000
 """Where the rhythm makes a table hot, so far back is looked for the partitions that the updates meet."""
+
+RESTS = "our last rewrite was"
+"""What the reason of a table that rests begins with."""
+
+LONGEST_REST = 3
+"""A table rests for so many quiet times at most: half an hour by default, less than any nightly or hourly pace."""
+
+
+def own_rewrites_of(read: CommitsRead, now_ms: int) -> OwnRewrites | None:
+    """Return our rewrites since the last update by others; None where there is none.
+
+    Args:
+        read: The newest commits, asked for with ``MAX_COMMITS`` and a week back.
+        now_ms: The time of planning: a commit's clock may run ahead.
+    """
+    taking = [one for one in read.commits if one.takes_files]
+    ours = list(takewhile(lambda one: one.stamp is not None, taking))
+    if not ours:
+        return None
+    whole = len(read.commits) < MAX_COMMITS or read.commits[-1].version == read.oldest_version
+    runs = {one.stamp.run_id for one in ours if one.stamp is not None}
+    return OwnRewrites(len(runs), min(ours[0].at_ms, now_ms), whole and len(ours) == len(taking))
 
 
 def updates_since_ms(policy: ResolvedPolicy, rhythm: WriterRhythm, now_ms: int) -> int:
@@ -38,14 +66,18 @@ def without_updated(
 
     Args:
         policy: The effective policy; ``optimize.quietAfterUpdates`` of 0 splits off nothing.
-        facts: The table, with ``writers`` and ``updates``.
+        facts: The table, with ``writers``, ``updates`` and ``own_rewrites``.
         now_ms: The time of planning.
 
     Returns:
         The files that may be rewritten, and the reasons for the others: the whole table where an update may have read
-        all of it, else the partitions that the updates met.
+        all of it or it rests, else the partitions that the updates met.
     """
     quiet_ms = policy.optimize.quiet_after_updates_seconds * 1000
+    origin = str(policy.origin("optimize.quietAfterUpdates"))
+    rest = _rest(policy, facts, now_ms)
+    if rest is not None:
+        return (), (leave_files(ReasonCode.HOT, f"hot: {rest}", facts.files, origin),)
     if not quiet_ms or not facts.updates:
         return facts.files, ()
     recent = tuple(one for one in facts.updates if one.at_ms > now_ms - quiet_ms)
@@ -53,7 +85,6 @@ def without_updated(
     hot = facts.updates if likely else recent
     if not hot:
         return facts.files, ()
-    origin = str(policy.origin("optimize.quietAfterUpdates"))
     why = _why(facts, hot, now_ms, policy.optimize.quiet_after_updates_seconds, likely=not recent)
     if any(one.partitions is None for one in hot):
         whole = ", and may have read every partition" if facts.partition_columns else ""
@@ -72,6 +103,22 @@ def _next_is_likely(policy: ResolvedPolicy, rhythm: WriterRhythm | None, now_ms:
     if rhythm is None or rhythm.seconds < LEAST_HOURS * 3600:
         return False
     return conflict_ratio(rhythm, now_ms, quiet_seconds) >= LIKELY
+
+
+def _rest(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> str | None:
+    """Why the table rests after our own rewrites; None where it does not."""
+    own, quiet_seconds = facts.own_rewrites, policy.optimize.quiet_after_updates_seconds
+    if own is None or own.others_only_append:
+        return None
+    rest_seconds = quiet_seconds * min(own.num_runs, LONGEST_REST)
+    if now_ms - own.last_at_ms >= rest_seconds * 1000:
+        return None
+    ago = format_duration(max(0, now_ms - own.last_at_ms) // 1000)
+    in_a_row = f", {own.num_runs} runs in a row" if own.num_runs > 1 else ""
+    return (
+        f"{RESTS} {ago} ago{in_a_row}; it rests for {format_duration(rest_seconds)}, so that a writer who lost to us "
+        f"can finish (quietAfterUpdates {format_duration(quiet_seconds)})"
+    )
 
 
 def _why(facts: TableFacts, hot: tuple[Update, ...], now_ms: int, quiet_seconds: int, *, likely: bool) -> str:

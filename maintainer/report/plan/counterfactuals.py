@@ -21,6 +21,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
+from maintainer.planning.budget.hot_tables import RESTS
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text.text_layout import count, printable
@@ -134,6 +135,8 @@ def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 
 def _quiet_table(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
+    if any(RESTS in one.reason.text for one in entries):
+        return "taken when that time has passed since our last rewrite, whatever others do (optimize.quietAfterUpdates)"
     return _quiet_after(policy, "the table")
 
 

@@ -34,7 +34,7 @@ MAX_CHARACTERS = 60_000
 _WITHOUT_TIMES: dict[ReasonCode, str] = {
     ReasonCode.NOT_DUE: "ran too recently",
     ReasonCode.OUTSIDE_WINDOW: "outside the maintenance window",
-    ReasonCode.HOT: "hot: others are updating it",
+    ReasonCode.HOT: "hot: left to its writers",
 }
 """Reasons whose sentence says when something was or will be, and what is said here instead."""
 

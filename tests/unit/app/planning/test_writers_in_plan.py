@@ -6,7 +6,7 @@ from typing import Any
 
 from maintainer.app.planning.make_plan import with_writers
 from maintainer.errors import TableError
-from maintainer.model.table.commit_records import CommitsRead, TableCommit, WriterRhythm
+from maintainer.model.table.commit_records import CommitsRead, CommitStamp, OwnRewrites, TableCommit, WriterRhythm
 from maintainer.model.table.table_facts import TableFacts, TableRef, Update
 from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
 from tests.support.tables.builders import HOUR_MS, MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
@@ -54,6 +54,13 @@ def test_where_a_rhythm_makes_an_update_likely_older_updates_say_which_partition
     reader = Reader(*merges)
     look(reader, 600)
     assert reader.asked[1] == (7, NOW_MS - 6 * HOUR_MS)
+
+
+def test_our_own_rewrites_since_the_last_update_by_others_are_known() -> None:
+    ours = TableCommit(8, NOW_MS - 1, "OPTIMIZE", stamp=CommitStamp("r", "t/compact", 0, "d"), takes_files=True)
+    merge = TableCommit(7, NOW_MS - 2, "MERGE", takes_files=True)
+    assert look(Reader(ours, merge), 600).own_rewrites == OwnRewrites(1, NOW_MS - 1, others_only_append=False)
+    assert look(Reader(merge, ours), 600).own_rewrites is None
 
 
 def test_a_policy_that_never_waits_for_quiet_reads_no_updates() -> None:

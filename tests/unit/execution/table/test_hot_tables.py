@@ -12,6 +12,7 @@ from maintainer.execution.table.tables_without_steps import problem_without_step
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_document
+from maintainer.model.table.commit_records import OwnRewrites
 from maintainer.model.table.table_facts import TableRecord, Update
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.report.findings.github_annotations import render_annotations
@@ -28,6 +29,15 @@ FACTS = replace(make_facts(files=make_files(10, 20)), updates=(Update(41, NOW_MS
 TABLE = plan_table(POLICY, FACTS, TableRecord(), NOW_MS, date(2026, 11, 21))
 PLAN = assemble([TABLE], created_at_ms=NOW_MS)
 RUN = RunOutcome("r", NOW_MS, 1.0, (TableOutcome(TABLE.ref, TableStatus.WAITING, (), problem_without_steps(TABLE)),))
+RESTING = plan_table(
+    POLICY,
+    replace(make_facts(files=make_files(10, 20)), own_rewrites=OwnRewrites(2, NOW_MS - 4 * MINUTE_MS, False)),
+    TableRecord(), NOW_MS, date(2026, 11, 21),
+)  # fmt: skip
+RESTS = (
+    "hot: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us can finish "
+    "(quietAfterUpdates 10m)"
+)
 WHY = "hot: MERGE by another writer 2m ago (quietAfterUpdates 10m)"
 
 
@@ -36,7 +46,7 @@ def test_in_the_plan_in_every_form() -> None:
     assert "0 up to date, 1 waiting" in render_plan(PLAN)
     assert WHY in render_why(TABLE, POLICY)
     assert "taken when nobody else updated the table for 10m (optimize.quietAfterUpdates)" in render_why(TABLE, POLICY)
-    assert "hot: others are updating it" in render_plan_markdown(PLAN)
+    assert "hot: left to its writers" in render_plan_markdown(PLAN)
     assert WHY in to_json(PLAN)
 
 
@@ -46,6 +56,20 @@ def test_in_the_run_in_every_form() -> None:
     assert WHY in json.dumps(run_to_document(RUN))
     assert WHY in render_junit(RUN)
     assert WHY in render_annotations(run_findings(RUN))
+
+
+def test_a_table_that_rests_after_our_rewrites_says_so_in_every_form() -> None:
+    outcome = TableOutcome(RESTING.ref, TableStatus.WAITING, (), problem_without_steps(RESTING))
+    plan, run = assemble([RESTING], created_at_ms=NOW_MS), RunOutcome("r", NOW_MS, 1.0, (outcome,))
+    why = " ".join(render_why(RESTING, POLICY).split())
+    assert RESTS in why
+    assert "taken when that time has passed since our last rewrite" in why
+    assert RESTS in " ".join(render_plan(plan).split())
+    assert RESTS in to_json(plan)
+    assert [one.what for one in run_findings(run)] == [RESTS]
+    assert RESTS in json.dumps(run_to_document(run))
+    assert RESTS in render_junit(run)
+    assert status_row(TableLook(POLICY, RESTING, FACTS, TableRecord(), 1, 1), ()).next == RESTS
 
 
 def test_in_status_and_prometheus() -> None:
