@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from maintainer.delta.log.log_replay import LogReplay, replay
@@ -84,9 +84,7 @@ def look(
         untracked, listing = _untracked(storage, facts, question, log, kept)
     if not there and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
-    ahead_ms = log.newest_file_ms - question.now_ms
-    if ahead_ms > MAX_CLOCK_SKEW_MS:
-        kept.append(Kept("clock", _clock_words(ahead_ms), 0))
+    kept.extend(_clocks_apart(storage, log))
     own = NeededFiles()
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
     free = unclaimed(_fenced_off(storage, there, kept), own, kept)
@@ -98,12 +96,19 @@ def look(
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
 
 
-def _clock_words(ahead_ms: int) -> str:
-    behind = format_duration(ahead_ms // 1000)
-    return (
-        f"this machine's clock is {behind} behind the storage's: the newest commit's file lies in the future; ages of "
-        "files cannot be told with a wrong clock"
-    )
+def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
+    """Tell that this machine's clock is not the storage's, as far as that can be known before anything is written."""
+    storage_ms, moment_ms = storage.files.clock_ms(storage.root_uri), now_ms()
+    future_ms = log.newest_file_ms - moment_ms
+    if future_ms > MAX_CLOCK_SKEW_MS:
+        behind_ms, why = future_ms, ": the newest commit's file lies in the future"
+    else:
+        behind_ms, why = 0 if storage_ms is None else storage_ms - moment_ms, ""
+    if abs(behind_ms) > MAX_CLOCK_SKEW_MS:
+        away = format_duration(round(abs(behind_ms) / 1000))
+        which = "behind" if behind_ms > 0 else "ahead of"
+        text = f"this machine's clock is {away} {which} the storage's{why}"
+        yield Kept("clock", f"{text}; ages of files cannot be told with a wrong clock", 0)
 
 
 def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:

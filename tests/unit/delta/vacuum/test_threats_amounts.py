@@ -166,6 +166,44 @@ class TestA12Clocks:
             assert "clock is " in texts[0]
             assert "behind the storage's: the newest commit's file lies in the future" in texts[0]
 
+    @pytest.mark.parametrize(
+        ("hours", "said"),
+        [
+            (-240, "clock is 10d behind the storage's"), (-1, "clock is 1h behind the storage's"), (0.08, None),
+            (-0.08, None), (1, "clock is 1h ahead of the storage's"), (240, "clock is 10d ahead of the storage's"),
+        ],
+    )  # fmt: skip
+    def test_what_apply_would_refuse_is_not_promised(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch, hours: float, said: str | None
+    ) -> None:
+        table = old_table(lake / "t")
+        folders = {path: path.stat() for path in (table.path, table.path / "_delta_log")}
+        before, real = tree(lake), now_ms
+        for module in ("maintainer.delta.vacuum.vacuum_candidates", "tests.support.tables.aged_tables"):
+            monkeypatch.setattr(f"{module}.now_ms", lambda: real() + int(hours * 3_600_000))
+        plan = Vacuuming(policies()).plan(table)
+        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        assert bool(plan.steps) == (said is None)
+        assert bool(texts) == (said is not None)
+        assert all(said is not None and said in text for text in texts)
+        assert_only(lake, before)
+        assert {path: path.stat().st_mtime_ns for path in folders} == {
+            path: known.st_mtime_ns for path, known in folders.items()
+        }
+
+    @pytest.mark.parametrize(("minutes", "held"), [(4, False), (6, True)])
+    def test_storage_that_does_not_say_its_time_shows_only_a_clock_that_is_behind(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch, minutes: int, held: bool
+    ) -> None:
+        monkeypatch.delattr("os.O_TMPFILE", raising=False)
+        table = old_table(lake / "t")
+        version = table.append(0, "new.parquet")
+        touch(table.path / "_delta_log" / f"{version:020}.json", table.at(-minutes / 1440))
+        plan = Vacuuming(policies()).plan(table)
+        texts = [one.reason.text for one in plan.left_alone if one.reason.code is ReasonCode.CANNOT_BE_SURE]
+        assert (bool(texts), bool(plan.steps)) == (held, not held)
+        assert all("behind the storage's: the newest commit's file lies in the future" in text for text in texts)
+
     @pytest.mark.parametrize("seconds", [-290, 290])
     def test_five_minutes_are_allowed(self, lake: Path, seconds: int) -> None:
         table = old_table(lake / "t")
