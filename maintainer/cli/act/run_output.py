@@ -19,6 +19,7 @@ from maintainer.app.run_result import RunResult
 from maintainer.cli.act.plan_output import plan_text, print_table_planned
 from maintainer.cli.command_project import now_ms
 from maintainer.cli.context import CliContext
+from maintainer.cli.printing import warn
 from maintainer.cli.ticker import ticking
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
@@ -92,7 +93,7 @@ class RunOutput(RunListener):
 
     def problem(self, problem: Problem) -> None:
         """Print a warning. It does not change the exit code."""
-        click.echo(f"warning[{problem.code}]: {printable(problem.what)}", err=True)
+        warn(problem.what, problem.code)
         for label, text in (("-->", problem.where), ("= help:", problem.help)):
             if text:
                 click.echo(f"  {label} {printable(text)}", err=True)

@@ -10,9 +10,9 @@ from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, p
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.command_project import open_project
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.engine_options import engine_options, given_engine
-from maintainer.cli.options.selection_options import TableName, given_selection, selection_options
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.selection_options import TableName
+from maintainer.cli.options.spec_options import ENGINE, SELECTION, spec_options
+from maintainer.cli.options.value_types import output_option
 from maintainer.errors import ExitCode
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
@@ -30,8 +30,7 @@ EXIT_CODES = {
 
 @click.command("verify")
 @click.argument("table", metavar="[TABLE[@VERSION]]", required=False, type=TableName())
-@selection_options
-@engine_options
+@spec_options(SELECTION, ENGINE)
 @click.option(
     "--content",
     type=click.Choice(["fingerprint", "exact"]),
@@ -43,44 +42,40 @@ EXIT_CODES = {
 @output_option("json", "junit", "github")
 @click.pass_obj
 def command(
-    context: CliContext,
-    table: str | None,
-    content: str,
-    accept: str | None,
-    output: str,
+    context: CliContext, table: str | None, spec: RunSpec, content: str, accept: str | None, output: str
 ) -> int:
     """Prove a commit that is already there, whoever made it; no table is changed.
 
     Without a version, the newest that maintenance made. Exit code 0 proven, 5 wrong, 1 could not be checked.
     """
-    project, selection = open_project(context), given_selection()
     if table is None and accept is not None:
         raise click.UsageError("--accept needs one TABLE")
     if accept is not None and not accept.strip():
         raise click.UsageError("--accept needs a reason, which is recorded")
-    if table is not None and selection.given:
+    if table is not None and spec.selection.given:
         raise click.UsageError("name a TABLE or select tables, not both")
+    project = open_project(context)
     if table is not None:
         targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
     else:
-        chosen = operations.chosen_policies(project, RunSpec(selection), command="verify")
+        chosen = operations.chosen_policies(project, spec, command="verify")
         targets = tuple(VerifyTarget(policy.table) for policy in chosen)
     style = Style(context.color_stderr)
 
-    def say(answer: TableVerification) -> None:
+    def print_result(table: TableVerification) -> None:
         if output == "text" and len(targets) > 1 and context.verbosity >= 0:
-            click.echo(verify_line(answer, style), err=True)
+            click.echo(verify_line(table, style), err=True)
 
-    request = VerifyRequest(targets, exact=content == "exact", accept=accept, on_table=say)
-    run = operations.verify(project, RunSpec(engine=given_engine()), request)
+    request = VerifyRequest(targets, exact=content == "exact", accept=accept, on_table=print_result)
+    run = operations.verify(project, spec, request)
     click.echo(_printed(run, output, Style(context.color)), nl=False)
     return _exit_code(run, accepted=accept is not None)
 
 
 def _ref(project: Project, name: str) -> TableRef:
-    """The table that is named: one of the project in any spelling, or any other."""
+    """Return the table that is named: one of the project in any spelling, or any other."""
     ref = table_ref(name, project.root)
-    return next((one.ref for one in project.loaded.tables if one.key == identity(ref)), ref)
+    return next((table.ref for table in project.loaded.tables if table.key == identity(ref)), ref)
 
 
 def _printed(run: VerifyRun, output: str, style: Style) -> str:
@@ -96,9 +91,5 @@ def _printed(run: VerifyRun, output: str, style: Style) -> str:
 
 
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:
-    if accepted:
-        return ExitCode.OK
-    for result, code in EXIT_CODES.items():
-        if run.count(result):
-            return code
-    return ExitCode.OK
+    codes = (code for result, code in EXIT_CODES.items() if run.count(result) and not accepted)
+    return next(codes, ExitCode.OK)

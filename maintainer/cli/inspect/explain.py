@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from maintainer.cli.command_project import open_project
 from maintainer.cli.context import CliContext
 from maintainer.cli.options.selection_options import TableName
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.value_types import output_option
+from maintainer.cli.printing import print_json
 from maintainer.report.policy.explain_text import explain_json, explain_text, merged_yaml
 from maintainer.report.text.style import Style
 
@@ -27,6 +26,6 @@ def command(context: CliContext, table: str, merged: bool, output: str) -> None:
     if merged:
         click.echo(merged_yaml(resolution), nl=False)
     elif output == "json":
-        click.echo(json.dumps(explain_json(resolution), indent=2, ensure_ascii=False))
+        print_json(explain_json(resolution))
     else:
         click.echo(explain_text(resolution, Style(context.color)))

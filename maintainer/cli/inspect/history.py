@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import click
 
+from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.run_history import history_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.command_project import now_ms, open_project
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.engine_options import engine_options, given_engine
 from maintainer.cli.options.selection_options import TableName
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.spec_options import ENGINE, spec_options
+from maintainer.cli.options.value_types import DURATION, output_option
+from maintainer.cli.printing import warn
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
@@ -20,28 +23,27 @@ from maintainer.policy.project.ledger_policy import ledger_ref
 from maintainer.policy.select.table_names import identity
 from maintainer.report.status.history_text import history_csv, history_json, no_steps, render_history
 from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import printable
-from maintainer.units import UnitError, parse_duration
 
 MAX_ROWS = 100_000
 
 
 @click.command("history")
 @click.argument("table", required=False, type=TableName())
-@click.option("--since", metavar="DURATION", help="Only the last days or hours, such as 7d.")
+@click.option("--since", type=DURATION, help="Only the last days or hours, such as 7d.")
 @click.option("--failed", is_flag=True, help="Only steps that did not succeed.")
 @click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
 @click.option("--ledger", is_flag=True, help="Read the ledger, which knows the runs of every machine, with Spark.")
 @click.option(
     "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most so many steps."
 )
-@engine_options
+@spec_options(ENGINE)
 @output_option("json", "csv")
 @click.pass_obj
 def command(
     context: CliContext,
     table: str | None,
-    since: str | None,
+    spec: RunSpec,
+    since: int | None,
     failed: bool,
     ours: bool,
     ledger: bool,
@@ -55,23 +57,24 @@ def command(
     """
     project = open_project(context)
     ref = project.loaded.resolve_table(table).table if table else None
-    earliest = _since_ms(since)
+    earliest = None if since is None else now_ms() - since * 1000
     with_others = ref is not None and not (ours or failed)
     known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None
     rows_wanted = MAX_ROWS if with_others else limit
     unread: list[str] = []
     if ledger:
-        engine = given_engine()
-        rows = ledger_rows(project, table=known, since_ms=earliest, failed=failed, limit=rows_wanted, options=engine)
+        rows = ledger_rows(
+            project, table=known, since_ms=earliest, failed=failed, limit=rows_wanted, options=spec.engine
+        )
     else:
         of_table = rows_of_table(known, project.root)
         rows, unread = history_rows(
             project.runs_dir, of_table=of_table, since_ms=earliest, failed=failed, limit=rows_wanted
         )
     if rows and known is not None and known.doubt is not None:
-        click.echo(f"warning: {printable(known.doubt)}", err=True)
+        warn(known.doubt)
     if known is not None and with_others:
-        rows = _with_others(project, known, rows, since_ms=earliest, limit=limit)[:limit]
+        rows = _with_others(project, known, rows, spec.engine, since_ms=earliest, limit=limit)[:limit]
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
@@ -82,25 +85,24 @@ def command(
             text = no_steps(len(run_folders(project.runs_dir)))
         click.echo(text, nl=False)
     for line in unread:
-        click.echo(f"warning: a run could not be read: {line}", err=True)
+        warn(f"a run could not be read: {line}")
 
 
 def _with_others(
     project: Project,
     table: CurrentTable,
     rows: list[HistoryRow],
+    engine: EngineOptions,
     *,
     since_ms: int | None,
     limit: int,
 ) -> list[HistoryRow]:
-    """Our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
+    """Return our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
     try:
-        found = table_commits(table, since_ms=since_ms, limit=limit, options=given_engine())
+        found = table_commits(table, since_ms=since_ms, limit=limit, options=engine)
     except (MaintainerError, OSError, ValueError) as error:
         why = error.what if isinstance(error, MaintainerError) else str(error)
-        click.echo(
-            f"warning: commits of others are not shown, the table's log cannot be read: {printable(why)}", err=True
-        )
+        warn(f"commits of others are not shown, the table's log cannot be read: {why}")
         return rows
     is_ledger = identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root))
     return beside_ours(
@@ -110,12 +112,3 @@ def _with_others(
         is_ledger=is_ledger,
         runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
     )
-
-
-def _since_ms(since: str | None) -> int | None:
-    if since is None:
-        return None
-    try:
-        return now_ms() - parse_duration(since) * 1000
-    except UnitError as error:
-        raise click.BadParameter(str(error), param_hint="--since") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from maintainer.cli.context import CliContext
+from maintainer.cli.printing import writing
 from maintainer.errors import ProjectError
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
@@ -49,15 +50,8 @@ def command(context: CliContext, key: str | None, which: str, keys: bool, markdo
     elif key:
         click.echo("\n".join(_explained(key, Style(context.color))))
     elif out:
-        try:
+        with writing(out, "the schema"):
             out.write_text(schema_text(_FILES[which]), encoding="utf-8")
-        except OSError as error:
-            raise ProjectError(
-                f"the schema cannot be written: {error.strerror or error}",
-                code="E640",
-                where=str(out),
-                help="name a file in a folder that exists and that you may write to",
-            ) from error
     else:
         click.echo(schema_text(_FILES[which]), nl=False)
 

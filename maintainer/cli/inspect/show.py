@@ -13,7 +13,7 @@ from maintainer.app.lookback.run_history import history_row
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.value_types import output_option
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run

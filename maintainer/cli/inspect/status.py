@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import click
 
@@ -14,25 +15,22 @@ from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.command_project import open_project
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.engine_options import engine_options, given_engine
-from maintainer.cli.options.selection_options import given_selection, selection_options
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.spec_options import ENGINE, SELECTION, spec_options
+from maintainer.cli.options.value_types import output_option, pause
+from maintainer.cli.printing import warn
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
 from maintainer.report.status.screen import ENTER, LEAVE, frame
 from maintainer.report.status.status_prometheus import status_prometheus
 from maintainer.report.status.status_text import render_status, status_json
 from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import printable, when
-from maintainer.units import UnitError, parse_duration
+from maintainer.report.text.text_layout import when
 
 MAX_LOOKS = 1_000_000
-MAX_INTERVAL_SECONDS = 86_400
 
 
 @click.command("status")
-@selection_options
-@engine_options
+@spec_options(SELECTION, ENGINE)
 @output_option("json", "prometheus")
 @click.option(
     "--scheduled",
@@ -41,17 +39,18 @@ MAX_INTERVAL_SECONDS = 86_400
 )
 @click.option("--watch", "watch_", is_flag=True, help="Look again and again, until Ctrl-C.")
 @click.option(
-    "--interval", default="10s", show_default=True, metavar="DURATION", help="With --watch: between two looks."
+    "--interval", type=pause(86_400), default="10s", show_default=True, help="With --watch: between two looks."
 )
 @click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after so many.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(
     context: CliContext,
+    spec: RunSpec,
     output: str,
     scheduled: bool,
     watch_: bool,
-    interval: str,
+    interval: int,
     looks: int | None,
     jobs: int,
 ) -> int:
@@ -63,9 +62,8 @@ def command(
         raise click.UsageError("--watch shows text: for a program, run `status -o json` as often as it needs")
     if looks is not None and not watch_:
         raise click.UsageError("--looks goes with --watch")
-    pause = _seconds(interval)
     project = open_project(context)
-    spec = RunSpec(given_selection(), engine=given_engine(), jobs=jobs)
+    spec = replace(spec, jobs=jobs)
     switch = StopSwitch()
 
     def text_of(found: StatusLook) -> str:
@@ -74,7 +72,7 @@ def command(
     with operations.status(project, spec, scheduled=scheduled) as look:
         if watch_:
             with signals_stop(switch):
-                found = _watch(look, text_of, switch, pause, looks)
+                found = _watch(look, text_of, switch, interval, looks)
         else:
             found = look()
     if output == "json":
@@ -84,7 +82,7 @@ def command(
     elif not watch_:
         click.echo(text_of(found), nl=False)
     for line in found.unread:
-        click.echo(f"warning: a run could not be read: {printable(line)}", err=True)
+        warn(f"a run could not be read: {line}")
     if switch.stop_reason is None:
         return ExitCode.OK
     return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
@@ -121,13 +119,3 @@ def _watch(
     if on_terminal:
         click.echo(text, nl=False)
     return found
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = parse_duration(text)
-    except UnitError as error:
-        raise click.BadParameter(str(error), param_hint="--interval") from error
-    if not 1 <= seconds <= MAX_INTERVAL_SECONDS:
-        raise click.BadParameter("from 1s to 1d", param_hint="--interval")
-    return float(seconds)

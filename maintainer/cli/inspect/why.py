@@ -11,8 +11,8 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.status_row import auto_compact_of
 from maintainer.cli.command_project import open_project
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.engine_options import engine_options, given_engine
 from maintainer.cli.options.selection_options import TableName
+from maintainer.cli.options.spec_options import ENGINE, spec_options
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.planning.budget.run_budget import Learned, expected_losses
 from maintainer.report.plan.plan_lines import PlanOptions
@@ -22,13 +22,13 @@ from maintainer.report.text.style import Style
 
 @click.command("why")
 @click.argument("table", type=TableName())
-@engine_options
+@spec_options(ENGINE)
 @click.pass_obj
-def command(context: CliContext, table: str) -> int:
+def command(context: CliContext, table: str, spec: RunSpec) -> int:
     """Show every decision about one table, taken and not taken, with the policy line behind it."""
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
-    decisions = operations.why(project, RunSpec(engine=given_engine()), policy)
+    decisions = operations.why(project, spec, policy)
     plan = decisions.plan
     learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))

@@ -1,5 +1,5 @@
 """Options that several commands share, and how they are read.
 
-``selection_options`` chooses tables, ``engine_options`` chooses the engine, ``shared_options`` holds budgets
-and output forms. A new option that more than one command takes goes here.
+``value_types`` reads sizes and durations, ``selection_options`` chooses tables, ``spec_options`` fills the one
+``RunSpec`` of a command. A new option that more than one command takes goes here.
 """

@@ -1,10 +1,8 @@
-"""The options that choose tables, shared by every command that has them."""
+"""The options that choose tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,15 +10,10 @@ from click.types import StringParamType
 
 from maintainer.app.selection.table_selection import SelectionOptions, Shard
 from maintainer.cli.context import CliContext, find_project_root
-from maintainer.cli.options.shared_options import KeptOptions
+from maintainer.cli.options.value_types import ReadBy, as_one_argument
 from maintainer.errors import MaintainerError
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.select.selectors import Selectable
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-_P = TypeVar("_P", bound=Selectable)
-_KEPT = KeptOptions("selection")
-_SHARD = KeptOptions("shard")
 _MAX_COMPLETIONS = 200
 
 
@@ -36,58 +29,32 @@ class TableName(StringParamType):
             tables = load_project(root, keep_resolutions=False).tables
         except MaintainerError:
             return []
-        # As it is called, as its file writes it, as a path: whichever the person has begun to type.
+        # By its name, as its file writes it, or as a path: whichever the person has begun to type.
         spellings = ((table.ref.identifier, table.written, table.ref.location) for table in tables)
-        found = (next((name for name in names if name.startswith(incomplete)), None) for names in spellings)
-        return [CompletionItem(name) for name in sorted(filter(None, found))][:_MAX_COMPLETIONS]
+        matches = (next((name for name in names if name.startswith(incomplete)), None) for names in spellings)
+        return [CompletionItem(name) for name in sorted(filter(None, matches))][:_MAX_COMPLETIONS]
 
 
-def selection_options(command: _F) -> _F:
-    """Add ``--select``, ``--exclude``, ``--since`` and ``--allow-empty``; `given_selection` reads them."""
-    select = _KEPT.option(
+SELECTION = (
+    click.option(
         "-s",
         "--select",
         multiple=True,
         metavar="SPEC",
-        kind=TableName(),
+        type=TableName(),
         help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
         "A space joins alternatives, a comma joins conditions.",
-    )
-    exclude = _KEPT.option(
-        "--exclude",
-        multiple=True,
-        metavar="SPEC",
-        help="The same, for what to leave out.",
-    )
-    since = _KEPT.option(
-        "--since",
-        metavar="REF",
-        help="Git commit that state:modified compares with.",
-    )
-    allow_empty = _KEPT.option(
-        "--allow-empty",
-        is_flag=True,
-        help="Selecting nothing is not an error.",
-    )
-    return select(exclude(since(allow_empty(command))))
+    ),
+    click.option("--exclude", multiple=True, metavar="SPEC", help="The same, for what to leave out."),
+    click.option("--since", metavar="REF", help="Git commit that state:modified compares with."),
+    click.option("--allow-empty", is_flag=True, help="Selecting nothing is not an error."),
+)
+SHARD = click.option(
+    "--shard",
+    metavar="I/N",
+    type=ReadBy("shard", Shard.parse),
+    help="Only the I-th of N parts of the selection, for several drivers side by side.",
+)
 
-
-def given_selection() -> SelectionOptions:
-    """What the command that runs was given; chooses everything without options."""
-    return SelectionOptions(**_KEPT.given())
-
-
-def shard_option(command: _F) -> _F:
-    """Add ``--shard`` to a command; `given_shard` reads it."""
-    return _SHARD.option(
-        "--shard",
-        metavar="I/N",
-        read=Shard.parse,
-        help="Only the I-th of N parts of the selection, for several drivers side by side.",
-    )(command)
-
-
-def given_shard() -> Shard | None:
-    """Return the part of the selection that ``--shard`` leaves to this command; None without it."""
-    shard: Shard | None = _SHARD.given().get("shard")
-    return shard
+selection_options = as_one_argument("selection", lambda values: SelectionOptions(**values), SELECTION)
+"""Adds the options that choose tables to a command, which takes them as ``selection``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,9 +9,11 @@ from dataclasses import asdict
 
 import click
 
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.engine_options import engine_options, given_engine
-from maintainer.cli.options.shared_options import output_option
+from maintainer.cli.options.spec_options import ENGINE, spec_options
+from maintainer.cli.options.value_types import output_option
+from maintainer.cli.printing import print_json
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
@@ -29,12 +30,12 @@ _WIDEST_NAME = 20
 @click.command("doctor")
 @output_option("json")
 @click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
-@engine_options
+@spec_options(ENGINE)
 @click.pass_context
-def command(ctx: click.Context, output: str, no_spark: bool) -> None:
+def command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpec) -> None:
     """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that fixes it."""
     context: CliContext = ctx.obj
-    engine = given_engine()
+    engine = spec.engine
     locations: list[str] = []
     project = guarded("project", lambda: _project(context, locations))
     subject = DoctorInput(
@@ -46,8 +47,7 @@ def command(ctx: click.Context, output: str, no_spark: bool) -> None:
     speak = output == "text" and context.verbosity >= 0
     checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)
     if output == "json":
-        document = {"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json({"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]})
     else:
         click.echo(as_text(checks, Style(context.color)))
     if any(check.status is Status.FAIL for check in checks):

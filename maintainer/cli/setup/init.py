@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from maintainer.cli.context import CliContext
+from maintainer.cli.printing import writing
 from maintainer.cli.setup.init_files import project_files
 from maintainer.cli.setup.init_source import UNKNOWN, requirement_line
 from maintainer.errors import ProjectError
@@ -57,14 +58,7 @@ def command(context: CliContext, directory: Path | None) -> None:
 
 def _write_new(path: Path, content: str) -> None:
     """Write a file that must not exist, whatever happened since we looked."""
-    try:
+    with writing(path, "a file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(content)
-    except OSError as error:
-        raise ProjectError(
-            f"a file cannot be written: {error.strerror or error}",
-            code="E640",
-            where=str(path),
-            help="check that the folder can be written and is empty",
-        ) from error

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import click
 
+from maintainer.app.selection.table_selection import SelectionOptions
 from maintainer.cli.context import CliContext
-from maintainer.cli.options.selection_options import given_selection, selection_options
+from maintainer.cli.options.selection_options import selection_options
+from maintainer.cli.printing import writing
 from maintainer.cli.validate.validate_scope import Checked, check_project, check_project_and_tests, check_text
 from maintainer.cli.validate.validate_selection import check_selected
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import ExitCode
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.findings.github_annotations import write_step_summary
 from maintainer.report.text.style import PLAIN, Style
@@ -53,6 +55,7 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 def command(
     ctx: click.Context,
     paths: tuple[Path, ...],
+    selection: SelectionOptions,
     form: str,
     output_file: Path | None,
     strict: bool,
@@ -66,7 +69,6 @@ def command(
     rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
     their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
     """
-    selection = given_selection()
     if selection.given and (paths or stdin_filename or with_tests):
         raise click.UsageError(
             "--select, --exclude and --since choose tables of the whole project: they go with neither PATHS "
@@ -119,16 +121,8 @@ def _write(lines: Iterable[str], output_file: Path | None) -> None:
         for line in lines:
             click.echo(_encodable(line))
         return
-    try:
-        with output_file.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise ProjectError(
-            f"the findings cannot be written: {error.strerror or error}",
-            code="E640",
-            where=str(output_file),
-            help="name a file in a folder that exists and that you may write to",
-        ) from error
+    with writing(output_file, "the list of findings"), output_file.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def _encodable(line: str) -> str:

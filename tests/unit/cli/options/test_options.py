@@ -11,13 +11,16 @@ from click.testing import CliRunner
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.operations import project_engine
 from maintainer.app.project_folders import Project
-from maintainer.cli.options.engine_options import engine_options, given_engine
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.selection.table_selection import Shard
+from maintainer.cli.options.spec_options import BUDGET, ENGINE, FAILURES, ROLLOUT, SHARD, spec_options
 from maintainer.delta.commands.connect_session import open_connect, remote_of
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.delta.storage.error_classes import describe, is_cancelled, is_conflict
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 from maintainer.policy.project.policy_project import load_project
+from maintainer.policy.resolve.budget_settings import Budget
 from tests.support.policies.projects import write_project
 
 
@@ -25,9 +28,9 @@ def options(*args: str) -> EngineOptions:
     found: list[EngineOptions] = []
 
     @click.command()
-    @engine_options
-    def command() -> None:
-        found.append(given_engine())
+    @spec_options(ENGINE)
+    def command(spec: RunSpec) -> None:
+        found.append(spec.engine)
 
     done = CliRunner().invoke(command, list(args))
     if done.exception is not None:
@@ -54,6 +57,44 @@ def test_the_environment_of_the_project_may_have_its_own(tmp_path: Path) -> None
     write_project(tmp_path, {"maintainer.yml": text, "policies/t.yml": "table: s.t\n"})
     engines = {env: load_project(tmp_path, env, environ={}).project.engine for env in (None, "prod", "dev")}
     assert engines == {None: "command", "prod": "transaction", "dev": "command"}
+
+
+def spec_of(*args: str) -> RunSpec:
+    specs: list[RunSpec] = []
+
+    @click.command()
+    @spec_options(SHARD, BUDGET, FAILURES, ROLLOUT)
+    def command(spec: RunSpec) -> None:
+        specs.append(spec)
+
+    done = CliRunner().invoke(command, list(args))
+    if done.exception is not None:
+        raise AssertionError(done.output)
+    return specs[0]
+
+
+def test_options_fill_one_specification_and_the_rest_keeps_its_default() -> None:
+    assert spec_of() == RunSpec()
+    given = spec_of("--shard", "2/3", "--budget-bytes", "1GiB", "--batches", "1,20%", "--timeout", "2h", "--fail-fast")
+    assert given == RunSpec(
+        shard=Shard(2, 3), budget=Budget(1 << 30), batches=(1, "20%"), timeout_seconds=7200, fail_fast=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--timeout", "2"), "Invalid value for '--timeout': the duration 2 has no unit: write `2d` for days"),
+        (("--budget-bytes", "much"), "Invalid value for '--budget-bytes': `much` is not a size: write a whole number"),
+        (("--shard", "4/3"), "Invalid value for '--shard': `4/3` is not a shard"),
+        (("--batches", "0"), "Invalid value for '--batches': `0` is not the size of a batch: write tables or a share"),
+        (("--fail-fast", "--max-failures", "2"), "--fail-fast and --max-failures exclude each other"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_an_error_that_names_the_option(args: tuple[str, ...], message: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        spec_of(*args)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
