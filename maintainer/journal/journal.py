@@ -364,6 +364,8 @@ def _of_receipt(receipt: CommitReceipt | VacuumReceipt | None) -> dict[str, Any]
         "num_files_remaining": len(receipt.remaining),
         "stopped": receipt.stopped,
         "trash": receipt.trash,
+        "num_files_emptied": receipt.num_files_emptied,
+        "bytes_emptied": receipt.bytes_emptied,
     }
 
 

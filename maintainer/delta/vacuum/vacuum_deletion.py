@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.conflicting_commit import winner_of
@@ -23,7 +23,7 @@ from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import Taken, check_unchanged, entries_in, take_away
 from maintainer.delta.vacuum.shallow_clones import Locator, References
 from maintainer.delta.vacuum.tombstones import expired, protected_uris
-from maintainer.delta.vacuum.trash import Emptied, Manifest, TrashedFile, empty, trash_target, write_manifest
+from maintainer.delta.vacuum.trash import Manifest, TrashedFile, empty, trash_target, write_manifest
 from maintainer.delta.vacuum.vacuum_candidates import MAX_CLOCK_SKEW_MS, now_ms, still_free
 from maintainer.delta.vacuum.vacuum_commits import StartAndEnd, VacuumCommits
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
@@ -123,22 +123,29 @@ class Deletion:
         needed.add(uris, root_uri=self._storage.root_uri)
         present = self._last_look(log, needed)
         if not self._planned and not step.emptied:
-            return VacuumReceipt(0, 0, version_before=self._read_version, version_after=self._read_version)
+            return VacuumReceipt(0, 0, version_before=self._read_version)
         before_delete(self._read_version, None)
-        emptied = empty(self._storage, step.emptied, self._tools.clock())
         if not self._planned:
-            return VacuumReceipt(
-                0, 0, version_before=self._read_version, version_after=self._read_version,
-                num_files_emptied=emptied.num_files, bytes_emptied=emptied.size_bytes, remaining=emptied.problems,
-                duration_seconds=time.monotonic() - self._started,
-            )  # fmt: skip
+            return self._with_trash_emptied(VacuumReceipt(0, 0, version_before=self._read_version))
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         before = entries_in(self._storage, folders)
         trash = self._make_trash(run_id, present)
         first = self._commits.start(step, self._table_retention_ms, after_version=self._read_version)
         taken = self._take(first, present, trash)
         after = entries_in(self._storage, folders)
-        return self._finish(first, needed, before, after, taken, trash, emptied, log)
+        # Last: what earlier runs moved away must not go where this deletion does not land, or takes what had to stay.
+        return self._with_trash_emptied(self._finish(first, needed, before, after, taken, trash, log))
+
+    def _with_trash_emptied(self, receipt: VacuumReceipt) -> VacuumReceipt:
+        """Delete what earlier runs moved to the trash and whose time is over; that is no commit."""
+        emptied = empty(self._storage, self._step.emptied, self._tools.clock())
+        return replace(
+            receipt,
+            remaining=(*receipt.remaining, *emptied.problems),
+            num_files_emptied=emptied.num_files,
+            bytes_emptied=emptied.size_bytes,
+            duration_seconds=time.monotonic() - self._started,
+        )
 
     def _check_retention(self) -> None:
         """The engine's own floor, whatever the plan says: the step's retention and the table's property."""
@@ -295,7 +302,6 @@ class Deletion:
         after: dict[str, StoredFile],
         taken: Taken,
         trash: str | None,
-        emptied: Emptied,
         log: LogReplay,
     ) -> VacuumReceipt:
         remaining = [uri for uri in taken.tried if uri in after]
@@ -319,17 +325,11 @@ class Deletion:
         return VacuumReceipt(
             num_files_deleted=len(gone),
             bytes_deleted=sum(one.size_bytes for one in gone),
-            remaining=(
-                *(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
-                *emptied.problems,
-            ),
+            remaining=tuple(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
             version_before=self._read_version,
             version_after=last,
-            duration_seconds=time.monotonic() - self._started,
             stopped=taken.stopped,
             trash=trash,
-            num_files_emptied=emptied.num_files,
-            bytes_emptied=emptied.size_bytes,
             oldest_version=_oldest_promised(log, self._step.removed_before_ms),
             num_vanished=sum(uri not in after and uri not in self._planned for uri in before),
         )

@@ -22,7 +22,7 @@ from maintainer.errors import (
 )
 from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import RunContext
-from maintainer.execution.table.deletion_record import deletion_receipt, receipt_from_log
+from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.journal.events.intents import Fate
 from maintainer.journal.leases import Lease
 from maintainer.model.plan.plan import Problem, TablePlan
@@ -124,7 +124,8 @@ def attempt(
         work.commits.append(receipt)
     else:
         work.vacuum = receipt
-    journal.result(stamp, facts, work.kind, Fate.LANDED, receipt=receipt)
+    if read_versions:
+        journal.result(stamp, facts, work.kind, fate_of(receipt), receipt=receipt)
     return receipt
 
 
@@ -140,7 +141,7 @@ def _what_landed(
             work.vacuum = deletion_receipt(worker.engine, facts, files, stamp, read_version)
         except Exception:  # the engine is gone: the next run looks
             return Fate.UNKNOWN, None
-        return (Fate.NOT_LANDED if work.vacuum is None else Fate.LANDED), work.vacuum
+        return fate_of(work.vacuum), work.vacuum
     fate, version = _fate(worker, facts, stamp, read_version, error)
     if version is None:
         return fate, None

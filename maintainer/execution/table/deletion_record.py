@@ -9,7 +9,7 @@ from pathlib import Path
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
-from maintainer.journal.events.intents import Intent
+from maintainer.journal.events.intents import Fate, Intent
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
@@ -51,6 +51,17 @@ def deletion_receipt(
     )
 
 
+def fate_of(receipt: CommitReceipt | VacuumReceipt | None) -> Fate:
+    """How something ended that left this receipt; a deletion may have taken files and have no commit."""
+    match receipt:
+        case None:
+            return Fate.NOT_LANDED
+        case VacuumReceipt(version_after=None):
+            return Fate.NO_COMMIT
+        case _:
+            return Fate.LANDED
+
+
 def vacuum_versions(
     engine: TableEngine, facts: TableFacts, stamp: CommitStamp, read_version: int
 ) -> tuple[int | None, int | None]:
@@ -73,7 +84,7 @@ def settled_deletion(
     if files is None:
         return _commits_alone(intent, first, last), "its plan is gone: nobody can say how many files were deleted"
     if not began_to_delete(runs_dir, intent):
-        return _commits_alone(intent, first, last), f"nothing was deleted{_without_end(first, last)}"
+        return _commits_alone(intent, first, last), f"no file of the table was deleted{_without_end(first, last)}"
     receipt = deletion_receipt(engine, facts, files, intent.stamp, intent.read_version)
     num_files, size_bytes = (0, 0) if receipt is None else (receipt.num_files_deleted, receipt.bytes_deleted)
     text = f"{num_files:,} of {len(files):,} files ({format_size(size_bytes)}) were deleted"

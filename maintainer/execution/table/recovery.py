@@ -13,7 +13,7 @@ from dataclasses import replace
 from maintainer.engine.protocols import is_one_place
 from maintainer.errors import CheckImpossible
 from maintainer.execution.table.commit_attempt import StepWork, Worker
-from maintainer.execution.table.deletion_record import receipt_from_log, settled_deletion
+from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
 from maintainer.execution.table.step_runs import take_verification
 from maintainer.journal.events.intents import Fate, Intent
 from maintainer.model.table.commit_records import CommitStamp
@@ -86,7 +86,7 @@ def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent) -> str:
     """Look at storage what a dead run's deletion took, and record it; returns a sentence about it."""
     journal = worker.context.journal
     receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
-    journal.settled(intent, Fate.NOT_LANDED if receipt is None else Fate.LANDED, receipt, detail=text)
+    journal.settled(intent, fate_of(receipt), receipt, detail=text)
     return f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}"
 
 

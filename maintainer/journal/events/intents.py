@@ -21,8 +21,13 @@ class Fate(TextEnum):
     """What became of something that was tried."""
 
     LANDED = "landed"
+    NO_COMMIT = "no_commit"  # a deletion that took files and left no commit: from the trash, or before it was stopped
     NOT_LANDED = "not_landed"
     UNKNOWN = "unknown"
+
+
+DELETED = frozenset({Fate.LANDED.value, Fate.NO_COMMIT.value})
+"""How a deletion can have ended that did anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.event_log import Event
-from maintainer.journal.events.intents import Fate, intent_of
+from maintainer.journal.events.intents import DELETED, Fate, intent_of
 from maintainer.model.table.table_facts import TableRecord
 
 MAX_UNPROVEN_VERSIONS = 100
@@ -63,7 +63,7 @@ class PlaceRecord:
             # A rewrite counts as unproven until a `verified` event says otherwise.
             if event.get("kind") in REWRITES and event.get("fate") == Fate.LANDED.value and isinstance(version, int):
                 self.claim(version)
-            if event.get("kind") == "vacuum" and event.get("fate") == Fate.LANDED.value:
+            if event.get("kind") == "vacuum" and event.get("fate") in DELETED:
                 deleted = event.get("bytes_deleted")
                 if isinstance(deleted, int) and event.get("num_files_deleted"):
                     self.vacuumed_bytes = [*self.vacuumed_bytes, deleted][-MAX_VACUUMS_REMEMBERED:]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maintainer.journal.events.event_log import Event
-from maintainer.journal.events.intents import Fate
+from maintainer.journal.events.intents import DELETED, Fate
 from maintainer.model.codec import DecodeError, decode
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import Step
@@ -77,11 +77,11 @@ class _StepRecord:
 
     @property
     def landed(self) -> list[tuple[Event, Event]]:
-        """(intent, result or settlement) of what landed, in the order of the batches."""
+        """(intent, result or settlement) of what landed or was deleted, in the order of the batches."""
         return [
             (self.intents.get(batch, {}), fate)
             for batch, fate in sorted(self.fates.items())
-            if fate.get("fate") == Fate.LANDED.value
+            if fate.get("fate") in DELETED
         ]
 
 
@@ -281,6 +281,8 @@ def _vacuum_receipt(fate: Event) -> VacuumReceipt:
         version_after=fate.get("version"),
         stopped=fate.get("stopped"),
         trash=fate.get("trash"),
+        num_files_emptied=int(fate.get("num_files_emptied") or 0),
+        bytes_emptied=int(fate.get("bytes_emptied") or 0),
     )
 
 

@@ -116,7 +116,8 @@ class VacuumReceipt:
     """What deletion did. ``remaining`` are planned files that are still there: then it is incomplete.
 
     ``stopped`` says why it ended before all files were tried. ``trash`` is the folder that the files were moved to,
-    None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``oldest_version``
+    None where they were deleted. ``num_files_emptied`` files of earlier runs went from the trash. ``version_before`` is
+    the version that it read, ``version_after`` its last commit, None without one. ``oldest_version``
     is the oldest version whose files were checked afterwards: all of them were there. ``num_vanished`` files in the
     same folders, not needed and not planned, went meanwhile: somebody else deletes there.
     """
@@ -138,7 +139,7 @@ class VacuumReceipt:
     def changed_table(self) -> bool:
         """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
         gone = self.num_files_deleted + self.num_files_emptied
-        return gone > 0 or self.version_after != self.version_before
+        return gone > 0 or self.version_after is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ class StepOutcome:
         """The version just before our first commit, None without one."""
         if self.commits:
             return self.commits[0].version - 1
-        return self.vacuum.version_before if self.vacuum else None
+        return self.vacuum.version_before if self.vacuum and self.vacuum.version_after is not None else None
 
     @property
     def version_after(self) -> int | None:

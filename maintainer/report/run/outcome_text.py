@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maintainer.model.codec import encode
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableStatus
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableStatus, VacuumReceipt
 from maintainer.model.run.progress import Verified
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.work_done import WorkDone
@@ -65,10 +65,18 @@ def figures(step: StepOutcome) -> str:
         rows = sum(receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds)
         parts.append(f"{count(rows, 'row')} proven")
     if step.vacuum:
-        parts.append(f"{count(work.files_deleted, 'file')}, {format_size(work.bytes_deleted)} deleted")
+        parts.extend(_deleted(step.vacuum))
         if step.vacuum.remaining:
             parts.append(f"{count(len(step.vacuum.remaining), 'file')} still there")
     return "   ".join(part for part in (", ".join(parts), version_span(step)) if part)
+
+
+def _deleted(vacuum: VacuumReceipt) -> Iterator[str]:
+    emptied = vacuum.num_files_emptied
+    if vacuum.num_files_deleted or not emptied:
+        yield f"{count(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} deleted"
+    if emptied:
+        yield f"{count(emptied, 'file')}, {format_size(vacuum.bytes_emptied)} emptied from the trash"
 
 
 def version_span(step: StepOutcome) -> str:

@@ -161,7 +161,7 @@ def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.C
 
 def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 1s, allowLargeDelete: rewritten}\n")
-    compacted(spark, table)
+    old = compacted(spark, table)
     aged(spark, table)
     assert command(project, capsys, "apply", "-o", "json")[0] == 0
     (manifest,) = (project / "lake" / ".maintainer-trash").rglob("manifest.json")
@@ -173,6 +173,17 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
     assert (code, json.loads(out)["counts"]["done"]) == (0, 1)
     assert list((project / "lake" / ".maintainer-trash").rglob("*.parquet")) == []
     assert deltalake.DeltaTable(str(table)).version() == version
+    # Nothing was committed, and no record claims a version.
+    run_id = json.loads(out)["run_id"]
+    lines = (project / ".maintainer" / "runs" / run_id / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    (result,) = [event for event in map(json.loads, lines) if event["type"] == "result"]
+    assert (result["fate"], result["version"], result["num_files_emptied"]) == ("no_commit", None, len(old))
+    for ledger in ((), ("--ledger",)):
+        code, out = command(project, capsys, "history", "lake/t", "-o", "json", *ledger)
+        (row,) = [row for row in json.loads(out)["rows"] if row["run_id"] == run_id]
+        assert (row["step"], row["status"], row["version_after"]) == ("vacuum", "succeeded", None)
+    code, out = command(project, capsys, "show", run_id)
+    assert "emptied from the trash" in out
 
 
 @pytest.mark.long

@@ -91,7 +91,7 @@ def claims_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
         claims = [
             (event.get("location"), event.get("table_id"), event["step"], event["version"], event["type"])
             for event in run.of_type(*_ENDED)
-            if event["fate"] == "landed" and event.get("version") is not None and not _only_emptied(event)
+            if event["fate"] == "landed" and event.get("version") is not None
         ]
         places = {table["ref"]["identifier"]: table.get("observed") or {} for table in run.planned_tables}
         for table_outcome, step in run.steps():
@@ -99,15 +99,13 @@ def claims_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
             for receipt in step["commits"]:
                 place = observed.get("location"), observed.get("table_id")
                 claims.append((*place, step["step_id"], receipt["version"], "results.json"))
+            if step["vacuum"] is not None and step["vacuum"]["version_after"] is not None:
+                place = observed.get("location"), observed.get("table_id")
+                claims.append((*place, step["step_id"], step["vacuum"]["version_after"], "results.json"))
         for location, table_id, step_id, version, source in claims:
             table = evidence.table_at(location, table_id) if location else None
             yield from _unsupported_claim(table, run.run_id, step_id, version, source)
         yield from _landed_all_the_same(evidence, run)
-
-
-def _only_emptied(event: dict[str, Any]) -> bool:
-    """Whether a deletion committed nothing: it took files from the trash alone, and its version is the one it read."""
-    return event.get("kind") == "vacuum" and event["version"] == event.get("read_version")
 
 
 def _unsupported_claim(table: LogTable | None, run_id: str, step_id: str, version: int, source: str) -> Iterator[str]:
@@ -122,12 +120,15 @@ def _unsupported_claim(table: LogTable | None, run_id: str, step_id: str, versio
 
 
 def _landed_all_the_same(evidence: Evidence, run: RunRecord) -> Iterator[str]:
-    """What was last told as not landed is not in the log."""
+    """What was last said to have not landed, or to have left no commit, is not in the log."""
     last: dict[tuple[str, int], dict[str, Any]] = {}
     for event in run.of_type(*_ENDED):
         last[(event["step"], event["batch"])] = event
     for (step_id, batch), event in last.items():
-        if event["fate"] != "not_landed" or event.get("kind") == "vacuum":
+        if event["fate"] == "no_commit":
+            if event.get("version") is not None:
+                yield f"{event['type']} of run {run.run_id} {step_id} says no commit, and version {event['version']}"
+        elif event["fate"] != "not_landed" or event.get("kind") == "vacuum":
             continue
         table = evidence.table_at(event.get("location"), event.get("table_id"))
         if table is None:
@@ -135,7 +136,7 @@ def _landed_all_the_same(evidence: Evidence, run: RunRecord) -> Iterator[str]:
         for commit, stamp in table.stamped():
             if (stamp.run_id, stamp.step_id, stamp.batch) == (run.run_id, step_id, batch):
                 yield (
-                    f"{event['type']} of {_name(stamp)} says not landed, but it is version "
+                    f"{event['type']} of {_name(stamp)} says {event['fate']}, but it is version "
                     f"{commit.version} of {table.root}"
                 )
 

@@ -177,7 +177,7 @@ def _deleted(vacuum: dict[str, Any] | None) -> bool:
     if vacuum is None:
         return False
     gone = int(vacuum["num_files_deleted"]) + int(vacuum["num_files_emptied"])
-    return gone > 0 or vacuum["version_after"] != vacuum["version_before"]
+    return gone > 0 or vacuum["version_after"] is not None
 
 
 def exit_codes_follow_from_results(evidence: Evidence) -> Iterator[str]:

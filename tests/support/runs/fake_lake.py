@@ -376,7 +376,7 @@ class FakeWorker:
                 self.lake.reach("deleted", Station(self.lake, table, stamp))
         size = sum(file.size_bytes for file in gone)
         remaining = tuple(file.path for file in step.files if file.path in table.storage & table.stuck)
-        return VacuumReceipt(len(gone), size, remaining, facts.version, facts.version, stopped=stopped)
+        return VacuumReceipt(len(gone), size, remaining, facts.version, None, stopped=stopped)
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         return self._table(facts.ref).versions[version]

@@ -155,10 +155,28 @@ def a_result_claims_the_version_of_somebody_else(project: ForgedProject) -> None
     result["version"] = 0
 
 
-@forgery("claims_stand_in_the_log", "says not landed, but it is version 1")
+@forgery("claims_stand_in_the_log", "says not_landed, but it is version 1")
 def what_did_not_land_is_there(project: ForgedProject) -> None:
     (result,) = project.events(COMPACTED, "result")
     result["fate"] = "not_landed"
+
+
+@forgery("claims_stand_in_the_log", "says no_commit, but it is version 3")
+def a_deletion_that_committed_is_said_to_have_no_commit(project: ForgedProject) -> None:
+    (result,) = project.events(VACUUMED, "result")
+    result.update(fate="no_commit", version=None)
+
+
+@forgery("claims_stand_in_the_log", "says no commit, and version 3")
+def a_deletion_without_a_commit_names_a_version(project: ForgedProject) -> None:
+    (result,) = project.events(VACUUMED, "result")
+    project.vacuumed.events.insert(3, {**result, "batch": 1, "fate": "no_commit"})
+
+
+@forgery("claims_stand_in_the_log", "results.json of run 20261121T230000Z-bbbb claims version 1")
+def a_deletion_without_a_commit_claims_the_version_that_it_read(project: ForgedProject) -> None:
+    (table,) = project.vacuumed.results["tables"]
+    table["steps"][0]["vacuum"]["version_after"] = 1
 
 
 @forgery("intents_are_settled", "is open")
@@ -476,9 +494,10 @@ def test_a_line_torn_by_a_kill_is_no_damage_when_the_file_was_reopened(tmp_path:
 def test_a_deletion_that_only_empties_the_trash_claims_no_commit(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     (result,) = project.events(VACUUMED, "result")
-    project.vacuumed.events.insert(3, {**result, "batch": 1, "version": 1, "read_version": 1})
+    emptied = {**result, "batch": 1, "fate": "no_commit", "version": None, "read_version": 1}
+    project.vacuumed.events.insert(3, emptied)
     assert judged(project) == []
-    project.vacuumed.events[3]["read_version"] = 0
+    project.vacuumed.events[3] |= {"fate": "landed", "version": 1}
     assert [text for text in judged_again(project) if "claims version 1" in text]
 
 

@@ -114,6 +114,7 @@ def test_it_is_emptied_when_its_time_is_over_and_not_before(table: AgedTable) ->
     assert (step_now.files, [one.run_id for one in step_now.emptied]) == ((), ["run-1"])
     receipt = work().delete(table, step_now)
     assert (receipt.num_files_emptied, receipt.num_files_deleted) == (3, 0)
+    assert (receipt.version_before, receipt.version_after) == (head, None)
     assert (files(table), table.head) == (before, head)
     assert [one.name for one in trash_of_any(table)] == ["somebody.txt"]
 

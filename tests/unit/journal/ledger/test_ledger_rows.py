@@ -26,6 +26,7 @@ from maintainer.model.run.outcome import (
     VacuumReceipt,
     Verdict,
 )
+from maintainer.report.run.outcome_text import figures
 from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of, properties, vacuum
 from tests.support.tables.builders import NOW_MS
 
@@ -59,6 +60,16 @@ def test_a_row_holds_what_was_predicted_and_what_was_done() -> None:
     )  # fmt: skip
     assert (second.num_files_removed, second.bytes_removed, second.version_after) == (2, 16, 11)
     assert (second.proof_level, second.proof_result) == ("none", "none")
+
+
+def test_a_deletion_that_only_empties_the_trash_has_no_versions() -> None:
+    table = FakeLake().table("t", (1,))
+    plan = plan_all(plan_of(table, vacuum()))
+    receipt = VacuumReceipt(0, 0, version_before=4, num_files_emptied=3, bytes_emptied=24)
+    step = StepOutcome("t/vacuum", "vacuum", StepStatus.SUCCEEDED, NOW_MS, 1.0, vacuum=receipt)
+    (row,) = rows_of(plan, RunOutcome("r", NOW_MS, 4.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE, (step,)),)))
+    assert (row.version_before, row.version_after, row.num_files_removed) == (None, None, 0)
+    assert figures(step) == "3 files, 24 B emptied from the trash"
 
 
 def test_rows_come_back_from_json() -> None:

@@ -67,7 +67,7 @@ def committed(status: StepStatus = StepStatus.SUCCEEDED) -> StepOutcome:
     return StepOutcome("a.t/compact", StepKind.COMPACT, status, TEN_PM, 1.0, commits=(CommitReceipt(8, 7),))
 
 
-def deleted(*, num_files: int, emptied: int = 0, version_after: int = 7) -> StepOutcome:
+def deleted(*, num_files: int, emptied: int = 0, version_after: int | None = None) -> StepOutcome:
     """A deletion that ended well: with its commits from version 7 on, or without any."""
     receipt = VacuumReceipt(
         num_files, 10 * num_files, version_before=7, version_after=version_after, num_files_emptied=emptied
