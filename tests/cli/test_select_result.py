@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
@@ -22,6 +22,37 @@ NAMES = {status: f"s.{status.value}" for status in TableStatus}
 def root(tmp_path: Path) -> Path:
     files = {f"policies/{name}.yml": f"table: {name}\n" for name in [*NAMES.values(), "s.new"]}
     return write_project(tmp_path, files)
+
+
+@pytest.fixture
+def with_ledger(root: Path) -> Path:
+    log = root / ".maintainer" / "ledger" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").touch()
+    return root
+
+
+def test_the_ledger_is_counted_apart(with_ledger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--project", str(with_ledger), "list"]) == 0
+    out, err = capsys.readouterr()
+    assert ".maintainer/ledger" in out
+    assert err == f"{len(NAMES) + 1} tables and our own ledger\n"
+    assert run(["--project", str(with_ledger), "list", "-s", "tag:maintainer-ledger"]) == 0
+    assert capsys.readouterr().err == "our own ledger\n"
+
+
+def test_a_retry_counts_the_ledger_apart(
+    with_ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(with_ledger, "20261121T010000Z-bbbb")
+    tables = [TableRef("s.failed"), TableRef(".maintainer/ledger")]
+    outcome = RunOutcome(folder.name, 0, 1.0, tuple(TableOutcome(ref, TableStatus.FAILED) for ref in tables))
+    (folder / "results.json").write_text(run_to_json(outcome))
+    plans = tuple(TablePlan(ref, "p", "d") for ref in tables)
+    (folder / "plan.json").write_text(to_json(Plan(0, 1, plans)))
+    monkeypatch.setenv("JAVA_HOME", str(with_ledger / "no-java"))
+    assert run(["--project", str(with_ledger), "retry"]) != 0
+    assert "1 table and our own ledger of run 20261121T010000Z-bbbb\n" in capsys.readouterr().err
 
 
 def write_run(root: Path, run_id: str, *, all_done: bool = False) -> Path:

@@ -15,7 +15,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.options.spec_options import ENGINE, FAILURES, JOBS, spec_options
 from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import warn
-from maintainer.report.text.text_layout import count
+from maintainer.report.text.text_layout import tables_and_ledger
 
 
 @click.command("retry")
@@ -37,7 +37,9 @@ def command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, outp
     if not chosen.tables:
         click.echo(f"Nothing is left of run {rest.run_id}.")
         return 0
-    click.echo(f"{count(len(chosen.tables), 'table')} of run {rest.run_id}", err=True)
+    with_ledger = any(policy.is_ledger and policy.table.identifier in chosen.tables for policy in project.policies)
+    text = tables_and_ledger(len(chosen.tables) - with_ledger, with_ledger=with_ledger)
+    click.echo(f"{text} of run {rest.run_id}", err=True)
     spec = replace(spec, tables=chosen.tables, origin=f"retry:{rest.run_id}")
     listener = RunOutput(context, project, output, ask=not yes)
     return exit_code_of(operations.apply(project, spec, listener=listener))

@@ -13,7 +13,7 @@ from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import print_json, print_table, warn
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import count
+from maintainer.report.text.text_layout import tables_and_ledger
 
 FORMAT_VERSION = "1"
 
@@ -39,7 +39,8 @@ def command(context: CliContext, selection: SelectionOptions, shard: Shard | Non
     ]
     print_table(("TABLE", "OWNER", "TAGS", "POLICY"), rows, Style(context.color))
     if context.verbosity >= 0:
-        click.echo(count(len(policies), "table"), err=True)
+        with_ledger = any(policy.is_ledger for policy in policies)
+        click.echo(tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger), err=True)
 
 
 def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:

@@ -157,7 +157,10 @@ class _Fleet:
     def run(self) -> RunOutcome:
         with signals_stop(self._context.switch):
             tasks = self._prepare()
-            batches = in_batches(tasks, self._bounds.batches)
+            of_ledger = [task for task in tasks if task.plan.is_ledger]
+            batches = in_batches([task for task in tasks if not task.plan.is_ledger], self._bounds.batches)
+            # Last, so that it is not what a first small batch tries out.
+            batches = [*batches[:-1], [*(batches[-1] if batches else ()), *of_ledger]] if of_ledger else batches
             workers = min(self._bounds.jobs, max(map(len, batches), default=0))
             context = self._context
             context.emit(
@@ -168,7 +171,7 @@ class _Fleet:
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),
-                    planned_bytes=sum(step.size_bytes for step in self._plan.rewrites),
+                    planned_bytes=sum(step.size_bytes for table in self._plan.user_tables for step in table.rewrites),
                     timeout_seconds=self._bounds.run_timeout_seconds,
                 )
             )

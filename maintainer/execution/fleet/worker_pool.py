@@ -161,15 +161,15 @@ class Crew:
             number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
             if failed < (self.bounds.failures_allowed or 1):
                 self._waiting.extend(self._batches.popleft())
-                opened = len(self._waiting)
+                opened, num_tables = len(self._waiting), sum(not task.plan.is_ledger for task in self._waiting)
                 self._batch_opened.notify_all()
             else:
-                opened = 0
+                opened = num_tables = 0
         if not opened:
             tables = "1 table" if failed == 1 else f"{failed} tables"
             self.context.switch.halt(f"{tables} failed before batch {number} of {self._num_batches}")
         elif self._num_batches > 1:
-            self.context.emit(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, opened))
+            self.context.emit(BatchStarted(self.context.clock.now_ms(), number, self._num_batches, num_tables))
 
     def _hire(self) -> None:
         member = _Member(name=f"{self.context.run_id}-w{len(self._members)}")

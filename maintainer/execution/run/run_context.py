@@ -87,9 +87,9 @@ class Emitter:
 class RunContext:
     """A run's journal, verifier, clock, switch and bounds.
 
-    ``step_numbers`` are places in the plan, from 1. ``known_tables`` are all tables of the project: their logs may need
-    files of a table that is vacuumed. ``leases`` keep other runs off a table that is worked on; None asks for none.
-    ``writings`` are what runs that are over wrote and never tried to commit.
+    ``step_numbers`` are places in the plan, from 1, without our own ledger. ``known_tables`` are all tables of the
+    project: their logs may need files of a table that is vacuumed. ``leases`` keep other runs off a table that is
+    worked on; None asks for none. ``writings`` are what runs that are over wrote and never tried to commit.
     ``places`` tell which locations are one table.
     """
 
@@ -112,5 +112,6 @@ class RunContext:
 
 
 def number_steps(plan: Plan) -> dict[str, int]:
-    """The place of each step in the plan, from 1, by step id."""
-    return {table.step_id(step): number for number, (table, step) in enumerate(plan.steps(), start=1)}
+    """The place of each step of the user's tables in the plan, from 1, by step id; our own ledger's steps have none."""
+    of_users = (table.step_id(step) for table in plan.user_tables for step in table.steps)
+    return {step_id: number for number, step_id in enumerate(of_users, start=1)}

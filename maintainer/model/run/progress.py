@@ -16,9 +16,10 @@ from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, Tab
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """First event of a run. ``num_steps`` counts all planned steps; ``num_workers`` tables run at once.
+    """First event of a run. ``num_workers`` tables run at once.
 
-    ``planned_bytes`` are those that the plan's rewrites read; ``timeout_seconds`` bounds the whole run, None does not.
+    ``num_tables``, ``num_steps`` and ``planned_bytes``, which the plan's rewrites read, leave our own ledger out.
+    ``timeout_seconds`` bounds the whole run, None does not.
     """
 
     at_ms: int
@@ -33,7 +34,10 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchStarted:
-    """A batch of ``num_tables`` tables is opened: the ``number``-th of ``total``, from 1. Not sent for a single one."""
+    """A batch is opened: the ``number``-th of ``total``, from 1. Not sent for a single one.
+
+    ``num_tables`` leaves our own ledger out, which goes with the last.
+    """
 
     at_ms: int
     number: int
@@ -52,7 +56,10 @@ class TableStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step begins. ``number`` is its place in the whole plan, from 1, the same in each of its events."""
+    """A step begins. ``number`` is its place in the whole plan, from 1, the same in each of its events.
+
+    It is 0 for a step of our own ledger.
+    """
 
     at_ms: int
     table: str

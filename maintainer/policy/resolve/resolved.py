@@ -256,6 +256,11 @@ class ResolvedPolicy:
     tags: tuple[str, ...] = ()
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, see `TablePlan.is_ledger`."""
+        return self.file == BUILT_IN_POLICY
+
     def origin(self, key: str) -> Origin:
         """Return the origin of a dotted key, or of the nearest key above it, else ``built-in``."""
         while key:

@@ -92,14 +92,16 @@ def fleet_view(
     tables = [_table(name, met, pasts.get(name, TablePast()), tz) for name, met in seen.items()]
     rank = {"bad": 0, "warn": 1, "good": 2, "calm": 3}
     tables.sort(key=lambda one: (rank[one.mood], -one.bytes_rewritten, one.name))
+    of_ledger = {printable(name) for name, met in seen.items() if met[-1][1].is_ledger}
+    counted = [one for one in tables if one.name not in of_ledger]
     first, last = runs[0][1].started_at_ms, runs[-1][1].started_at_ms
-    rewritten = sum(one.bytes_rewritten for one in tables)
-    proofs = [result for met in seen.values() for _, table in met for result in _proofs(table)]
-    failing = sum(one.mood == "bad" for one in tables)
+    rewritten = sum(one.bytes_rewritten for one in counted)
+    proofs = [result for met in seen.values() for _, table in met if not table.is_ledger for result in _proofs(table)]
+    failing = sum(one.mood == "bad" for one in counted)
     return FleetView(
         span=f"{count(len(runs), 'run')}, {when(first, tz)} to {when(last, tz)}",
         tiles=(
-            (f"{len(tables):,}", "tables", "calm"),
+            (f"{len(counted):,}", "tables", "calm"),
             (f"{failing:,}", "failing at their last run", "bad" if failing else "calm"),
             (format_size(rewritten), "rewritten", "calm"),
             (f"{proofs.count('pass'):,} of {len(proofs):,}", "steps with a proof that held", _proof_mood(proofs)),
@@ -120,7 +122,7 @@ def _proofs(table: TableOutcome) -> list[str]:
 
 
 def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
-    size = sum(one.bytes_removed for table in outcome.tables for step in table.steps for one in step.commits)
+    size = sum(one.bytes_removed for table in outcome.user_tables for step in table.steps for one in step.commits)
     failed = sum(table.status in BAD for table in outcome.user_tables)
     label = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
     return NightView(

@@ -156,7 +156,7 @@ def run_view(plan: Plan, outcome: RunOutcome, past: Mapping[str, TablePast], tz:
 
 
 def _mood(outcome: RunOutcome, code: ExitCode) -> str:
-    if any(table.status in BAD for table in outcome.tables):
+    if any(table.status in BAD for table in outcome.user_tables):
         return "bad"
     return "warn" if code or outcome.end is not RunEnd.FINISHED else "good"
 

@@ -48,7 +48,7 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
         names = tuple(one.table for one in changes.changed)
         lines.append(f"* {count(len(names), 'table')} {verb}: {_names(names)}")
     lines += [f"* **{_keeps_less(one)}**" for one in changes.changed if one.shorter_retention]
-    lines += [f"* {line}" for line in _tonight(total(compared.plan.tables), total(plan.tables))]
+    lines += [f"* {line}" for line in _tonight(total(compared.plan.user_tables), total(plan.user_tables))]
     values = [
         (escaped(one.table), code(value.key), code(value.before), code(value.now))
         for one in changes.changed

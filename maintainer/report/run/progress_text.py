@@ -185,7 +185,8 @@ class ProgressText:
                 return self._heartbeat(event)
             case StepFinished():
                 self._running.pop(event.outcome.step_id, None)
-                self._whole.step(event.outcome)
+                if event.number:  # 0 is our own ledger's
+                    self._whole.step(event.outcome)
                 return [self._finished_line(event)]
             case Verified():
                 return [self._verified_line(event)]
@@ -268,7 +269,7 @@ class ProgressText:
 
     def _head(self, at_ms: int, number: int | None, table: str, word: str) -> str:
         total = f"{self._num_steps}"
-        place = "" if number is None else f"[{number:>{len(total)}}/{total}]"
+        place = "" if not number else f"[{number:>{len(total)}}/{total}]"
         name = pad(printable(table), self._table_width)
         return f"{clock_time(at_ms, self._tz)}  {pad(place, 2 * len(total) + 3)}  {name}  {pad(word, _WORD_WIDTH)}"
 
@@ -287,7 +288,7 @@ class ProgressText:
 
     def _live_lines(self, now_ms: int, height: int) -> list[str]:
         """The steps that run, and below them the run as a whole; at most so many lines."""
-        running = sorted(self._running.values(), key=lambda one: one.event.number)
+        running = sorted(self._running.values(), key=lambda one: (not one.event.number, one.event.number))
         whole = self._whole.line(now_ms) if running else None
         at_most = max(1, min(MAX_LIVE_LINES, height - (whole is not None)))
         lines = []

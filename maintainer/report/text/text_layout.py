@@ -96,6 +96,13 @@ def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), 
     return lines
 
 
+def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
+    """Say how many tables there are, and that our own ledger is beside them: it is none of the user's tables."""
+    if not with_ledger:
+        return count(num_tables, "table")
+    return f"{count(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Print a number with its noun: ``1 file``, ``1,204 files``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+from datetime import timezone
 from pathlib import Path
 
 import pytest
@@ -16,15 +18,27 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import exit_code, plan_exit_code
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import (
+    BatchStarted,
+    ProgressEvent,
+    ProgressSink,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.ledger_policy import LEDGER_POLICY, ledger_resolution
+from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import run_findings, run_markdown
 from maintainer.report.run.run_junit import render_junit
 from maintainer.report.run.run_text import render_run
 from maintainer.report.status.status_prometheus import status_prometheus
 from maintainer.report.status.status_text import render_status
+from maintainer.report.text.style import PLAIN
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
@@ -52,14 +66,21 @@ class Night:
             for one in made
         ))  # fmt: skip
 
-    def run(self, plan: Plan | None = None, max_failures: int | None = None) -> RunOutcome:
+    def run(
+        self,
+        plan: Plan | None = None,
+        max_failures: int | None = None,
+        batches: tuple[int, ...] = (),
+        on_event: ProgressSink | None = None,
+    ) -> RunOutcome:
         journal = Journal.open(self.runs_dir, "20261121T220000Z-7f3a", lambda: NOW_MS)
         return run_fleet(
             plan or self.plan(),
             self.lake,
             journal=journal,
             verifier=PlainVerifier(),
-            bounds=FleetBounds(max_failures=max_failures),
+            bounds=FleetBounds(max_failures=max_failures, batches=batches),
+            on_event=on_event,
         )
 
 
@@ -100,6 +121,52 @@ def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(nig
     assert f"The ledger ({LEDGER}): compact failed." in said
     assert "maintainer retry" not in said
     assert 'failures="0" errors="0" skipped="1"' in render_junit(outcome)
+
+
+def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None:
+    out = io.StringIO()
+    printer = ProgressText(out, PLAIN, live=False, tables=[LEDGER, "a", "b"])
+    events: list[ProgressEvent] = []
+
+    def sink(event: ProgressEvent) -> None:
+        events.append(event)
+        printer(event)
+
+    night.run(on_event=sink)
+    (started,) = [one for one in events if isinstance(one, RunStarted)]
+    planned = sum(step.size_bytes for table in night.plan().user_tables for step in table.rewrites)
+    assert (started.num_tables, started.num_steps, started.planned_bytes) == (2, 2, planned)
+    numbers = {one.table: one.number for one in events if isinstance(one, StepFinished)}
+    assert numbers == {"a": 1, "b": 2, LEDGER: 0}
+    lines = out.getvalue().splitlines()
+    assert "2 tables, 2 steps" in lines[0]
+    assert [("[1/2]" in line, "[2/2]" in line) for line in lines if " OK " in line and "compact" in line] == [
+        (True, False), (False, True), (False, False),
+    ]  # fmt: skip
+
+
+def test_a_first_small_batch_tries_a_table_of_the_user(night: Night) -> None:
+    events: list[ProgressEvent] = []
+    night.run(batches=(1,), on_event=events.append)
+    assert [(one.number, one.total, one.num_tables) for one in events if isinstance(one, BatchStarted)] == [
+        (1, 2, 1), (2, 2, 1),
+    ]  # fmt: skip
+    assert next(one.table for one in events if isinstance(one, StepStarted)) == "a"
+
+
+def test_reports_count_the_tables_of_the_user(night: Night) -> None:
+    def full(at: Station) -> None:
+        raise CommitNotLanded("no space left on device")
+
+    night.lake.at("commit", full, table=LEDGER)
+    plan = night.plan()
+    outcome = night.run(plan)
+    view = fleet_view([(plan, outcome)], timezone.utc)
+    assert [(number, what) for number, what, _ in view.tiles[:2]] == [
+        ("2", "tables"), ("0", "failing at their last run"),
+    ]  # fmt: skip
+    assert {one.name for one in view.tables} == {LEDGER, "a", "b"}
+    assert run_view(plan, outcome, {}, timezone.utc, run_folder="").mood == "good"
 
 
 def test_what_counts_of_the_ledger_for_the_exit_code() -> None:
