@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.project_folders import Project
+from maintainer.errors import MaintainerError
+from maintainer.journal.ledger.ledger_mark import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.plan.plan import Problem
 
@@ -22,3 +24,15 @@ def open_ledger(project: Project, opened: OpenedEngine, on_problem: Callable[[Pr
     if ledger is None:
         on_problem(_NO_LEDGER)
     return ledger
+
+
+def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | None:
+    """Look at the ledger as it lies there: what is wrong with it; None where nothing is, or where there is none yet."""
+    if ledger is None:
+        return None
+    try:
+        check_mark(read_mark(project.runs_dir), ledger.mark(), ledger.location)
+    except MaintainerError as error:
+        found = f" ({error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{found}", error.where, error.help)
+    return None

@@ -17,6 +17,7 @@ import pytest
 from maintainer.app import operations
 from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.main import run
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.report.status.screen import ENTER, LEAVE
 from tests.support.policies.projects import write_project
@@ -28,6 +29,7 @@ class Looks:
 
     def __init__(self, *, stop_after: int | None = None, by: signal.Signals = signal.SIGINT) -> None:
         self.number = 0
+        self.ledger: Problem | None = None
         self._stop_after, self._by = stop_after, by
 
     @contextmanager
@@ -38,7 +40,7 @@ class Looks:
         self.number += 1
         if self.number == self._stop_after:
             os.kill(os.getpid(), self._by)
-        return StatusLook(NOW_MS, (StatusRow("lake/t", "due", next=f"look {self.number}"),), ())
+        return StatusLook(NOW_MS, (StatusRow("lake/t", "due", next=f"look {self.number}"),), (), self.ledger)
 
 
 @pytest.fixture
@@ -118,3 +120,17 @@ def test_a_look_that_fails_gives_the_terminal_back(monkeypatch: pytest.MonkeyPat
 )
 def test_options_that_do_not_go_together(root: Path, args: list[str]) -> None:
     assert run(["--project", str(root), "status", *args]) == 2
+
+
+def test_a_ledger_that_is_gone_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = Looks()
+    looks.ledger = Problem("E655", "the ledger is gone (no Delta table)", "l", "run `maintainer ledger rebuild`")
+    line = "warning[E655]: the ledger is gone (no Delta table); run `maintainer ledger rebuild`"
+    assert watch(monkeypatch, root, looks, "--looks", "1") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    assert run(["--project", str(root), "status"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == line
+    assert run(["--project", str(root), "status", "-o", "json"]) == 0
+    assert capsys.readouterr().err.splitlines() == [line]

@@ -14,7 +14,7 @@ from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, Refused
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
-from maintainer.model.codec import encode
+from maintainer.model.codec import decode, encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
@@ -172,3 +172,26 @@ def verification_document(run: VerifyRun) -> dict[str, Any]:
 def verification_json(run: VerifyRun) -> str:
     """The same as text, ending in a newline."""
     return json.dumps(verification_document(run), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def verification_from_json(text: str) -> VerifyRun:
+    """Read the document of a verification back; what is counted in it is counted anew.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    document = json.loads(text)
+    try:
+        tables = [{name: value for name, value in table.items() if name != "result"} for table in document["tables"]]
+        for table in tables:
+            if table["commit"] is not None:
+                table["commit"] = {name: value for name, value in table["commit"].items() if name != "result"}
+        return decode(
+            VerifyRun,
+            {
+                **{name: value for name, value in document.items() if name not in ("format_version", "counts")},
+                "tables": tables,
+            },
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not the record of a verification: {error!r}") from error

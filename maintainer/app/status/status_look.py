@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.ledger_access import ledger_problem
 from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.planning.neighbours import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.table_selection import SelectionOptions, narrowed
 from maintainer.app.status.status_row import running_tables, status_row
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -21,11 +23,12 @@ _NO_POLICY = "no policy names it, nothing is done to it: maintainer inventory"
 
 @dataclass(frozen=True, slots=True)
 class StatusLook:
-    """What one look found: rows sorted by table, when, and runs that could not be read."""
+    """What one look found: rows sorted by table, when, unreadable runs, and what is wrong with the ledger."""
 
     at_ms: int
     rows: tuple[StatusRow, ...]
     unread: tuple[str, ...]
+    ledger: Problem | None = None
 
 
 def look_at_all(
@@ -67,6 +70,9 @@ def look_at_all(
     plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
     wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = [row for row in rows if row.table in wanted and (row.scheduled or row.running or not scheduled)]
+    problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
+    if problem is not None:  # a plan reads the log alone, and may not have noticed
+        rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]
     if not chosen.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
-    return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(unread))
+    return StatusLook(at_ms, tuple(sorted(rows, key=lambda row: row.table)), tuple(unread), problem)

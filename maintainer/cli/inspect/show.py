@@ -12,6 +12,7 @@ import click
 from maintainer.app.lookback.run_history import history_row
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
+from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.cli.context import CliContext
 from maintainer.cli.options.value_types import output_option
 from maintainer.errors import MaintainerError, ProjectError
@@ -27,6 +28,7 @@ from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.run_text import render_run
+from maintainer.report.run.verify_text import render_verify
 from maintainer.report.status.history_text import render_history
 from maintainer.report.text.style import Style
 
@@ -42,6 +44,9 @@ def command(context: CliContext, file: Path, output: str) -> None:
     path = _find(context, file)
     if path.name == RESULTS_FILE and not path.is_file() and (path.parent / UNDELETE_FILE).is_file():
         _show_undelete(context, path.parent / UNDELETE_FILE, output)
+        return
+    if path.name == RESULTS_FILE and not path.is_file() and (path.parent / VERIFICATION_FILE).is_file():
+        _show_verification(context, path.parent / VERIFICATION_FILE, output)
         return
     shown: Plan | RunOutcome
     text = _read(path)
@@ -92,6 +97,22 @@ def _show_undelete(context: CliContext, path: Path, output: str) -> None:
             "not the record of an undelete", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
         ) from error
     click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
+
+
+def _show_verification(context: CliContext, path: Path, output: str) -> None:
+    """What a `verify` found: it has no plan and no results."""
+    try:
+        run = verification_from_json(_read(path))
+    except ValueError as error:
+        raise ProjectError(
+            "not the record of a verification", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
+        ) from error
+    if output == "json":
+        click.echo(verification_json(run), nl=False)
+    elif output == "markdown":
+        raise click.UsageError("a verification is shown as text or json")
+    else:
+        click.echo(render_verify(run, Style(context.color)), nl=False)
 
 
 def _find(context: CliContext, file: Path) -> Path:

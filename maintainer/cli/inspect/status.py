@@ -22,7 +22,7 @@ from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
 from maintainer.report.status.screen import ENTER, LEAVE, frame
 from maintainer.report.status.status_prometheus import status_prometheus
-from maintainer.report.status.status_text import render_status, status_json
+from maintainer.report.status.status_text import problem_line, render_status, status_json
 from maintainer.report.text.style import Style
 from maintainer.report.text.text_layout import when
 
@@ -67,7 +67,8 @@ def command(
     switch = StopSwitch()
 
     def text_of(found: StatusLook) -> str:
-        return render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
+        text = render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
+        return text if found.ledger is None else f"{text}{problem_line(found.ledger)}\n"
 
     with operations.status(project, spec, scheduled=scheduled) as look:
         if watch_:
@@ -81,6 +82,8 @@ def command(
         click.echo(status_prometheus(found.rows, found.at_ms), nl=False)
     elif not watch_:
         click.echo(text_of(found), nl=False)
+    if output != "text" and found.ledger is not None:
+        click.echo(problem_line(found.ledger), err=True)
     for line in found.unread:
         warn(f"a run could not be read: {line}")
     if switch.stop_reason is None:

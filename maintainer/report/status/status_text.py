@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import tzinfo
 
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.auto_compaction import SwitchSource
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.report.text.style import PLAIN, Role, Style
@@ -58,6 +59,12 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
     lines = columns(cells, right=frozenset({2, 3, 4, 5}))
     lines[0] = style.paint(lines[0], Role.BOLD)
     return "\n".join([*lines, _totals(rows)]) + "\n"
+
+
+def problem_line(problem: Problem) -> str:
+    """Say in one line what is wrong beside the tables, and what to do."""
+    text = f"warning[{problem.code}]: {problem.what}" + (f"; {problem.help}" if problem.help else "")
+    return printable(" ".join(text.split()))
 
 
 def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, ...]:

@@ -61,8 +61,25 @@ def test_a_lost_ledger_is_rebuilt_from_run_folders_and_from_histories(
     assert run([*project, "ledger", "rebuild"]) == 0
     assert capsys.readouterr().out.startswith("0 rows appended: 0 from run folders, 0 from histories of tables; 3 were")
 
+    # A file of the ledger is lost: its log alone does not show it, `status` does.
+    lost = next(ledger.glob("*.parquet"))
+    content = lost.read_bytes()
+    lost.unlink()
+    assert run([*project, "status"]) == 0
+    *_, totals, line = capsys.readouterr().out.splitlines()
+    assert totals.endswith("; our own ledger: problem")
+    assert line.startswith("warning[E656]: the ledger is damaged (1 of its 2 files are missing")
+    assert line.endswith("`maintainer ledger rebuild`")
+    lost.write_bytes(content)
+    assert run([*project, "status"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("; our own ledger: ok")
+
     # The ledger is lost, and the folder of the first run, too.
     shutil.rmtree(ledger)
+    assert run([*project, "status"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("warning[E655]: the ledger is gone")
+    assert line.endswith("`maintainer ledger rebuild`")
     first, _ = sorted(path for path in runs.iterdir() if (path / "results.json").is_file())
     shutil.rmtree(first)
     rebuild = [*project, "ledger", "rebuild", "--older-than", "0s"]

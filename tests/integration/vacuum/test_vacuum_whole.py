@@ -180,7 +180,7 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
     assert (result["fate"], result["version"], result["num_files_emptied"]) == ("no_commit", None, len(old))
     for ledger in ((), ("--ledger",)):
         code, out = command(project, capsys, "history", "lake/t", "-o", "json", *ledger)
-        (row,) = [row for row in json.loads(out)["rows"] if row["run_id"] == run_id]
+        (row,) = [row for row in json.loads(out)["history"] if row["run_id"] == run_id]
         assert (row["step"], row["status"], row["version_after"]) == ("vacuum", "succeeded", None)
     code, out = command(project, capsys, "show", run_id)
     assert "emptied from the trash" in out

@@ -197,6 +197,8 @@ def test_the_command_proves_records_and_holds(
     document = json.loads(out)
     assert (code, document["counts"]) == (0, {"proven": 1, "wrong": 0, "not_checked": 0})
     assert document["tables"][0]["commit"]["version"] == 2
+    assert run(["--project", str(root), "show", document["run_id"], "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == document
 
     def lost_file(actions: list[dict[str, Any]]) -> None:
         actions.remove(next(one for one in actions if "add" in one))
