@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CommitConflict, TableHot
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, append_event, read_events
 from maintainer.journal.events.intents import Fate, Intent, record_settlement
@@ -210,11 +209,18 @@ class Journal:
         self._write("settled_earlier", {**fields, **key, "fate": fate.value, "version": figures["version"]})
 
     def verified_earlier(
-        self, stamp: CommitStamp, facts: TableFacts, version: int, result: str, detail: str | None, places: TablePlaces
+        self,
+        stamp: CommitStamp,
+        facts: TableFacts,
+        version: int,
+        result: str,
+        detail: str | None,
+        is_here: Callable[[str], bool],
     ) -> None:
         """Record in the run that made a commit how the check of it ended, where its folder is still here.
 
         A copy of the table has the commit, too; what is found there is not said of the table that the run changed.
+        ``is_here`` tells whether the table that was at a location is the one that was checked.
 
         Raises:
             FolderUnwritable: E650 or E651.
@@ -223,7 +229,7 @@ class Journal:
         if stamp.run_id == self.run_id or not path.is_file():
             return
         tried_at = (event.get("location") for event in read_events(path).events if event.get("step") == stamp.step_id)
-        if not any(isinstance(one, str) and is_one_place(places, one, facts.location) for one in tried_at):
+        if not any(isinstance(one, str) and is_here(one) for one in tried_at):
             return
         fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
         append_event(path, {"type": "verified", "at_ms": self._now_ms(), **_of_table(facts), **fields})

@@ -7,10 +7,10 @@ never proven are checked again, for as long as the old version can still be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from maintainer.engine.protocols import is_one_place
+from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.errors import CheckImpossible
 from maintainer.execution.table.commit_attempt import StepWork, Worker
 from maintainer.execution.table.deletion_record import fate_of, receipt_from_log, settled_deletion
@@ -28,8 +28,9 @@ def settle(
 ) -> tuple[TableRecord, StepWork]:
     """Settle open intents of earlier runs on this table and check what is not proven.
 
-    An intent that was written for another place with the same table id stays open: the table there answers for itself.
-    If its commit is in this log, too, it is checked here like any other.
+    An intent that was written for another place, which may still hold the table, stays open: the table there answers
+    for itself. If its commit is in this log, too, it is checked here like any other. Where the old place does not hold
+    the table any more, it was moved here, and answers here.
 
     Args:
         worker: The table's worker.
@@ -50,11 +51,18 @@ def settle(
     # While nobody had asked the log, the record assumed the next version.
     debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
     unproven = set(debt)
+
+    def is_here(location: str) -> bool:
+        return is_one_place(places, location, facts.location) or _was_moved(places, record, facts, location)
+
     for intent in intents:
-        is_own = is_one_place(places, intent.location, facts.location)
+        in_place = is_one_place(places, intent.location, facts.location)
+        # An older copy, whose original is gone, knows nothing of what the original came to.
+        is_own = in_place or (facts.version >= intent.read_version and is_here(intent.location))
+        moved = None if in_place else f"the table was at {intent.location}, and is now at {facts.location}"
         if intent.kind == "vacuum":
             if is_own:
-                work.notes.append(_settle_deletion(worker, facts, intent))
+                work.notes.append(_settle_deletion(worker, facts, intent, moved))
             continue
         version = worker.engine.reader.find_commit(facts, intent.stamp, after_version=intent.read_version)
         how = "did not land" if version is None else f"landed as version {version}"
@@ -62,13 +70,14 @@ def settle(
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit{where or f', which {how}'}")
         if version is None:
             if is_own:
-                journal.settled(intent, Fate.NOT_LANDED, None)
+                journal.settled(intent, Fate.NOT_LANDED, None, detail=moved)
             continue
         if is_own:
             # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
             # one that fails its check must be known all the same.
-            journal.settled(intent, Fate.LANDED, receipt_from_log(worker.engine, facts, version, intent.read_version))
-        if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version):
+            receipt = receipt_from_log(worker.engine, facts, version, intent.read_version)
+            journal.settled(intent, Fate.LANDED, receipt, detail=moved)
+        if intent.kind != "set_properties" and not _check(worker, work, facts, intent.stamp, version, is_here):
             unproven.add(version)
     for version in sorted(debt)[:MAX_VERSIONS_CHECKED]:
         # The record guesses the version of what another run is just trying. An append that came first must not be
@@ -76,29 +85,40 @@ def settle(
         stamp = worker.engine.reader.stamp_of(facts, version)
         if stamp is None:
             work.notes.append(f"version {version} is not known to be ours; it still counts as not proven")
-        elif _check(worker, work, facts, stamp, version):
+        elif _check(worker, work, facts, stamp, version, is_here):
             unproven.discard(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
     return replace(record, unproven_versions=tuple(sorted(unproven))), work
 
 
-def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent) -> str:
+def _was_moved(places: TablePlaces, record: TableRecord, facts: TableFacts, location: str) -> bool:
+    """Whether the table that was at another location is this one: it is not there, and nowhere else that we know of."""
+    return not record.copies and not places.may_hold(location, facts.table_id)
+
+
+def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent, moved: str | None) -> str:
     """Look at storage what a dead run's deletion took, and record it; returns a sentence about it."""
     journal = worker.context.journal
     receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
+    text = "; ".join(part for part in (text, moved) if part)
     journal.settled(intent, fate_of(receipt), receipt, detail=text)
     return f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}"
 
 
-def _check(worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp, version: int) -> bool:
+def _check(
+    worker: Worker,
+    work: StepWork,
+    facts: TableFacts,
+    stamp: CommitStamp,
+    version: int,
+    is_here: Callable[[str], bool],
+) -> bool:
     """Check one version against the one before it; False when it could not be checked."""
     clock = worker.context.clock
     started = clock.monotonic()
     try:
         found = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        worker.context.journal.verified_earlier(
-            stamp, facts, version, found.verdict.value, found.detail, worker.context.places
-        )
+        worker.context.journal.verified_earlier(stamp, facts, version, found.verdict.value, found.detail, is_here)
         take_verification(worker, work, facts, found, version, clock.monotonic() - started)
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")

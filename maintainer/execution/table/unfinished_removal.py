@@ -52,7 +52,10 @@ def remove_unfinished(worker: Worker, facts: TableFacts) -> list[str]:
     for writing in worker.context.writings:
         if writing.table_id != facts.table_id:
             continue
-        if not is_one_place(worker.context.places, writing.location, facts.location):
+        places = worker.context.places
+        in_place = is_one_place(places, writing.location, facts.location)
+        # Where the old place may still hold the table, this is a copy of it, or the other way round.
+        if not in_place and places.may_hold(writing.location, writing.table_id):
             continue
         left = worker.engine.writer.remove_unfinished(facts, writing.run_id, writing.partitions)
         if left:

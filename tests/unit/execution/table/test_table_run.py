@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.engine.protocols import TablePlaces
 from maintainer.errors import CommitNotLanded, CommitUnknown, Interrupted, VerificationFailed
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
 from maintainer.execution.run.run_context import Clock, Emitter, RetryBounds, RunContext
@@ -49,6 +51,7 @@ class Bench:
         self.switch = StopSwitch()
         self.events: list[ProgressEvent] = []
         self.retry = NO_WAITING
+        self.places: TablePlaces = StoragePlaces()
         self._number = 0
         self.journal: Journal
 
@@ -60,7 +63,7 @@ class Bench:
         self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number)
         context = RunContext(
             self.journal, self.verifier, Clock(lambda: NOW_MS), Emitter(self.events.append), self.switch,
-            StoragePlaces(), self.retry,
+            self.places, self.retry,
         )  # fmt: skip
         intents = unfinished(self.runs_dir, except_run=run_id)
         with self.lake.worker("w") as engine:
@@ -73,10 +76,23 @@ class Bench:
     def record(self, plan: TablePlan) -> TableRecord:
         assert plan.observed is not None
         observed = plan.observed
-        return remembered(self.runs_dir).record_of(observed.table_id, observed.location, StoragePlaces())
+        return remembered(self.runs_dir).record_of(observed.table_id, observed.location, self.places)
 
     def recorded(self, kind: str) -> list[Any]:
         return [e for e in read_events(self.journal.folder.path / EVENTS_FILE).events if e["type"] == kind]
+
+
+@dataclass(frozen=True)
+class PlacesLeft:
+    """Implements ``TablePlaces``: some locations hold no table any more."""
+
+    left: tuple[str, ...]
+
+    def place_at(self, location: str) -> str | None:
+        return None if location in self.left else location
+
+    def may_hold(self, location: str, table_id: str) -> bool:
+        return location not in self.left
 
 
 @pytest.fixture
@@ -378,6 +394,62 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     bench.run(plan_of(table))
     assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("landed", 2)]
     assert bench.record(plan_of(table)).unproven_versions == bench.record(plan_of(copy)).unproven_versions == ()
+
+
+@pytest.mark.parametrize("station", ["commit", "landed"])
+def test_an_open_commit_is_settled_where_its_table_was_moved_to(bench: Bench, station: str) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at(station, lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    moved = bench.lake.tables["moved"] = FakeTable("moved", table.table_id, list(table.versions), set(table.storage))
+    bench.places = PlacesLeft((table.location,))
+    assert bench.run(plan_of(moved)).status is TableStatus.UP_TO_DATE
+    ended = ("landed", 2) if station == "landed" else ("not_landed", None)
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [ended]
+    assert unfinished(bench.runs_dir) == ()
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    (settled,) = [event for event in first if event["type"] == "settled"]
+    assert (settled["fate"], settled["version"]) == ended
+    assert f"now at {moved.location}" in settled["detail"]
+    checked = [(event["location"], event["version"]) for event in first if event["type"] == "verified"]
+    assert checked == ([(moved.location, 2)] if station == "landed" else [])
+    assert bench.record(plan_of(moved)).unproven_versions == ()
+
+
+def test_an_open_commit_is_not_settled_in_an_older_copy_whose_original_is_gone(bench: Bench) -> None:
+    table = three_files(bench)
+    older = bench.lake.tables["older"] = FakeTable("older", table.table_id, list(table.versions), set(table.storage))
+    table.append(6)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.places = PlacesLeft((table.location,))
+    bench.run(plan_of(older))
+    assert bench.recorded("settled_earlier") == []
+    assert [intent.table for intent in unfinished(bench.runs_dir)] == ["t"]
+
+
+def test_of_two_places_left_with_the_id_neither_settles_what_it_does_not_hold(bench: Bench) -> None:
+    table = three_files(bench)
+    for name in ("b", "c"):
+        bench.lake.tables[name] = FakeTable(name, table.table_id, list(table.versions), set(table.storage))
+    bench.run(plan_of(bench.lake.tables["b"], compact(bench.lake.tables["b"])))
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.places = PlacesLeft((table.location,))
+    bench.run(plan_of(bench.lake.tables["c"]))
+    assert bench.recorded("settled_earlier") == []
 
 
 @pytest.mark.parametrize("code", [ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.OVER_BUDGET])
