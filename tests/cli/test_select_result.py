@@ -45,7 +45,7 @@ def test_a_retry_counts_the_ledger_apart(
     with_ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_run(with_ledger, "20261121T010000Z-bbbb")
-    tables = [TableRef("s.failed"), TableRef(".maintainer/ledger")]
+    tables = [TableRef("s.failed"), TableRef(".maintainer/ledger", str(with_ledger / ".maintainer" / "ledger"))]
     outcome = RunOutcome(folder.name, 0, 1.0, tuple(TableOutcome(ref, TableStatus.FAILED) for ref in tables))
     (folder / "results.json").write_text(run_to_json(outcome))
     plans = tuple(TablePlan(ref, "p", "d") for ref in tables)

@@ -175,6 +175,7 @@ def a_deletion_without_a_commit_names_a_version(project: ForgedProject) -> None:
 
 @forgery("claims_stand_in_the_log", "results.json of run 20261121T230000Z-bbbb claims version 1")
 def a_deletion_without_a_commit_claims_the_version_that_it_read(project: ForgedProject) -> None:
+    assert project.vacuumed.results is not None
     (table,) = project.vacuumed.results["tables"]
     table["steps"][0]["vacuum"]["version_after"] = 1
 

@@ -66,7 +66,7 @@ def test_a_deletion_that_only_empties_the_trash_has_no_versions() -> None:
     table = FakeLake().table("t", (1,))
     plan = plan_all(plan_of(table, vacuum()))
     receipt = VacuumReceipt(0, 0, version_before=4, num_files_emptied=3, bytes_emptied=24)
-    step = StepOutcome("t/vacuum", "vacuum", StepStatus.SUCCEEDED, NOW_MS, 1.0, vacuum=receipt)
+    step = StepOutcome("t/vacuum", StepKind.VACUUM, StepStatus.SUCCEEDED, NOW_MS, 1.0, vacuum=receipt)
     (row,) = rows_of(plan, RunOutcome("r", NOW_MS, 4.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE, (step,)),)))
     assert (row.version_before, row.version_after, row.num_files_removed) == (None, None, 0)
     assert figures(step) == "3 files, 24 B emptied from the trash"
