@@ -16,6 +16,7 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.auto_compaction import (
     SESSION_ENABLED,
+    STEP_KIND,
     AutoCompactResult,
     AutoCompactStatus,
     AutoCompactSwitch,
@@ -143,7 +144,7 @@ def _compact(
     landed: list[tuple[Batch, CommitReceipt]] = []
     problem: MaintainerError | None = None
     for number, batch in enumerate(step.batches):
-        stamp = CommitStamp(request.group, f"{request.ref.identifier}/auto_compact", number, "")
+        stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
         try:
             landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, _no_intent)))
         except MaintainerError as error:

@@ -12,6 +12,7 @@ from maintainer.app.project_folders import Project
 from maintainer.app.selection.recorded_tables import CurrentTable
 from maintainer.errors import NotSupportedYet
 from maintainer.journal.ledger.ledger_mark import check_mark, read_mark
+from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
@@ -20,9 +21,6 @@ MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
 
 NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
-
-AUTO_COMPACT_KIND = "auto_compact"
-"""What the hook in a writer calls its step; it has no run folder."""
 
 
 def table_commits(table: CurrentTable, *, since_ms: int | None, limit: int, options: EngineOptions) -> CommitsRead:
@@ -174,7 +172,7 @@ def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> H
 def _about(commit: TableCommit, runs_here: Callable[[str], bool]) -> str | None:
     if commit.stamp is None:
         return commit.detail or None
-    if commit.stamp.kind == AUTO_COMPACT_KIND:
+    if commit.stamp.kind == STEP_KIND:
         return BY_HOOK
     reason = NOT_RECORDED if runs_here(commit.stamp.run_id) else LOST
     return f"{NO_VACUUM_END}; {reason}" if commit.operation == "VACUUM START" else reason

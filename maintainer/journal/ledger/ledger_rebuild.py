@@ -16,6 +16,8 @@ from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
 from maintainer.journal.ledger.recorded_rows import FROM_RUN_FOLDER, recorded_rows
 from maintainer.journal.memory.past_runs import RunRecord
+from maintainer.model.run.auto_compaction import STEP_KIND
+from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.commit_records import CommitsRead, TableCommit
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -77,17 +79,23 @@ def started_at_ms(run_id: str) -> int:
 
 
 def rows_from_history(policy: ResolvedPolicy, read: CommitsRead) -> tuple[LedgerRow, ...]:
-    """Return a row for each step of ours that the table's log still knows, oldest first."""
+    """Return a row for each step of ours that the table's log still knows, oldest first.
+
+    Each commit of the hook in a writer is a row: nobody can tell whether more of them come.
+    """
     steps: dict[RowKey, list[TableCommit]] = {}
     for commit in reversed(read.commits):
         stamp = commit.stamp
-        if stamp is not None and _is_run(stamp.run_id):
+        if stamp is not None and stamp.kind == STEP_KIND:
+            number = f"#{stamp.batch + 1}" if stamp.batch else ""
+            steps.setdefault((stamp.run_id, f"{stamp.step_id}{number}"), []).append(commit)
+        elif stamp is not None and _is_run(stamp.run_id):
             steps.setdefault((stamp.run_id, stamp.step_id), []).append(commit)
     return tuple(_row(key, commits, policy, read) for key, commits in steps.items())
 
 
 def _is_run(run_id: str) -> bool:
-    """Whether a commit was made by a run; the hook after a write commits under a name of its own."""
+    """Whether it is a run's id; the hook after a write commits under a name of its own, and appends no rows."""
     if not is_run_id(run_id):
         return False
     try:
@@ -109,7 +117,7 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         step_id=key[1],
         kind=stamp.kind,
         status=status.value,
-        reason="",
+        reason=BY_HOOK if stamp.kind == STEP_KIND else "",
         version_before=commits[0].version - 1,
         version_after=commits[-1].version,
         num_files_removed=files_removed,
@@ -182,7 +190,7 @@ def fill_up(
     known: dict[RowKey, LedgerRow] = {}
     for row in rows:
         known.setdefault(key_of(row), row)
-    later = {run for run, _ in known if started_at_ms(run) >= young_since_ms and not is_over(run)}
+    later = {run for run, _ in known if _is_run(run) and started_at_ms(run) >= young_since_ms and not is_over(run)}
     ready = {key: row for key, row in known.items() if key[0] not in later}
     contents = store.contents()
     missing = _missing(ready, contents)

@@ -19,6 +19,9 @@ from maintainer.model.run.optimize_metrics import OptimizeMetrics
 OPERATION = "delta.commit.hooks.autoOptimize"
 """What Delta calls auto compaction in its events; ours are called the same."""
 
+STEP_KIND = "auto_compact"
+"""The step of our own hook, by which its commits are known; they have no run folder."""
+
 SESSION_PREFIX = "spark.databricks.delta.autoCompact."
 SESSION_ENABLED = SESSION_PREFIX + "enabled"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"

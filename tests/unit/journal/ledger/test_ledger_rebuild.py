@@ -19,6 +19,7 @@ from maintainer.journal.ledger.ledger_rebuild import (
 )
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.ledger.recorded_rows import FROM_RUN_FOLDER
+from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
 
@@ -100,9 +101,29 @@ def test_a_vacuum_counts_what_it_did_and_not_what_it_meant_to(tmp_path: Path) ->
 
 
 def test_stamps_that_are_no_run_are_left_out(tmp_path: Path) -> None:
-    hook = TableCommit(4, 9000, "OPTIMIZE", None, stamp("maintainer-auto", "lake/t/auto_compact"))
     odd = TableCommit(5, 9000, "OPTIMIZE", None, stamp("20269999T220000Z-aaaa", "lake/t/compact"))
-    assert history_rows(tmp_path, hook, odd) == ()
+    assert history_rows(tmp_path, odd) == ()
+
+
+def test_each_commit_of_the_hook_is_a_row_and_comes_once(tmp_path: Path) -> None:
+    hook = "maintainer-auto-compact-0123abcd"
+    commits = [
+        TableCommit(version, 9000 + version, "OPTIMIZE", None, stamp(hook, "t/auto_compact", batch), 3, 1, 30, 25)
+        for batch, version in enumerate((4, 6))
+    ]
+    rows = history_rows(tmp_path, *commits)
+    assert [(row.run_id, row.step_id, row.kind, row.status, row.version_before, row.version_after) for row in rows] == [
+        (hook, "t/auto_compact", "auto_compact", "succeeded", 3, 4),
+        (hook, "t/auto_compact#2", "auto_compact", "succeeded", 5, 6),
+    ]
+    assert {(row.table, row.reason, row.num_files_removed, row.bytes_added, row.source) for row in rows} == {
+        ("lake/t", BY_HOOK, 3, 25, FROM_HISTORY)
+    }
+    # It has no folder and appends nothing itself: however young it is, nobody needs to wait for it.
+    store = Store()
+    assert fill(store, rows[:1]) == Rebuilt(0, 1, 0)
+    assert fill(store, rows) == Rebuilt(0, 1, 1)
+    assert [key_of(row) for row in store.held] == [key_of(row) for row in rows]
 
 
 def two_rows(tmp_path: Path) -> tuple[LedgerRow, LedgerRow]:
