@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +16,8 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
 from maintainer.cli.act.plan_output import plan_text, print_table_planned
-from maintainer.cli.command_project import now_ms
 from maintainer.cli.context import CliContext
 from maintainer.cli.printing import warn
-from maintainer.cli.ticker import ticking
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink
@@ -81,13 +78,11 @@ class RunOutput(RunListener):
             live=cursor_wanted(sys.stderr, os.environ),
             tables=[str(table.ref) for table in plan.tables],
             tz=local_zone(),
-            terminal_size=_terminal_size,
             verbose=self._context.verbosity > 0,
             in_plan=[str(table.ref) for table in plan.tables if table.blocked or table.problem],
         )
         try:
-            with ticking(lambda: printer.tick(now_ms())):
-                yield printer
+            yield printer
         finally:
             printer.close()
 
@@ -123,11 +118,6 @@ def _confirmed() -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return True
     return click.confirm("Apply this plan?", default=False, err=True)
-
-
-def _terminal_size() -> tuple[int, int]:
-    size = shutil.get_terminal_size()
-    return size.columns, size.lines
 
 
 def _from_here(path: Path) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 import click
@@ -20,9 +20,9 @@ from maintainer.cli.options.value_types import output_option, pause
 from maintainer.cli.printing import warn
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
-from maintainer.report.status.screen import ENTER, LEAVE, frame
 from maintainer.report.status.status_prometheus import status_prometheus
 from maintainer.report.status.status_text import problem_line, render_status, status_json
+from maintainer.report.text.live_terminal import full_screen
 from maintainer.report.text.style import Style
 from maintainer.report.text.text_layout import when
 
@@ -73,7 +73,7 @@ def command(
     with operations.status(project, spec, scheduled=scheduled) as look:
         if watch_:
             with signals_stop(switch):
-                found = _watch(look, text_of, switch, interval, looks)
+                found = _watch(look, text_of, switch, interval, looks, color=context.color)
         else:
             found = look()
     if output == "json":
@@ -95,30 +95,24 @@ def _watch(
     look: Callable[[], StatusLook],
     text_of: Callable[[StatusLook], str],
     switch: StopSwitch,
-    pause_seconds: float,
+    pause_seconds: int,
     most_looks: int | None,
+    *,
+    color: bool,
 ) -> StatusLook:
-    """Look until stopped, or so often. On a terminal each look is drawn over the one before; the last one stays."""
+    """Look until stopped, or so often. On a terminal each look replaces the one before, and the last one stays."""
     on_terminal = sys.stdout.isatty()
-    number = 0
-    if on_terminal:
-        click.echo(ENTER, nl=False, color=True)
-    try:
-        while True:
-            number += 1
+    with full_screen(sys.stdout, color=color) if on_terminal else nullcontext() as show:
+        for number in range(1, (most_looks or MAX_LOOKS) + 1):
             found = look()
-            text = f"status at {when(found.at_ms, local_zone())}, every {pause_seconds:g}s\n{text_of(found)}"
-            if on_terminal:
-                size = shutil.get_terminal_size()
-                click.echo(frame(text, size.columns, size.lines), nl=False, color=True)
+            text = f"status at {when(found.at_ms, local_zone())}, every {pause_seconds}s\n{text_of(found)}"
+            if show is not None:
+                show(text)
             else:
                 click.echo(("" if number == 1 else "\n") + text, nl=False)
-            sys.stdout.flush()
-            if number == (most_looks or MAX_LOOKS) or switch.wait(pause_seconds):
+                sys.stdout.flush()
+            if number == most_looks or switch.wait(pause_seconds):
                 break
-    finally:
-        if on_terminal:
-            click.echo(LEAVE, nl=False, color=True)
     if on_terminal:
         click.echo(text, nl=False)
     return found

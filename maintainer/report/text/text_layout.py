@@ -64,20 +64,6 @@ def padded_width(texts: Iterable[str], at_most: int = WIDEST_PADDED_NAME) -> int
     return max((width for width in map(display_width, texts) if width <= at_most), default=0)
 
 
-def cut(text: str, cells: int) -> str:
-    """Cut a line to a number of cells, with ``...`` where something is missing. Only for lines that are redrawn."""
-    if display_width(text) <= cells:
-        return text
-    kept: list[str] = []
-    room = max(0, cells - 3)
-    for character in text:
-        room -= display_width(character)
-        if room < 0:
-            break
-        kept.append(character)
-    return "".join(kept) + "..."[: max(0, cells)]
-
-
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:
     """Lay rows out as columns; ``right`` holds the indexes of right-aligned ones. The last column is not padded.
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -22,33 +23,37 @@ TABLES = tuple(table.ref.identifier for table in full_plan().tables)
 
 
 class Screen(io.StringIO):
-    """As much of a terminal as the printer uses: new lines, going up, clearing downwards. Anything else is an error.
+    """As much of a terminal as rich uses: new lines, going up, clearing lines. Anything else is an error.
 
-    A line as wide as the screen wraps on a real terminal, so it is an error, too.
+    A line that is wider than the screen wraps on a real terminal, so a live line may not be.
     """
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.columns = columns
         self.lines = [""]
         self.row = 0
 
     def write(self, text: str) -> int:
-        for part in re.findall(r"\r\x1b\[\d+A\x1b\[J|\x1b\[[0-9;]*m|\n|[^\x1b\r\n]+|.", text):
+        for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\n|\r|[^\x1b\r\n]+", text):
             if part == "\n":
                 self.row += 1
                 if self.row == len(self.lines):
                     self.lines.append("")
-            elif part.startswith("\r\x1b["):
-                self.row -= int(part[3:-4])
+            elif part == "\x1b[2K":
+                self.lines[self.row] = ""
+            elif part == "\x1b[1A":
+                self.row -= 1
                 assert self.row >= 0
-                self.lines[self.row :] = [""]
-            elif part.startswith("\x1b[") and part.endswith("m"):
+            elif part in ("\r", "\x1b[?25l", "\x1b[?25h"):
                 continue
             else:
-                assert part[0] not in "\x1b\r"
+                assert part[0] != "\x1b", part
                 self.lines[self.row] += part
         return len(text)
+
+    @property
+    def shown(self) -> list[str]:
+        return [line.rstrip() for line in self.lines[: self.row + 1] if line.strip()]
 
 
 def play(printer: ProgressText, events: Iterable[ProgressEvent]) -> None:
@@ -79,41 +84,70 @@ def test_a_pipeline_hears_at_most_once_in_thirty_seconds() -> None:
     assert [line.split("still running")[1].strip() for line in lines[2:]] == ["30s", "1m", "1m30s"]
 
 
-def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbeat() -> None:
-    screen = Screen(columns=400)
-    play(ProgressText(screen, live=True, tables=TABLES, terminal_size=lambda: (400, 24)), progress_events())
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("TERM", "xterm")
+    return Screen()
+
+
+def test_a_terminal_ends_with_the_lines_of_a_pipeline_without_start_and_heartbeat(terminal: Screen) -> None:
+    printer = ProgressText(terminal, live=True, tables=TABLES)
+    play(printer, progress_events())
+    printer.close()
     kept = [
         line for line in piped(progress_events()).splitlines() if " START" not in line and "still running" not in line
     ]
-    assert screen.lines == [*kept, ""]
+    assert terminal.shown == kept
 
 
-def test_a_terminal_shows_one_live_line_for_each_running_step() -> None:
-    screen = Screen(columns=80)
-    printer = ProgressText(screen, live=True, tables=TABLES)
+def test_a_terminal_shows_one_live_line_for_each_running_step(terminal: Screen) -> None:
+    printer = ProgressText(terminal, live=True, tables=TABLES, now_ms=lambda: TEN_PM + 66_000)
     play(printer, progress_events()[:8])
-    printer.tick(TEN_PM + 66_000)
-    assert screen.lines == [
+    assert terminal.shown == [
         f"run {RUN}   3 tables, 4 steps, 2 at once   .maintainer/runs/{RUN}",
         "22:00:05  [2/4]  sales.orders   properties  OK          0.8s  v1842",
         "22:00:05  [1/4]  sales.items    zorder      ...         1m1s",
         "22:00:06  [3/4]  sales.orders   compact     ...           1m  0/2 commits",
         "          0 of 3 tables   1m6s",
-        "",
     ]
     printer.close()
-    assert len(screen.lines) == 3
+    assert len(terminal.shown) == 2
 
 
-def test_live_lines_are_cut_to_the_terminal_and_the_rest_is_counted() -> None:
-    screen = Screen(columns=40)
-    printer = ProgressText(screen, live=True, terminal_size=lambda: (40, 6))
+def test_live_lines_are_cut_to_the_terminal_and_the_rest_is_counted(
+    terminal: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", "6")
+    printer = ProgressText(terminal, live=True)
     for number in range(1, 8):
         printer(StepStarted(TEN_PM, f"schema.table_with_a_long_name_{number}", f"{number}", "compact", number))
-    live = screen.lines[:-1]
+    live = terminal.shown
+    printer.close()
     assert len(live) == 4
-    assert all(len(line) <= 39 for line in live)
+    assert all(len(line) <= 40 for line in live)
     assert live[-1] == "          ... and 4 more running"
+
+
+def test_live_lines_move_on_by_themselves(terminal: Screen) -> None:
+    now = iter(range(TEN_PM, TEN_PM + 10_000_000, 1000))
+    printer = ProgressText(terminal, live=True, now_ms=lambda: next(now))
+    printer(StepStarted(TEN_PM, "a.b", "a.b/compact", "compact", 1))
+    before, until = terminal.shown, time.monotonic() + 30
+    while terminal.shown == before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert terminal.shown != before
+    printer.close()
+    assert terminal.shown == []
+
+
+def test_a_closed_terminal_does_not_hurt_the_run(terminal: Screen) -> None:
+    printer = ProgressText(terminal, live=True)
+    terminal.close()
+    play(printer, progress_events())
+    printer.close()
 
 
 def test_a_closed_stream_does_not_hurt_the_run() -> None:
@@ -173,8 +207,8 @@ def test_whoever_asks_for_the_end_is_answered_at_once() -> None:
     event = RunStopping(TEN_PM, "SIGINT", 10.0)
     ProgressText(stream)(event)
     assert stream.getvalue() == (
-        "SIGINT: no further table is begun; what runs has 10s to finish its commit, then it is cancelled. "
-        "Once more: cancelled now.\n"
+        "SIGINT: no further table is started; running steps have 10s to finish their commit, then they are cancelled. "
+        "Press Ctrl-C again to cancel now.\n"
     )
     assert json.loads(event_line(event)) == {
         "type": "run_stopping", "at": "2026-11-21T22:00:00.000Z", "reason": "SIGINT", "grace_seconds": 10.0,

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maintainer.report.text.live_terminal import full_screen
 from maintainer.report.text.markdown import code, escaped
 from maintainer.report.text.style import Role, Style, color_wanted, cursor_wanted
 from maintainer.report.text.text_layout import (
     UTC,
     columns,
     count,
-    cut,
     display_width,
     iso_utc,
     pad,
@@ -97,17 +98,11 @@ def test_columns_begin_at_the_same_cell(rows: list[tuple[str, str, str]]) -> Non
     assert len(starts) <= 1
 
 
-@given(st.text(), st.integers(min_value=0, max_value=50))
-def test_a_cut_line_fits(text: str, cells: int) -> None:
-    assert display_width(cut(printable(text), cells)) <= cells
-
-
 def test_widths() -> None:
     assert display_width("日本") == 4
     assert display_width("e\u0301") == 1
     assert display_width("\x1b[1;31mx\x1b[0m") == 1
     assert pad("日", 4) == "日  "
-    assert cut("abcdefgh", 6) == "abc..."
 
 
 def test_numbers_and_times() -> None:
@@ -142,3 +137,18 @@ def test_markdown_escapes(text: str, expected: str) -> None:
 def test_code_spans() -> None:
     assert code("a.b") == "`a.b`"
     assert code("a|b`c") == "<code>a&#124;b&#96;c</code>"
+
+
+def test_a_screen_shows_what_fits_and_keeps_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("LINES", "4")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.StringIO()
+    with full_screen(stream, color=True) as show:
+        show(
+            "\n".join(["heading", *(f"row {n}" for n in range(9)), f"{Style(color=True).paint('9 tables', Role.BAD)}"])
+        )
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert lines == ["heading", "row 0", "... 8 more lines: make the window higher, or select less", "9 tables"]
+    assert "\x1b[1;31m9 tables" in stream.getvalue()
