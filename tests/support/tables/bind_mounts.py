@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +14,22 @@ import pytest
 
 BindMount = Callable[[Path, Path], None]
 """Mounts a source onto a target that is made for it."""
+
+
+@functools.cache
+def mounts_permitted() -> bool:
+    """Try it once. Where it is not, generated examples leave mounts out, and tests of mounts alone are skipped."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = f"{folder}/source", f"{folder}/target"
+        os.mkdir(source)
+        os.mkdir(target)
+        try:
+            done = subprocess.run(["mount", "--bind", source, target], capture_output=True, timeout=30, check=False)
+        except OSError:
+            return False
+        if done.returncode == 0:
+            subprocess.run(["umount", target], capture_output=True, timeout=30, check=True)
+        return done.returncode == 0
 
 
 @contextlib.contextmanager
