@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
+from maintainer.cli.main import run
 from tests.support.tables.delta_tables import bytes_of
 
 if TYPE_CHECKING:
@@ -83,6 +84,66 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
     assert (code, json.loads(out)["counts"]["up_to_date"]) == (0, 1), err
     assert deltalake.DeltaTable(str(table)).version() == 5
+
+
+HOT_POLICY = "version: 1\ntable: lake/orders\n{}\n"
+NOT_HOT = "optimize: {quietAfterUpdates: 0s}"
+
+
+def _updated_by_others(spark: SparkSession, project: Path, extra: str = "") -> Path:
+    """Four small files, then a row that somebody else updated a moment ago."""
+    table = project / "lake" / "orders"
+    for number in range(4):
+        spark.range(number * 25, number * 25 + 25, 1, 1).write.format("delta").mode("append").save(str(table))
+    spark.sql(f"UPDATE delta.`{table}` SET id = 1000 WHERE id = 99")
+    (project / "policies").mkdir()
+    (project / "policies" / "orders.yaml").write_text(HOT_POLICY.format(extra))
+    return table
+
+
+def test_a_table_that_others_update_is_left_alone_as_hot(spark: SparkSession, connect_url: str, tmp_path: Path) -> None:
+    table = _updated_by_others(spark, tmp_path)
+    before = bytes_of(table)
+    code, out, err = _maintainer(tmp_path, "plan", "--remote", connect_url, "-o", "json")
+    (planned,) = json.loads(out)["tables"]
+    assert (code, planned["steps"], bytes_of(table) == before) == (0, [], True), err
+    assert "hot" in [one["reason"]["code"] for one in planned["left_alone"]]
+
+    for number in range(3):
+        code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+        assert (code, json.loads(out)["counts"]["waiting"], bytes_of(table) == before) == (0, 1, True), err
+        assert ("hot in 3 runs in a row" in err) == (number == 2), err
+
+    (tmp_path / "policies" / "orders.yaml").write_text(HOT_POLICY.format(NOT_HOT))
+    rows = _rows(table)
+    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    assert (code, json.loads(out)["counts"]["done"]) == (0, 1), err
+    assert _rows(table) == rows
+
+
+def test_the_rows_of_a_run_wait_for_one_that_can_write_the_ledger(
+    spark: SparkSession, connect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = _updated_by_others(spark, tmp_path, NOT_HOT)
+    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    assert code == 0, err
+    run_id = json.loads(out)["run_id"]
+    commits = [one["commits"][0]["version"] for one in json.loads(out)["tables"][0]["steps"]]
+    for command in (("history", "--ledger"), ("ledger", "rebuild")):
+        code, out, err = _maintainer(tmp_path, *command, "--remote", connect_url)
+        assert (code, "error[E620]" in err, "Traceback" in err) == (2, True, False), err
+    code, out, err = _maintainer(tmp_path, "history", "lake/orders", "-o", "json")
+    told = json.loads(out)["history"]
+    assert (code, [row["version_after"] for row in told]) == (0, [5, 4, 3, 2, 1, 0]), err
+    assert [row["run_id"] for row in told if row["version_after"] in commits] == [run_id]
+
+    # The same commands where there is a session of this machine: what waited is in the ledger, once.
+    for _ in range(2):
+        assert run(["--project", str(tmp_path), "apply", "--yes"]) == 0
+    capsys.readouterr()
+    ledger = deltalake.DeltaTable(str(tmp_path / ".maintainer" / "ledger")).to_pyarrow_table().to_pylist()
+    mine = [(row["kind"], row["version_after"], row["table_id"]) for row in ledger if row["run_id"] == run_id]
+    assert mine == [("compact", 5, str(deltalake.DeltaTable(str(table)).metadata().id))]
 
 
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:
