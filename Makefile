@@ -15,6 +15,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 FAST_TESTS := $(wildcard tests/unit tests/property tests/cli tests/docs)
 SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault)
 PYTEST := $(BIN)/python -m pytest
+# Two processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
+WORKERS ?= 2
+SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -28,10 +31,10 @@ demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk thro
 	$(BIN)/maintainer demo
 
 test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the long ones
-	$(PYTEST) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
+	$(PYTEST) $(SPREAD) -m 'not long' $(FAST_TESTS) $(SPARK_TESTS)
 
-long: check-java $(STAMPS)/dev ## the tests that take minutes each: the whole demo, every expectation on Spark
-	$(PYTEST) -m long $(FAST_TESTS) $(SPARK_TESTS)
+long: check-java $(STAMPS)/dev ## what `make test` leaves out: whole matrices, the whole demo, minutes each
+	$(PYTEST) $(SPREAD) -m 'long or sampled' $(FAST_TESTS) $(SPARK_TESTS)
 
 lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .
@@ -40,10 +43,10 @@ lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/lint-imports
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
-	$(PYTEST) $(FAST_TESTS)
+	$(PYTEST) $(SPREAD) $(FAST_TESTS)
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
-	$(PYTEST) -m 'not long' $(SPARK_TESTS)
+	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)
 
 bench: check-java $(STAMPS)/dev ## measure `apply` beside a plain loop of OPTIMIZE and VACUUM (up to 20 minutes)
 	$(BIN)/python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md

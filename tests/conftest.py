@@ -1,6 +1,6 @@
-"""Hypothesis profiles: ``ci``, the default, runs the same examples every time.
+"""Hypothesis profiles, cells of matrices that are drawn, and the summary at the end.
 
-``HYPOTHESIS_PROFILE=dev`` looks for new ones at each run.
+Profile ``ci``, the default, runs the same examples every time; ``HYPOTHESIS_PROFILE=dev`` looks for new ones.
 """
 
 from __future__ import annotations
@@ -8,6 +8,24 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+
+from tests.support.suites.suite_summary import (
+    pytest_collection_modifyitems,
+    pytest_deselected,
+    pytest_report_header,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
+
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_deselected",
+    "pytest_report_header",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+]
 
 # No deadline: on a shared machine it would measure the neighbours.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])

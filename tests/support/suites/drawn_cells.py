@@ -1,0 +1,64 @@
+"""Matrices of which `make test` runs some cells, drawn by a seed, and `make long` all.
+
+A test with many cells carries `@pytest.mark.sampled(count)`: that many of its cells are drawn, the others become
+`long`. A cell with `@pytest.mark.every_run` is not drawn, it always runs: what once failed, and what a promise rests
+on. A cell that is `long` by itself is never drawn.
+
+The seed is the commit that is checked out, so that each commit runs other cells and the same commit the same ones.
+`MAINTAINER_TEST_SEED` names another; the seed of a run is printed at its beginning and at its end.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+SEED = "MAINTAINER_TEST_SEED"
+
+
+@functools.cache
+def seed() -> str:
+    """Return what is drawn by: the variable, else the commit, else 0 outside a repository."""
+    given = os.environ.get(SEED, "").strip()
+    if given:
+        return given
+    try:
+        head = subprocess.run(
+            ["git", "rev-parse", "--short=8", "HEAD"],
+            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return "0"
+    return head.stdout.strip()
+
+
+def draw(cells: Iterable[str], count: int, matrix: str, by: str) -> frozenset[str]:
+    """Return ``count`` of the cells, the same ones for the same seed, whatever their order."""
+    candidates = sorted(cells)
+    return frozenset(random.Random(f"{by}/{matrix}").sample(candidates, min(count, len(candidates))))
+
+
+def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
+    """Mark the cells that are not drawn as long; return each matrix with its cells in this run and in all."""
+    matrices: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") is not None:
+            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    drawn: dict[str, tuple[int, int]] = {}
+    for matrix, cells in matrices.items():
+        marker = cells[0].get_closest_marker("sampled")
+        assert marker is not None
+        (count,) = marker.args
+        candidates = [cell for cell in cells if not {"long", "every_run"} & {one.name for one in cell.iter_markers()}]
+        chosen = draw((cell.nodeid for cell in candidates), count, matrix, by)
+        for cell in candidates:
+            if cell.nodeid not in chosen:
+                cell.add_marker("long")
+        drawn[matrix] = (sum(cell.get_closest_marker("long") is None for cell in cells), len(cells))
+    return drawn

@@ -1,0 +1,112 @@
+"""What `make test` draws of a matrix, and what a run says at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.suites.drawn_cells import SEED, draw
+from tests.support.suites.suite_summary import counted, summary_lines
+
+pytest_plugins = ["pytester"]
+
+CELLS = [f"test_pair[{letter}]" for letter in "abcdefghij"]
+
+MATRIX = """
+import pytest
+
+CELLS = [
+    pytest.param("once failed", marks=pytest.mark.every_run),
+    pytest.param("dear", marks=pytest.mark.long),
+    *"abcdefgh",
+]
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("cell", CELLS)
+def test_pair(cell):
+    pass
+
+def test_plain():
+    pass
+
+@pytest.mark.long
+def test_whole():
+    pass
+"""
+CONFTEST = """
+from tests.support.suites.suite_summary import (
+    pytest_collection_modifyitems, pytest_deselected, pytest_report_header, pytest_sessionfinish,
+    pytest_terminal_summary, pytest_testnodedown,
+)
+"""
+MARKERS = "[pytest]\nmarkers =\n  sampled: n\n  every_run: n\n  long: n\n"
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    pytester.makeini(MARKERS)
+    pytester.makeconftest(CONFTEST)
+    pytester.mkdir("tests").joinpath("plain").mkdir()
+    (pytester.path / "tests" / "plain" / "test_matrix.py").write_text(MATRIX, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    return pytester
+
+
+def test_a_seed_draws_the_same_cells_whatever_their_order() -> None:
+    first = draw(CELLS, 3, "test_pair", "1")
+    assert first == draw(reversed(CELLS), 3, "test_pair", "1")
+    assert len(first) == 3
+    assert first <= set(CELLS)
+    assert draw(CELLS, 99, "test_pair", "1") == set(CELLS)
+
+
+def test_seeds_draw_other_cells_until_each_was_drawn() -> None:
+    drawn = [draw(CELLS, 3, "test_pair", str(seed)) for seed in range(40)]
+    assert len(set(drawn)) > 20
+    assert frozenset().union(*drawn) == set(CELLS)
+
+
+def test_two_matrices_are_drawn_apart() -> None:
+    assert any(draw(CELLS, 3, "first", str(seed)) != draw(CELLS, 3, "second", str(seed)) for seed in range(5))
+
+
+def test_tests_are_counted_by_suite() -> None:
+    ids = ["tests/unit/a/test_x.py::test_a", "tests/unit/test_y.py::test_b[1/2]", "tests/fault/test_z.py::test_c"]
+    assert counted(ids) == "3: fault 1, unit 2"
+    assert summary_lines([], {}, "7") == []
+
+
+def runs(suite: pytest.Pytester, seed: str, *args: str) -> tuple[list[str], list[str]]:
+    """Names of the cells that ran, and the lines at the end."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv(SEED, seed)
+        result = suite.runpytest_subprocess("-v", "-p", "no:cacheprovider", *args, "tests")
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    ran = [line.split("::")[1].split(" PASSED")[0] for line in result.outlines if " PASSED" in line and "::" in line]
+    end = next(place for place, line in enumerate(result.outlines) if " what ran " in line)
+    return ran, [line for line in result.outlines[end + 1 : -1] if line]
+
+
+def test_a_matrix_is_drawn_and_the_whole_of_it_is_long(suite: pytest.Pytester) -> None:
+    ran, lines = runs(suite, "7", "-m", "not long")
+    assert "test_pair[once failed]" in ran
+    assert "test_pair[dear]" not in ran
+    assert len(ran) == 5  # three drawn, the one of every run, the plain test
+    assert lines == [
+        "tests that ran   5: plain 5",
+        f"drawn            test_pair 4 of 10; again with {SEED}=7",
+        "`make long` has  7: plain 7",
+    ]
+    whole, _ = runs(suite, "7", "-m", "long or sampled")
+    assert len(whole) == 11  # ten cells, and what is long by itself
+    assert {*whole, *ran} == {*whole, "test_plain"}
+
+
+def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) -> None:
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv(SEED, "7")
+        result = suite.runpytest_subprocess("-n", "2", "-m", "not long", "-p", "no:cacheprovider", "tests")
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    result.stdout.fnmatch_lines(["tests that ran   5: plain 5", "*test_pair 4 of 10*=7", "*has  7: plain 7"])
+    assert result.stdout.str().count("what ran") == 1
