@@ -94,9 +94,13 @@ def check_saved_plan(
             else:
                 policy_places.opened(checked, worker.reader)
             tables.append(checked)
+    once = policy_places.each_once(tables)
+    for before, after in zip(tables, once, strict=True):
+        if before.problem is None and after.problem is not None and before.steps:
+            stale.append(StaleReasons(after.ref, (f"{after.problem.what} [{after.problem.code}]",)))
     if stale and (exact or all_or_nothing):
         raise refusal(stale)
-    return replace(plan, tables=policy_places.each_once(tables))
+    return replace(plan, tables=once)
 
 
 def _check(

@@ -134,3 +134,24 @@ def test_an_old_or_edited_plan_is_refused_as_a_whole(fleet: Fleet) -> None:
     with pytest.raises(Refused) as caught:
         fleet.check(text=edited)
     assert caught.value.code == "A402"
+
+
+def test_a_second_policy_that_came_after_the_plan_refuses_its_table_alone(fleet: Fleet) -> None:
+    other = fleet.tables["s.t03"].location
+    write_project(fleet.root, {"policies/other.yml": f"version: 1\ntable: {other}\n"})
+    outcome = fleet.apply()
+    (failed,) = [table for table in outcome.tables if table.status is TableStatus.FAILED]
+    assert failed.problem is not None
+    assert (failed.ref.identifier, failed.problem.code) == ("s.t03", "T409")
+    assert (outcome.count(TableStatus.DONE), fleet.changed) == (15, {*NAMES} - {"s.t03"})
+
+
+@pytest.mark.parametrize("option", ["all_or_nothing", "exact"])
+def test_or_the_whole_plan_where_all_or_nothing_is_asked_for(fleet: Fleet, option: str) -> None:
+    other = fleet.tables["s.t03"].location
+    write_project(fleet.root, {"policies/other.yml": f"version: 1\ntable: {other}\n"})
+    with pytest.raises(Refused, match="the plan is stale") as caught:
+        fleet.check(exact=option == "exact", all_or_nothing=option == "all_or_nothing")
+    assert caught.value.found is not None
+    assert caught.value.found.startswith("s.t03: two policies reach the same table: this one and ")
+    assert fleet.changed == set()
