@@ -31,6 +31,7 @@ def auto_compact(
     min_file_size: str | int | None = None,
     max_file_size: str | int | None = None,
     modified_partitions_only: bool | None = None,
+    quiet_after_updates: str | None = None,
     timeout_seconds: float = 3600.0,
 ) -> AutoCompactResult:
     """Compact a table's small files if there are enough of them, proven before it is committed.
@@ -50,6 +51,8 @@ def auto_compact(
             ``max_file_size``.
         max_file_size: Size of the files written; by default 128 MiB.
         modified_partitions_only: Look only at partitions written since the last auto compaction; by default true.
+        quiet_after_updates: What others updated, deleted or merged less than this ago (``10m``, the default) is left
+            alone; what ``spark`` itself committed right before is none of that. ``0s`` where nobody else updates.
         timeout_seconds: After this time the attempt is cancelled and the writer goes on.
 
     Returns:
@@ -66,6 +69,7 @@ def auto_compact(
         min_file_size=min_file_size,
         max_file_size=max_file_size,
         modified_partitions_only=modified_partitions_only,
+        quiet_after_updates=quiet_after_updates,
         timeout_seconds=timeout_seconds,
     )
 

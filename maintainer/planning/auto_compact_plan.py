@@ -17,16 +17,19 @@ from maintainer.model.run.auto_compaction import (
     DEFAULT,
     DEFAULT_MAX_FILE_SIZE_BYTES,
     DEFAULT_MIN_NUM_FILES,
+    DEFAULT_QUIET_SECONDS,
     MAX_FILE_SIZE,
     MAX_PARTITIONS,
     MIN_FILE_SIZE,
     MIN_NUM_FILES,
     MODIFIED_PARTITIONS_ONLY,
     OWN_PREFIX,
+    QUIET_AFTER_UPDATES,
     SESSION_PREFIX,
     AutoCompactSettings,
 )
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.planning.budget.hot_tables import without_updated
 from maintainer.planning.operations.compaction import plan_compaction
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.selection.decision import Partition, count_of, partition_text
@@ -38,7 +41,7 @@ from maintainer.policy.resolve.resolved import (
     ResolvedPolicy,
     VerifyPolicy,
 )
-from maintainer.units import format_size, parse_size
+from maintainer.units import format_size, parse_duration, parse_size
 
 MAX_THREADS = 8
 MAX_DELETED_ROWS_RATIO = 0.05
@@ -48,21 +51,26 @@ BATCH_SIZE_BYTES = 10 << 30
 
 @dataclass(frozen=True, slots=True)
 class AutoCompactArguments:
-    """What the caller said; None where nothing. Sizes as text (``64MiB``) or bytes."""
+    """What the caller said; None where nothing. Sizes as text (``64MiB``) or bytes, times as text (``10m``)."""
 
     min_num_files: int | None = None
     min_file_size: str | int | None = None
     max_file_size: str | int | None = None
     modified_partitions_only: bool | None = None
+    quiet_after_updates: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AutoCompactDecision:
-    """The step, None where nothing qualifies; the partitions that qualified; and why, in words."""
+    """The step, None where nothing qualifies; the partitions that qualified; and why, in words.
+
+    ``hot`` says that what would qualify is left to others, who update it.
+    """
 
     step: CompactStep | None
     partitions: tuple[str, ...]
     reason: str
+    hot: bool = False
 
 
 def settings_of(
@@ -97,6 +105,7 @@ def settings_of(
     count = number(arguments.min_num_files, MIN_NUM_FILES, int)
     largest = number(arguments.max_file_size, MAX_FILE_SIZE, parse_size)
     smallest = number(arguments.min_file_size, MIN_FILE_SIZE, parse_size)
+    quiet = number(arguments.quiet_after_updates, QUIET_AFTER_UPDATES, parse_duration)
     only = said(
         arguments.modified_partitions_only, MODIFIED_PARTITIONS_ONLY, SESSION_PREFIX + "modifiedPartitionsOnly.enabled"
     )
@@ -108,6 +117,7 @@ def settings_of(
         min_file_size_bytes=max(largest // 2, 1) if smallest is None else smallest,
         max_file_size_bytes=largest,
         modified_partitions_only=only is None or only.lower() == "true",
+        quiet_after_updates_seconds=DEFAULT_QUIET_SECONDS if quiet is None else quiet,
     )
 
 
@@ -117,7 +127,7 @@ def plan_auto_compact(
     """Decide what is compacted.
 
     Args:
-        facts: The table at its newest version.
+        facts: The table at its newest version; with ``updates`` and ``own_rewrites`` where others may be at work.
         settings: When a partition qualifies.
         written: Partitions that were written since the last auto compaction; None where the log does not reach back
             so far, and then every partition counts as written.
@@ -127,6 +137,16 @@ def plan_auto_compact(
         TableError: The table cannot be maintained: T404, T406, T407.
     """
     check_supported(facts, clustered=False)
+    free, updated = without_updated(_as_policy(facts, settings), facts, now_ms)
+    decision = _choose(replace(facts, files=free), settings, written, now_ms)
+    if decision.step is None and updated:
+        return AutoCompactDecision(None, decision.partitions, updated[0].reason.text, hot=True)
+    return decision
+
+
+def _choose(
+    facts: TableFacts, settings: AutoCompactSettings, written: Collection[PartitionValues] | None, now_ms: int
+) -> AutoCompactDecision:
     partitions = group_by_partition(facts.files)
     if settings.modified_partitions_only and written is not None:
         partitions = tuple(one for one in partitions if one.values in written)
@@ -169,6 +189,7 @@ def _as_policy(facts: TableFacts, settings: AutoCompactSettings) -> ResolvedPoli
         max_threads=MAX_THREADS,
         max_deleted_rows_ratio=MAX_DELETED_ROWS_RATIO,
         batch_size_bytes=max(BATCH_SIZE_BYTES, settings.max_file_size_bytes),
+        quiet_after_updates_seconds=settings.quiet_after_updates_seconds,
     )
     return ResolvedPolicy(
         table=facts.ref,

@@ -43,13 +43,16 @@ def auto_compact(
     min_file_size: str | int | None = None,
     max_file_size: str | int | None = None,
     modified_partitions_only: bool | None = None,
+    quiet_after_updates: str | None = None,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> AutoCompactResult:
     """Compact a table's small files if there are enough of them; see ``maintainer.auto_compact``."""
     started = time.monotonic()
     name = str(table)
     group = f"maintainer-auto-compact-{uuid.uuid4().hex[:8]}"
-    arguments = AutoCompactArguments(min_num_files, min_file_size, max_file_size, modified_partitions_only)
+    arguments = AutoCompactArguments(
+        min_num_files, min_file_size, max_file_size, modified_partitions_only, quiet_after_updates
+    )
     request = HookRequest(spark, _ref(name), group, enabled, arguments)
     results: list[AutoCompactResult] = []
     thread = threading.Thread(

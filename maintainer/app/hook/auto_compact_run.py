@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from maintainer.engine.protocols import TableEngine
-from maintainer.errors import CommitConflict, MaintainerError, TableError
+from maintainer.engine.protocols import BeforeCommit, TableEngine, TableReader
+from maintainer.errors import CommitConflict, MaintainerError, TableError, TableHot
+from maintainer.execution.table.commit_attempt import check_no_update
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.run.auto_compaction import (
     SESSION_ENABLED,
+    SESSION_LAST_COMMIT,
     STEP_KIND,
     AutoCompactResult,
+    AutoCompactSettings,
     AutoCompactStatus,
     AutoCompactSwitch,
     SwitchSource,
@@ -28,12 +32,18 @@ from maintainer.model.run.outcome import CommitReceipt, Proof
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments, plan_auto_compact, settings_of
+from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
+from maintainer.planning.budget.hot_tables import own_rewrites_of
 
 if TYPE_CHECKING:
     from maintainer.delta.engine.table_engine import DeltaTableEngine
     from maintainer.delta.spark.spark_session import SparkSession
 
+MAX_OWN_VERSIONS = 1000
+"""So many commits of the callers are remembered, over all tables: the newest."""
+
 _running: set[str] = set()
+_own_versions: deque[tuple[str, int]] = deque(maxlen=MAX_OWN_VERSIONS)
 _running_lock = threading.Lock()
 
 
@@ -79,11 +89,13 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
         else:
             switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)  # there is no such table: reading it says so
         facts = engine.reader.facts(request.ref)
-        with _alone(StoragePlaces().place_at(facts.location) or facts.location) as alone:
+        place = StoragePlaces().place_at(facts.location) or facts.location
+        own = _versions_of_callers(f"{facts.table_id}@{place}", request.spark.conf.get(SESSION_LAST_COMMIT, None))
+        with _alone(place) as alone:
             if not alone:
                 reason = "another auto compaction of this table is running in this process"
                 return AutoCompactResult(AutoCompactStatus.NOT_QUALIFIED, name, reason, switch)
-            return _decide(request, engine, facts, switch)
+            return _decide(request, engine, facts, switch, own)
 
 
 def _disabled(name: str, switch: AutoCompactSwitch) -> AutoCompactResult:
@@ -105,8 +117,40 @@ def _alone(place: str) -> Iterator[bool]:
                 _running.discard(place)
 
 
+def _versions_of_callers(table: str, last_commit: str | None) -> frozenset[int]:
+    """Versions that callers of this process committed right before they called: their own updates are no danger.
+
+    Delta notes the version and not the table: a session that wrote another table in between may name a version of
+    somebody else's.
+    """
+    with _running_lock:
+        if last_commit is not None and last_commit.isdecimal():
+            _own_versions.append((table, int(last_commit)))
+        return frozenset(version for written, version in _own_versions if written == table)
+
+
+def _with_updates(
+    reader: TableReader, facts: TableFacts, settings: AutoCompactSettings, own: Collection[int], now_ms: int
+) -> TableFacts:
+    """Add what others updated lately, and our own rewrites where they update the table at all.
+
+    A stream that only appends calls for each batch, and its log seldom reaches back a week: it never rests.
+    """
+    quiet_seconds = settings.quiet_after_updates_seconds
+    if not quiet_seconds:
+        return facts
+    updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
+    read = reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
+    others = any(one.takes_files and one.stamp is None and one.version not in own for one in read.commits)
+    return replace(
+        facts,
+        updates=tuple(one for one in updates if one.version not in own),
+        own_rewrites=own_rewrites_of(read, now_ms) if others else None,
+    )
+
+
 def _decide(
-    request: HookRequest, engine: DeltaTableEngine, facts: TableFacts, switch: AutoCompactSwitch
+    request: HookRequest, engine: DeltaTableEngine, facts: TableFacts, switch: AutoCompactSwitch, own: frozenset[int]
 ) -> AutoCompactResult:
     from maintainer.delta.log.write_history import partitions_written
 
@@ -119,6 +163,9 @@ def _decide(
     started_at_ms = int(time.time() * 1000)
     try:
         decision = plan_auto_compact(facts, settings, written, now_ms=started_at_ms)
+        if decision.step is not None:  # only now: a look at the log costs the writer time
+            facts = _with_updates(engine.reader, facts, settings, own, started_at_ms)
+            decision = plan_auto_compact(facts, settings, written, now_ms=started_at_ms)
     except TableError as error:
         # A table that cannot be maintained is not a failure of this attempt.
         return AutoCompactResult(
@@ -128,8 +175,8 @@ def _decide(
         AutoCompactStatus.NOT_QUALIFIED, name, decision.reason, switch, settings, decision.partitions
     )
     if decision.step is None:
-        return found
-    return _compact(request, engine, facts, decision.step, found, started_at_ms)
+        return replace(found, error_code=TableHot.default_code) if decision.hot else found
+    return _compact(request, engine, facts, decision.step, found, started_at_ms, own)
 
 
 def _compact(
@@ -139,14 +186,16 @@ def _compact(
     step: CompactStep,
     found: AutoCompactResult,
     started_at_ms: int,
+    own: frozenset[int],
 ) -> AutoCompactResult:
     """Rewrite batch by batch; what landed stays, also when a later batch does not."""
     landed: list[tuple[Batch, CommitReceipt]] = []
     problem: MaintainerError | None = None
     for number, batch in enumerate(step.batches):
         stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
+        look = _last_look(engine.reader, facts, batch, found.settings, own)
         try:
-            landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, _no_intent)))
+            landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, look)))
         except MaintainerError as error:
             problem = error
             break
@@ -166,8 +215,25 @@ def _compact(
     )
 
 
-def _no_intent(read_version: int, proof: Proof | None) -> None:
-    """There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to."""
+def _last_look(
+    reader: TableReader,
+    facts: TableFacts,
+    batch: Batch,
+    settings: AutoCompactSettings | None,
+    own: frozenset[int],
+) -> BeforeCommit:
+    """Make what is asked right before each try of the commit: whether others updated the batch's partitions.
+
+    There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to.
+    """
+    partitions = frozenset(file.partition_values for file in batch.files)
+    quiet_seconds = 0 if settings is None else settings.quiet_after_updates_seconds
+
+    def look(read_version: int, proof: Proof | None) -> None:
+        now_ms = int(time.time() * 1000)
+        check_no_update(reader, facts, partitions, quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=own)
+
+    return look
 
 
 def _metrics(

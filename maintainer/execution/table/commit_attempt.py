@@ -7,12 +7,12 @@ is settled by looking for the stamp in the table's log.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
-from maintainer.engine.protocols import BeforeCommit, TableEngine
+from maintainer.engine.protocols import BeforeCommit, TableEngine, TableReader
 from maintainer.errors import (
     CommitConflict,
     CommitNotLanded,
@@ -172,28 +172,51 @@ def _fate(
 
 
 def check_quiet(worker: Worker, facts: TableFacts, partitions: frozenset[PartitionValues]) -> None:
-    """Hold a rewrite back if somebody else updated what it rewrites since it read the table, or a moment before.
+    """Hold a rewrite back as ``check_no_update`` does, by the plan's quiet time.
 
-    Asked before files are written and again right before the commit.
+    Asked before files are written and again right before each try of the commit.
 
     Raises:
         TableHot: C718.
         TableError: The log cannot be read.
     """
-    quiet_seconds = worker.plan.quiet_after_updates_seconds
+    quiet_seconds, now_ms = worker.plan.quiet_after_updates_seconds, worker.context.clock.now_ms()
+    check_no_update(worker.engine.reader, facts, partitions, quiet_seconds=quiet_seconds, now_ms=now_ms)
+
+
+def check_no_update(
+    reader: TableReader,
+    facts: TableFacts,
+    partitions: frozenset[PartitionValues],
+    *,
+    quiet_seconds: int,
+    now_ms: int,
+    own_versions: Collection[int] = (),
+) -> None:
+    """Hold a rewrite back if somebody else updated what it rewrites since it read the table, or a moment before.
+
+    Args:
+        reader: Reads the log.
+        facts: The table as the rewrite read it.
+        partitions: Those of the files that it rewrites.
+        quiet_seconds: How long a moment is; 0 never holds back.
+        now_ms: The time of the look.
+        own_versions: Commits that are the caller's own, so that nobody loses.
+
+    Raises:
+        TableHot: C718.
+        TableError: The log cannot be read.
+    """
     if not quiet_seconds:
         return
-    now_ms = worker.context.clock.now_ms()
-    updates = worker.engine.reader.updates(
-        facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version
-    )  # fmt: skip
-    update = next((one for one in updates if one.meets(partitions)), None)
+    updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
+    update = next((one for one in updates if one.version not in own_versions and one.meets(partitions)), None)
     if update is not None:
         ago = format_duration(max(0, now_ms - update.at_ms) // 1000)
         raise TableHot(
             f"hot: {update.operation} by another writer {ago} ago (version {update.version}), "
             f"quietAfterUpdates is {format_duration(quiet_seconds)}",
-            where=worker.plan.ref.identifier,
+            where=facts.ref.identifier,
             help="nothing was committed and nothing of it is left; the next apply takes it when its writers are quiet",
         )
 

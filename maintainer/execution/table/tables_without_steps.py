@@ -8,11 +8,13 @@ from maintainer.model.plan.plan import Problem, TablePlan, TableState
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
+from maintainer.planning.budget.hot_tables import RESTS
 from maintainer.planning.recheck.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
 
 _HOT_HELP = "the next apply takes it when its writers are quiet; a table that never is needs a `window:` or partitions"
+_REST_HELP = "the first apply after that takes it; `quietAfterUpdates: 0s` where nobody else updates the table"
 
 _CODE_OF_BLOCKED = {ReasonCode.QUARANTINED: "A411", ReasonCode.PLAN_STALE: "A403"}
 
@@ -42,7 +44,8 @@ def status_without_steps(plan: TablePlan) -> TableStatus:
 def problem_without_steps(plan: TablePlan) -> Problem | None:
     """Return why nothing is done to a table: it could not be planned, is hot, or a rule forbids it; None elsewhere."""
     if plan.state is TableState.WAITING and plan.hot is not None:
-        return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, _HOT_HELP)
+        help_text = _REST_HELP if RESTS in plan.hot.text else _HOT_HELP
+        return Problem(TableHot.default_code, plan.hot.text, plan.hot.origin, help_text)
     if not plan.blocked:
         return plan.problem
     reason = plan.blocked[0]

@@ -32,13 +32,19 @@ MIN_NUM_FILES = OWN_PREFIX + "minNumFiles"
 MIN_FILE_SIZE = OWN_PREFIX + "minFileSize"
 MAX_FILE_SIZE = OWN_PREFIX + "maxFileSize"
 MODIFIED_PARTITIONS_ONLY = OWN_PREFIX + "modifiedPartitionsOnly"
+QUIET_AFTER_UPDATES = OWN_PREFIX + "quietAfterUpdates"
 OWN_PROPERTIES = (MIN_NUM_FILES, MIN_FILE_SIZE, MAX_FILE_SIZE, MODIFIED_PARTITIONS_ONLY)
+
+SESSION_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+"""Where Delta notes the version of the newest commit that a session made, on whatever table."""
 
 DEFAULT = "default"
 """Value of a property of ours that no longer has a say: setting it is one commit of a kind that is always allowed."""
 
 DEFAULT_MIN_NUM_FILES = 50
 DEFAULT_MAX_FILE_SIZE_BYTES = 128 << 20
+DEFAULT_QUIET_SECONDS = 600
+"""As ``optimize.quietAfterUpdates``."""
 MAX_PARTITIONS = 128
 """Partitions compacted in one go, as Delta's ``autoCompact.maxNumModifiedPartitions``."""
 
@@ -108,13 +114,15 @@ class AutoCompactSettings:
     """When a partition is compacted, and to what.
 
     ``min_num_files`` small files qualify a partition; a file is small strictly under ``min_file_size_bytes``.
-    ``modified_partitions_only``: only partitions written since the last auto compaction.
+    ``modified_partitions_only``: only partitions written since the last auto compaction. What others updated less
+    than ``quiet_after_updates_seconds`` ago is left alone; 0 never leaves anything.
     """
 
     min_num_files: int
     min_file_size_bytes: int
     max_file_size_bytes: int
     modified_partitions_only: bool
+    quiet_after_updates_seconds: int = DEFAULT_QUIET_SECONDS
 
     def __post_init__(self) -> None:
         if self.min_num_files < 0:

@@ -184,12 +184,52 @@ def test_a_writer_that_is_faster_wins_and_nobody_is_hurt(
         DeltaTable(str(path)).delete("p = 'a' AND id = 1")
 
     monkeypatch.setattr(RewriteJob, "write", meanwhile)
-    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3)
+    found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s")
     assert (found.status, found.error_code, found.version) == (AutoCompactStatus.YIELDED, "C701", None)
     assert "another writer won" in found.reason
     assert newest_version(path) == 3
     assert sorted(partitions_of(path).values()) == [2, 3]
     assert len(files_on_disk(path)) == 6, "what was written is removed"
+
+
+def test_a_table_that_others_update_is_hot_and_the_callers_own_merge_is_none_of_that(
+    writer: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    for _ in range(4):
+        append(path, "a")
+
+    def hook() -> AutoCompactResult:
+        return maintainer.auto_compact(writer, path, enabled=True, min_num_files=3)
+
+    # The session of the writer updates and calls: nobody else is at work.
+    writer.conf.set("spark.databricks.delta.autoCompact.enabled", "false")
+    writer.sql(f"UPDATE delta.`{path}` SET id = 100 WHERE id = 1")
+    found = hook()
+    assert (found.status, partitions_of(path)) == (AutoCompactStatus.COMPACTED, {"a": 1}), found.reason
+    for _ in range(3):
+        append(path, "a")
+    # Somebody else updates while the hook writes, a file that it does not take.
+    write = RewriteJob.write
+
+    def meanwhile(job: RewriteJob) -> None:
+        write(job)
+        append(path, "a")
+        DeltaTable(str(path)).update(updates={"id": "id + 1"}, predicate=f"id = {newest_version(path) + 1}")
+
+    rows, files = second_engine_rows(path), len(files_on_disk(path))
+    monkeypatch.setattr(RewriteJob, "write", meanwhile)
+    found = hook()
+    assert (found.status, found.error_code) == (AutoCompactStatus.YIELDED, "C718"), found.reason
+    assert found.reason.startswith("hot: UPDATE by another writer ")
+    assert len(files_on_disk(path)) == files + 2, "what was written is removed"
+    assert sum(second_engine_rows(path).values()) == sum(rows.values()) + 1
+    monkeypatch.undo()
+    # And a moment after it.
+    found = hook()
+    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+    assert "(quietAfterUpdates 10m)" in found.reason
+    assert maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s").compacted
 
 
 @pytest.mark.long

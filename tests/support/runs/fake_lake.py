@@ -405,10 +405,11 @@ def _commit(table: FakeTable, version: int) -> TableCommit:
     before, after = table.versions[max(0, version - 1)].files, table.versions[version].files
     removed, added = before.keys() - after.keys(), after.keys() - before.keys()
     return TableCommit(
-        version, NOW_MS, "WRITE", stamp=table.versions[version].stamp,
+        version, table.versions[version].at_ms or NOW_MS, "WRITE", stamp=table.versions[version].stamp,
         num_files_removed=len(removed), num_files_added=len(added),
         bytes_removed=sum(len(before[path]) * ROW_BYTES for path in removed),
         bytes_added=sum(len(after[path]) * ROW_BYTES for path in added),
+        takes_files=bool(removed),
     )  # fmt: skip
 
 

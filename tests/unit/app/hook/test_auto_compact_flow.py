@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 import maintainer
+from maintainer.app.hook import auto_compact_run
 from maintainer.delta.engine import table_engine
 from maintainer.delta.log import write_history
 from maintainer.delta.spark import spark_session as session
@@ -18,15 +21,20 @@ from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
 from tests.support.runs.fake_lake import FakeLake, FakeTable, FakeWorker, Station
 
 
-class Conf:
-    def get(self, key: str, default: str | None = None) -> str | None:
-        return {"spark.databricks.delta.autoCompact.minNumFiles": "3"}.get(key, default)
+class Conf(dict[str, str]):
+    """A session's settings: one of Delta's hook, and what Delta notes there after each commit of the session."""
+
+    def __init__(self, last_commit: int | None = None) -> None:
+        super().__init__({"spark.databricks.delta.autoCompact.minNumFiles": "3"})
+        if last_commit is not None:
+            self["spark.databricks.delta.lastCommitVersionInSession"] = str(last_commit)
 
 
 class Writer:
-    """A writer's session with a setting of Delta's hook in it."""
+    """A writer's session."""
 
-    conf = Conf()
+    def __init__(self, last_commit: int | None = None) -> None:
+        self.conf = Conf(last_commit)
 
 
 @pytest.fixture
@@ -50,6 +58,7 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     def partitions_written(jvm: object, facts: TableFacts) -> frozenset[tuple[()]]:
         return frozenset({()})
 
+    monkeypatch.setattr(auto_compact_run, "_own_versions", deque())  # each test has a process of its own
     monkeypatch.setattr(session, "lend_session", lambda spark: spark)
     monkeypatch.setattr(table_engine, "DeltaEngine", Engine)
     monkeypatch.setattr(write_history, "properties_now", properties_now)
@@ -57,10 +66,14 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     return lake
 
 
-def hook(name: str = "t", **arguments: Any) -> AutoCompactResult:
+def hook(name: str = "t", last_commit: int | None = None, **arguments: Any) -> AutoCompactResult:
     untyped: Any = maintainer.auto_compact
-    found: AutoCompactResult = untyped(Writer(), name, **arguments)
+    found: AutoCompactResult = untyped(Writer(last_commit), name, **arguments)
     return found
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def table_of(lake: FakeLake, num_files: int, **properties: str) -> FakeTable:
@@ -112,6 +125,72 @@ def test_a_faster_writer_wins(lake: FakeLake) -> None:
     found = hook()
     assert (found.status, found.error_code, found.version) == (AutoCompactStatus.YIELDED, "C701", None)
     assert (table.version, table.rows) == (2, [1, 2, 3])
+
+
+def test_a_table_that_others_updated_a_moment_ago_is_hot(lake: FakeLake) -> None:
+    table = table_of(lake, 5)
+    table.delete_file("f4", at_ms=now_ms() - 120_000)
+    found = hook()
+    assert (found.status, found.error_code, table.version) == (AutoCompactStatus.NOT_QUALIFIED, "C718", 2)
+    assert found.reason == "hot: DELETE by another writer 2m ago (quietAfterUpdates 10m)"
+    assert hook(quiet_after_updates="1m").compacted
+
+
+@pytest.mark.parametrize("said", ["argument", "property"])
+def test_who_knows_that_nobody_else_updates_says_so(lake: FakeLake, said: str) -> None:
+    properties = {"maintainer.autoCompact.quietAfterUpdates": "0s"} if said == "property" else {}
+    table_of(lake, 5, **properties).delete_file("f4", at_ms=now_ms())
+    found = hook(quiet_after_updates="0s") if said == "argument" else hook()
+    assert found.compacted
+    assert found.settings is not None
+    assert found.settings.quiet_after_updates_seconds == 0
+
+
+def test_an_update_while_we_write_holds_the_commit_back_though_it_took_none_of_our_files(lake: FakeLake) -> None:
+    table = table_of(lake, 4)
+
+    def update(where: Station) -> None:
+        where.table.commit(set(), {"new": (9,)})
+        where.table.delete_file("new", at_ms=now_ms())
+
+    lake.at("write", update, times=1)
+    found = hook()
+    assert (found.status, found.error_code) == (AutoCompactStatus.YIELDED, "C718")
+    assert found.reason.startswith("hot: DELETE by another writer")
+    assert (table.version, sorted(table.live)) == (3, ["f0", "f1", "f2", "f3"])
+
+
+def test_an_update_of_the_session_that_calls_is_nobody_elses_and_is_remembered(lake: FakeLake) -> None:
+    table = table_of(lake, 6)
+    table.delete_file("f5", at_ms=now_ms())
+    assert hook(last_commit=2, min_num_files=99).status is AutoCompactStatus.NOT_QUALIFIED
+    table.delete_file("f4", at_ms=now_ms())
+    assert hook(last_commit=3).compacted, "version 2 is the caller's, too, as the call before said"
+    for number in range(4):
+        table.commit(set(), {f"more{number}": (number,)})
+    table.delete_file("more3", at_ms=now_ms())
+    found = hook(last_commit=table.version - 1)
+    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+
+
+def test_after_its_own_compaction_a_table_that_others_update_rests(lake: FakeLake) -> None:
+    table = table_of(lake, 5)
+    table.delete_file("f4")
+    assert hook().compacted, "that was long ago"
+    table.versions[-1].at_ms = now_ms()
+    for number in range(4):
+        table.commit(set(), {f"more{number}": (number,)})
+    found = hook()
+    assert (found.status, found.error_code) == (AutoCompactStatus.NOT_QUALIFIED, "C718")
+    assert found.reason.startswith("hot: our last rewrite was ")
+
+
+def test_a_table_that_is_only_appended_to_never_rests(lake: FakeLake) -> None:
+    table = table_of(lake, 4)
+    for number in range(3):
+        assert hook().compacted
+        for more in range(4):
+            table.commit(set(), {f"more{number}-{more}": (more,)})
 
 
 def test_what_is_not_proven_is_not_committed(lake: FakeLake) -> None:
