@@ -47,16 +47,6 @@ class Project:
             raise PolicyProblems(loaded)
         return Project(loaded, env)
 
-    def judge_again(self) -> None:
-        """Let the second reader judge every file; called before a command acts on tables.
-
-        Raises:
-            ProjectError: E628, it refuses what our own check accepts.
-        """
-        from maintainer.policy.schema.second_reader import check_again
-
-        check_again(self.loaded.documents.values())
-
     @property
     def root(self) -> Path:
         """The folder of maintainer.yml."""

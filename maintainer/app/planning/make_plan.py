@@ -75,7 +75,6 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     Raises:
         MaintainerError: The engine could not give a worker; problems of single tables are in the plan.
     """
-    project.judge_again()
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
     records = remembered(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()

@@ -68,7 +68,6 @@ def check_saved_plan(
     Raises:
         Refused: A404 too old; A405 made for another environment; A403 stale, where all or nothing is asked for.
     """
-    project.judge_again()
     check_age(plan, now_ms)
     if plan.environment != project.env:
         raise Refused(

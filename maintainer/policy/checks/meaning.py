@@ -22,7 +22,6 @@ from maintainer.policy.checks.meaning_lists import (
 )
 from maintainer.policy.checks.meaning_properties import check_cluster, check_properties, check_rewrite
 from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
-from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET, NOT_SUPPORTED_YET_IN_PROJECT, unsupported
 from maintainer.policy.schema.schema_check import DocumentKind
 from maintainer.policy.schema.schema_messages import dotted
 from maintainer.policy.yaml.yaml_document import Document, Path
@@ -68,11 +67,6 @@ def _diagnostic(document: Document, found: Finding) -> Diagnostic:
         help = f"{dotted(found.other)} is on line {document.key_span_of(found.other).line}; {help}"
     message = f"{dotted(found.path)}: {found.message}"
     return Diagnostic(found.code, found.severity, message, document.file, span, help)
-
-
-def _check_support(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
-    for path, message, help in unsupported(settings, base, NOT_SUPPORTED_YET):
-        yield Finding("P312", path, message, help)
 
 
 def _check_sizes(settings: dict[str, Any], base: Path) -> Iterator[Finding]:
@@ -158,8 +152,6 @@ def _check_match(document: Document) -> Iterator[Finding]:
 
 
 def _check_project(data: dict[str, Any]) -> Iterator[Finding]:
-    for path, message, help in unsupported(data, (), NOT_SUPPORTED_YET_IN_PROJECT):
-        yield Finding("P312", path, message, help)
     if duration_at(data, "maxPlanAge") == 0:
         yield Finding("P307", ("maxPlanAge",), "must be longer than 0", "write a duration like `24h`")
     yield from _check_limits(data, ())
@@ -177,7 +169,6 @@ def _check_budgets(data: dict[str, Any]) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Callable[[dict[str, Any], Path], Iterator[Finding]], ...] = (
-    _check_support,
     _check_sizes,
     check_zorder,
     check_rewrite,

@@ -1,30 +1,35 @@
-"""Checks a document against the JSON Schema of its kind, in words of our own.
+"""Check a document against the JSON Schema of its kind.
 
-The rules are those of ``schemas/*.json``; nothing here knows a key's type or bounds. Every problem is one
-finding at its own place. A value that was refused while reading is neither checked nor called missing.
+jsonschema finds what is wrong; here each of its errors becomes findings in our own words, at the exact place. A value
+that was refused while reading is neither checked nor called missing.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity, Span
 from maintainer.policy.schema.formats import Problem, check_format
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, JsonObject
 from maintainer.policy.schema.schema_messages import (
     dotted,
     either,
     enum_help,
+    example_help,
     expected,
     shown,
     type_help,
     unknown_key_help,
     written,
 )
-from maintainer.policy.schema.schema_rules import Rule, compiled
+from maintainer.policy.schema.schema_validator import schema_validator
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
 from maintainer.policy.yaml.yaml_document import Document, Path
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 MAX_FINDINGS = 100
 """Per file."""
@@ -75,163 +80,169 @@ def kind_of(document: Document) -> DocumentKind:
 
 def check_schema(document: Document, kind: DocumentKind) -> list[Diagnostic]:
     """Return what the schema says against a document, sorted; at most `MAX_FINDINGS`."""
-    walk = _Walk(document, kind)
-    walk.top(compiled(_SCHEMAS.get(kind, POLICY_SCHEMA)))
-    return sorted(walk.findings)[:MAX_FINDINGS]
+    return sorted(_SchemaCheck(document, kind).findings())[:MAX_FINDINGS]
 
 
-class _Walk:
-    """One pass over one document."""
+_VALUE_RULES = (
+    "x-notSupported",
+    "type",
+    "enum",
+    "const",
+    "x-format",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
+)
+"""Rules about one scalar. The first that it breaks is reported: the others follow from it."""
+
+_SHOWN_BY_FORMAT = {"size": ("pattern", "minimum"), "duration": ("pattern",)}
+"""Rules for editors, which know no ``x-format``; ours accept a little more, and say what is wrong."""
+
+
+class _SchemaCheck:
+    """The findings of one document."""
 
     def __init__(self, document: Document, kind: DocumentKind) -> None:
-        self.findings: list[Diagnostic] = []
         self._document = document
         self._kind = kind
+        self._refused = _NOT_ALLOWED[kind]
 
-    def top(self, rule: Rule) -> None:
-        """Check the whole document, and what belongs in a file of its kind."""
-        data, refused = self._document.data, _NOT_ALLOWED[self._kind]
-        for key, message in refused.items():
+    def findings(self) -> Iterator[Diagnostic]:
+        """Yield every finding, in no order."""
+        data = self._document.data
+        for key, message in self._refused.items():
             if key in data:
-                self._report("P208", message, self._document.key_span_of((key,)), "remove it")
-        self._map(rule, {key: value for key, value in data.items() if key not in refused}, (), refused)
-        if self._kind is DocumentKind.POLICY and not self._has("table"):
+                yield self._at_key("P208", message, (key,), "remove it")
+        if self._kind is DocumentKind.POLICY and "table" not in data and ("table",) not in self._document.unreadable:
             help = "add `table: sales.orders`, or `match:` to make it a rule for many tables"
-            self._report("P202", "the file names no table", self._document.span_of(()), help)
-
-    def _has(self, key: str) -> bool:
-        return key in self._document.data or (key,) in self._document.unreadable
-
-    def _value(self, rule: Rule, value: object, path: Path) -> None:
-        kind = type(value)
-        if kind not in rule.python_types:
-            self._wrong_type(rule, value, path)
-        elif isinstance(value, dict):
-            self._map(rule, value, path)
-        elif isinstance(value, list):
-            self._list(rule, value, path)
-        elif isinstance(value, (str, int, float)):
-            self._scalar(rule, value, path)
-
-    def _map(self, rule: Rule, value: dict[str, Any], path: Path, hidden: dict[str, str] | None = None) -> None:
-        additional = rule.additional
-        for key, inner in value.items():
-            known = rule.properties.get(key)
-            if known is not None:
-                self._value(known, inner, (*path, key))
-            elif additional is False:
-                names = [name for name in rule.properties if hidden is None or name not in hidden]
-                self._unknown_key(key, path, names)
-            else:
-                self._free_key(rule, key, inner, (*path, key))
-        for key in rule.required:
-            if key not in value and (*path, key) not in self._document.unreadable:
-                self._missing(key, rule.properties[key], path)
-        if not self._has_unreadable(path):
-            self._count(len(value), rule.min_properties, rule.max_properties, "key", path)
-
-    def _free_key(self, rule: Rule, key: str, inner: object, path: Path) -> None:
-        """Check a key whose name the schema leaves open: an environment, a property, an argument."""
-        bad_name = rule.name_pattern is not None and not rule.name_pattern.search(key)
-        if bad_name or len(key) > (rule.name_max_length or len(key)):
-            help = "use letters, digits, `_`, `.` and `-`"
-            self._report("P205", f"{shown(key)} is not a name for a key here", self._key_span(path), help)
-        elif isinstance(rule.additional, Rule):
-            self._value(rule.additional, inner, path)
-
-    def _list(self, rule: Rule, value: list[Any], path: Path) -> None:
-        if rule.items is not None:
-            for position, inner in enumerate(value):
-                self._value(rule.items, inner, (*path, position))
-        if not self._has_unreadable(path):
-            self._count(len(value), rule.min_items, rule.max_items, "item", path)
-        if rule.unique:
-            seen: dict[tuple[type, object], int] = {}
-            for position, inner in enumerate(value):
-                # Lists and maps among the items are a wrong type already.
-                if isinstance(inner, (dict, list)):
-                    continue
-                first = seen.setdefault((type(inner), inner), position)
-                if first != position:
-                    message = f"{dotted(path)} has {shown(inner)} twice"
-                    self._report("P207", message, self._document.span_of((*path, position)), "remove one of the two")
-
-    def _scalar(self, rule: Rule, value: str | int | float, path: Path) -> None:
-        if isinstance(value, str) and self._kind is not DocumentKind.PROJECT and "${env:" in value:
+            yield self._at_value("P202", "the file names no table", (), help)
+        variables = set() if self._kind is DocumentKind.PROJECT else set(_texts_with_variables(data, ()))
+        for path in variables:
             help = "only maintainer.yml may use them: what a policy says must not depend on the machine"
-            self._at_value("P309", f"{dotted(path)} uses an environment variable", path, help)
-        elif rule.enum is not None and value not in rule.enum:
-            self._not_allowed(rule, value, path)
-        elif rule.format is not None and (problem := check_format(rule.format, value)) is not None:
-            self._format_problem(problem, path)
-        elif isinstance(value, str):
-            self._text(rule, value, path)
-        elif rule.format != "size" and not isinstance(value, bool):
-            self._bounds(rule, value, path)
+            yield self._at_value("P309", f"{dotted(path)} uses an environment variable", path, help)
+        allowed = {key: value for key, value in data.items() if key not in self._refused}
+        for path, error in self._errors(allowed):
+            if path not in variables:
+                yield from self._explain(error, path)
 
-    def _text(self, rule: Rule, value: str, path: Path) -> None:
+    def _errors(self, data: dict[str, Any]) -> Iterator[tuple[Path, ValidationError]]:
+        """Yield jsonschema's errors, of each scalar the first."""
+        first: dict[Path, ValidationError] = {}
+        for error in schema_validator(_SCHEMAS.get(self._kind, POLICY_SCHEMA)).iter_errors(data):
+            path = tuple(error.absolute_path)
+            if "propertyNames" in error.absolute_schema_path or error.validator not in _VALUE_RULES:
+                yield path, error
+            elif error.validator not in _SHOWN_BY_FORMAT.get(error.schema.get("x-format"), ()):
+                rival = first.setdefault(path, error)
+                if _VALUE_RULES.index(error.validator) < _VALUE_RULES.index(rival.validator):
+                    first[path] = error
+        yield from first.items()
+
+    def _explain(self, error: ValidationError, path: Path) -> Iterator[Diagnostic]:
+        """Say what an error means. What jsonschema reports once for several keys or items is a finding for each."""
+        # The stubs allow what our schemas never hold.
+        schema: Any = error.schema
+        limit: Any = error.validator_value
+        value: Any = error.instance
+        match error.validator:
+            case _ if "propertyNames" in error.absolute_schema_path:
+                message = f"{shown(value)} is not a name for a key here"
+                yield self._at_key("P205", message, (*path, value), "use letters, digits, `_`, `.` and `-`")
+            case "additionalProperties":
+                known = [key for key in schema.get("properties", {}) if path or key not in self._refused]
+                for key in value.keys() - schema.get("properties", {}).keys():
+                    message = f"unknown key {shown(key)} {_where(path)}"
+                    yield self._at_key("P201", message, (*path, key), unknown_key_help(key, known, path))
+            case "required":
+                # jsonschema makes an error of each missing key, and names it in the message only.
+                for key in limit:
+                    if error.message.startswith(repr(key)) and (*path, key) not in self._document.unreadable:
+                        yield self._missing(key, schema["properties"][key], path)
+            case "uniqueItems":
+                yield from self._repeated(value, path)
+            case "minItems" | "maxItems" | "minProperties" | "maxProperties":
+                if not any(unreadable[: len(path)] == path for unreadable in self._document.unreadable):
+                    yield self._count(error.validator, limit, len(value), path)
+            case "type":
+                yield self._wrong_type(schema, value, path)
+            case _:
+                yield self._bad_scalar(error, path)
+
+    def _bad_scalar(self, error: ValidationError, path: Path) -> Diagnostic:
+        schema: Any = error.schema
+        limit: Any = error.validator_value
+        value: Any = error.instance
         name = dotted(path)
-        if rule.min_length is not None and len(value) < rule.min_length:
-            self._at_value("P206", f"{name} is empty", path, self._example_help(rule))
-        elif rule.max_length is not None and len(value) > rule.max_length:
-            message = f"{name} has {len(value)} characters; at most {rule.max_length} are allowed"
-            self._at_value("P206", message, path, "make it shorter")
-        elif rule.pattern is not None and rule.format not in ("size", "duration") and not rule.pattern.search(value):
-            self._at_value("P205", f"{name} cannot be {shown(value)}", path, self._example_help(rule))
+        match error.validator:
+            case "x-notSupported":
+                return self._at_value("P312", f"{name}: not supported yet", path, limit)
+            case "enum" | "const":
+                return self._not_allowed(schema, value, path)
+            case "x-format":
+                problem = check_format(limit, value)
+                assert problem is not None
+                return self._format_problem(problem, value, path)
+            case "minLength":
+                return self._at_value("P206", f"{name} is empty", path, example_help(schema))
+            case "maxLength":
+                message = f"{name} has {len(value)} characters; at most {limit} are allowed"
+                return self._at_value("P206", message, path, "make it shorter")
+            case "pattern":
+                return self._at_value("P205", f"{name} cannot be {shown(value)}", path, example_help(schema))
+            case rule:
+                word = {"minimum": "at least", "maximum": "at most"}[str(rule)]
+                message = f"{name} must be {word} {limit}, not {shown(value)}"
+                return self._at_value("P206", message, path, example_help(schema))
 
-    def _bounds(self, rule: Rule, value: float, path: Path) -> None:
-        for bound, outside, word in (
-            (rule.minimum, rule.minimum is not None and value < rule.minimum, "at least"),
-            (rule.maximum, rule.maximum is not None and value > rule.maximum, "at most"),
-        ):
-            if outside:
-                message = f"{dotted(path)} must be {word} {bound}, not {shown(value)}"
-                self._at_value("P206", message, path, self._example_help(rule))
+    def _repeated(self, items: list[Any], path: Path) -> Iterator[Diagnostic]:
+        seen: set[tuple[type, object]] = set()
+        for position, item in enumerate(items):
+            # Lists and maps among the items are a wrong type already.
+            if isinstance(item, (dict, list)):
+                continue
+            if (type(item), item) in seen:
+                message = f"{dotted(path)} has {shown(item)} twice"
+                yield self._at_value("P207", message, (*path, position), "remove one of the two")
+            seen.add((type(item), item))
 
-    def _count(self, count: int, least: int | None, most: int | None, noun: str, path: Path) -> None:
-        if least is not None and count < least:
-            message = f"{dotted(path)} is empty" if not count else f"{dotted(path)} has too few {noun}s"
-            self._report("P206", message, self._key_span(path), f"it needs at least {least} {noun}")
-        elif most is not None and count > most:
-            message = f"{dotted(path)} has {count} {noun}s; at most {most} are allowed"
-            self._report("P206", message, self._key_span(path), "make it shorter")
+    def _count(self, rule: str, limit: int, count: int, path: Path) -> Diagnostic:
+        noun = "item" if rule.endswith("Items") else "key"
+        if rule.startswith("max"):
+            message = f"{dotted(path)} has {count} {noun}s; at most {limit} are allowed"
+            return self._at_key("P206", message, path, "make it shorter")
+        message = f"{dotted(path)} has too few {noun}s" if count else f"{dotted(path)} is empty"
+        return self._at_key("P206", message, path, f"it needs at least {limit} {noun}")
 
-    def _wrong_type(self, rule: Rule, value: object, path: Path) -> None:
+    def _wrong_type(self, schema: JsonObject, value: object, path: Path) -> Diagnostic:
         if value is None:
-            self._report("P203", f"{dotted(path)} has no value", self._key_span(path), self._example_help(rule))
-            return
-        if rule.enum is not None and not isinstance(value, (dict, list)) and path != ("version",):
-            self._not_allowed(rule, value, path)
-            return
-        message = f"{dotted(path)} must be {expected(rule)}, not {shown(value)}"
-        span = self._key_span(path) if isinstance(value, (dict, list)) else self._document.span_of(path)
-        self._report("P203", message, span, type_help(rule, value, rule.example))
+            return self._at_key("P203", f"{dotted(path)} has no value", path, example_help(schema))
+        is_collection = isinstance(value, (dict, list))
+        if "enum" in schema and not is_collection:
+            return self._not_allowed(schema, value, path)
+        message = f"{dotted(path)} must be {expected(schema)}, not {shown(value)}"
+        return (self._at_key if is_collection else self._at_value)("P203", message, path, type_help(schema, value))
 
-    def _not_allowed(self, rule: Rule, value: object, path: Path) -> None:
-        allowed = [written(one) for one in rule.enum or () if one is not None]
+    def _not_allowed(self, schema: JsonObject, value: object, path: Path) -> Diagnostic:
         if path == ("version",):
             help = "write `version: 1`; a newer format needs a newer maintainer"
-            self._at_value("P209", f"version {shown(value)} of the format is not known", path, help)
-            return
-        message = f"{dotted(path)} must be {either([f'`{one}`' for one in allowed])}, not {shown(value)}"
-        self._at_value("P204", message, path, enum_help(allowed, value))
+            return self._at_value("P209", f"version {shown(value)} of the format is not known", path, help)
+        allowed = [written(choice) for choice in schema["enum"] if choice is not None]
+        message = f"{dotted(path)} must be {either([f'`{choice}`' for choice in allowed])}, not {shown(value)}"
+        return self._at_value("P204", message, path, enum_help(allowed, value))
 
-    def _unknown_key(self, key: str, path: Path, known: list[str]) -> None:
-        where = f"in {dotted(path)}" if path else "at the top level"
-        span = self._document.key_span_of((*path, key))
-        self._report("P201", f"unknown key {shown(key)} {where}", span, unknown_key_help(key, known, path))
+    def _missing(self, key: str, schema: JsonObject, path: Path) -> Diagnostic:
+        examples = schema.get("examples")
+        help = f"add `{key}: {written(examples[0])}`" if examples else None
+        return self._at_key("P202", f"`{key}` is missing {_where(path)}", path, help)
 
-    def _missing(self, key: str, rule: Rule, path: Path) -> None:
-        where = f"in {dotted(path)}" if path else "at the top level"
-        help = f"add `{key}: {written(rule.example)}`" if rule.example is not None else None
-        self._report("P202", f"`{key}` is missing {where}", self._key_span(path), help)
-
-    def _format_problem(self, problem: Problem, path: Path) -> None:
+    def _format_problem(self, problem: Problem, value: object, path: Path) -> Diagnostic:
         span = self._document.span_of(path)
         if problem.offset is not None:
-            span = self._part_of(span, str(self._value_at(path)), problem.offset, problem.length)
+            span = self._part_of(span, str(value), problem.offset, problem.length)
         message = f"{dotted(path)}: {problem.message}"
-        self._report(problem.code, message, span, problem.help, problem.severity)
+        return Diagnostic(problem.code, problem.severity, message, self._document.file, span, problem.help)
 
     def _part_of(self, span: Span, value: str, offset: int, length: int) -> Span:
         """Narrow a span to a part of its text, where the file shows the text as it is (no escapes, one line)."""
@@ -242,26 +253,23 @@ class _Walk:
         first = start + min(offset, max(len(value) - 1, 0)) + 1
         return Span(span.line, first, span.line, max(min(first + length, start + len(value) + 1), first + 1))
 
-    def _value_at(self, path: Path) -> object:
-        value: Any = self._document.data
-        for part in path:
-            value = value[part]
-        return value
+    def _at_key(self, code: str, message: str, path: Path, help: str | None) -> Diagnostic:
+        span = self._document.key_span_of(path)
+        return Diagnostic(code, Severity.ERROR, message, self._document.file, span, help)
 
-    def _example_help(self, rule: Rule) -> str | None:
-        return f"write it like `{written(rule.example)}`" if rule.example is not None else None
+    def _at_value(self, code: str, message: str, path: Path, help: str | None) -> Diagnostic:
+        span = self._document.span_of(path)
+        return Diagnostic(code, Severity.ERROR, message, self._document.file, span, help)
 
-    def _has_unreadable(self, path: Path) -> bool:
-        """Whether something in a map or list was left out while reading, so that its length says nothing."""
-        return any(one[: len(path)] == path for one in self._document.unreadable)
 
-    def _key_span(self, path: Path) -> Span:
-        return self._document.key_span_of(path)
+def _where(path: Path) -> str:
+    return f"in {dotted(path)}" if path else "at the top level"
 
-    def _at_value(self, code: str, message: str, path: Path, help: str | None) -> None:
-        self._report(code, message, self._document.span_of(path), help)
 
-    def _report(
-        self, code: str, message: str, span: Span, help: str | None, severity: Severity = Severity.ERROR
-    ) -> None:
-        self.findings.append(Diagnostic(code, severity, message, self._document.file, span, help))
+def _texts_with_variables(value: object, path: Path) -> Iterator[Path]:
+    """Yield the places of texts that hold ``${env:``; the depth is bounded by the reader."""
+    if isinstance(value, str) and "${env:" in value:
+        yield path
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts_with_variables(inner, (*path, key))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from maintainer.policy.diagnostics.diagnostics import nearest
-from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET, NOT_SUPPORTED_YET_IN_PROJECT
 
 JsonObject: TypeAlias = "dict[str, Any]"
 
@@ -58,7 +57,7 @@ def resolve_reference(reference: str, name: str) -> tuple[JsonObject, str]:
 
 @dataclass(frozen=True)
 class KeyDescription:
-    """One key: its dotted name, the file it belongs in, its schema, and what of it is not supported yet.
+    """One key: its dotted name, the file it belongs in, its schema, and the keys in it.
 
     Items of lists have no part of their own in the name: ``consumers.maxLag``. A name that is free (a property,
     an environment) is written ``*``.
@@ -68,7 +67,6 @@ class KeyDescription:
     file: str
     schema: JsonObject
     keys: tuple[str, ...]
-    not_yet: tuple[str, ...]
 
 
 def describe(name: str) -> KeyDescription | None:
@@ -105,7 +103,7 @@ def _walk(schema: JsonObject, file: str, name: str, place: str) -> Iterator[KeyD
     for part, inner in _inner(schema, file):
         target, home = resolve_reference(inner["$ref"], file) if "$ref" in inner else (inner, file)
         full = f"{name}.{part}" if name else part
-        yield KeyDescription(full, place, target, tuple(key for key, _ in _inner(target, home)), _not_yet(full))
+        yield KeyDescription(full, place, target, tuple(key for key, _ in _inner(target, home)))
         yield from _walk(target, home, full, place)
 
 
@@ -118,13 +116,3 @@ def _inner(schema: JsonObject, file: str) -> list[tuple[str, JsonObject]]:
     if isinstance(schema.get("additionalProperties"), dict):
         inner.append(("*", schema["additionalProperties"]))
     return inner
-
-
-def _not_yet(name: str) -> tuple[str, ...]:
-    notes = []
-    for entry, help in {**NOT_SUPPORTED_YET, **NOT_SUPPORTED_YET_IN_PROJECT}.items():
-        key, value = entry if isinstance(entry, tuple) else (entry, None)
-        if _plain(key) == name:
-            what = "not supported yet" if value is None else f"`{str(value).lower()}` is not supported yet"
-            notes.append(f"{what}: {help}")
-    return tuple(notes)

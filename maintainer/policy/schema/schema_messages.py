@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from maintainer.policy.diagnostics.diagnostics import nearest
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, JsonObject, load_schema, resolve_reference
-from maintainer.policy.schema.schema_rules import Rule
 from maintainer.policy.yaml.scalars import plain_scalar
 from maintainer.policy.yaml.yaml_document import Path
 
@@ -58,12 +57,13 @@ def shown(value: object) -> str:
     return f"`{_cut(str(value))}`"
 
 
-def expected(rule: Rule) -> str:
+def expected(schema: JsonObject) -> str:
     """Say what a value may be: ``a size``, ``text or a whole number``, ```true`, `false` or a map``."""
-    if rule.format in _FORMAT_WORDS:
-        return _FORMAT_WORDS[rule.format]
-    booleans = ["`true`", "`false`"] if "boolean" in rule.type_names else []
-    words = [TYPE_WORDS[name] for name in rule.type_names if name not in ("null", "boolean")]
+    if schema.get("x-format") in _FORMAT_WORDS:
+        return _FORMAT_WORDS[schema["x-format"]]
+    types = _types(schema)
+    booleans = ["`true`", "`false`"] if "boolean" in types else []
+    words = [TYPE_WORDS[name] for name in types if name not in ("null", "boolean")]
     return either([*booleans, *words])
 
 
@@ -72,26 +72,38 @@ def either(words: list[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else "nothing"
 
 
-def type_help(rule: Rule, value: object, example: object) -> str | None:
+def type_help(schema: JsonObject, value: object) -> str | None:
     """Say how to write a value of the right type."""
-    if rule.format == "duration" and type(value) is int and 0 <= value < 10**6:
+    format, types = schema.get("x-format"), _types(schema)
+    if format == "duration" and type(value) is int and 0 <= value < 10**6:
         return f"write `{value}d` for days or `{value}h` for hours"
-    if rule.format in _UNIT_HELP:
-        return _UNIT_HELP[rule.format]
-    if "boolean" in rule.type_names and isinstance(value, (str, int, float)):
+    if format in _UNIT_HELP:
+        return _UNIT_HELP[format]
+    if "boolean" in types and isinstance(value, (str, int, float)):
         word = str(value).lower()
         if word in _TRUE_WORDS | _FALSE_WORDS:
             return f"write `{'false' if word in _FALSE_WORDS else 'true'}`"
-    if "integer" in rule.type_names and isinstance(value, (str, float)):
+    if "integer" in types and isinstance(value, (str, float)):
         digits = str(value).replace("_", "").replace(",", "").removesuffix(".0")
         if digits.isdigit() and digits.isascii() and len(digits) < 19:
             return f"write `{int(digits)}`"
-    if "string" in rule.type_names and isinstance(value, (int, float)):
+    if "string" in types and isinstance(value, (int, float)):
         literal = str(value).lower() if isinstance(value, bool) else str(value)
         return f'put it in quotes: `"{_cut(literal)}"`'
-    if "array" in rule.type_names and isinstance(value, (str, int, float)):
+    if "array" in types and isinstance(value, (str, int, float)):
         return f"write a list: `[{_cut(str(value))}]`"
-    return f"write it like `{written(example)}`" if example is not None else None
+    return example_help(schema)
+
+
+def example_help(schema: JsonObject) -> str | None:
+    """Show the first example of a key; None where it has none."""
+    examples = schema.get("examples")
+    return f"write it like `{written(examples[0])}`" if examples else None
+
+
+def _types(schema: JsonObject) -> list[str]:
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else types
 
 
 def enum_help(allowed: list[str], value: object) -> str | None:

@@ -15,7 +15,6 @@ from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.resolve.setting_units import base_value, spelled
-from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import pad, padded_width, printable
 
@@ -172,15 +171,9 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
 
 
 def merged_yaml(resolution: Resolution) -> str:
-    """Return the effective policy as one file that resolves to the same digest without any other file.
-
-    A built-in default that this version cannot be asked for by name is left out: it holds anyway.
-    """
+    """Return the effective policy as one file that resolves to the same digest without any other file."""
     tree: dict[str, Any] = {}
     for key in _keys(resolution):
-        setting = _setting(key, resolution)
-        if key in NOT_SUPPORTED_YET and (setting is None or setting.level is Level.BUILT_IN):
-            continue
         path = _path(key)
         node = tree
         for part in path[:-1]:

@@ -35,8 +35,8 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
             first, *rest = textwrap.wrap(text, _WIDTH - 12)
             yield f"  {label:9} {first}"
             yield from (f"  {'':9} {line}" for line in rest)
-    for note in key.not_yet:
-        yield f"  {'note':9} {style.paint(note, Role.WARN)}"
+    if "x-notSupported" in schema:
+        yield f"  {'note':9} {style.paint(_not_supported(schema), Role.WARN)}"
     for index, example in enumerate(schema.get("examples", ())):
         yield f"  {'example' if not index else '':9} {key.name.rpartition('.')[2]}: {written(example)}"
 
@@ -60,6 +60,10 @@ def _allowed(schema: dict[str, object]) -> str | None:
     if isinstance(most, int) and most >= 2**31 - 1:
         return f"{least} or more"
     return f"{least} to {most}"
+
+
+def _not_supported(schema: dict[str, object]) -> str:
+    return f"not supported yet: {schema['x-notSupported']}"
 
 
 def _default(schema: dict[str, object]) -> str | None:
@@ -87,7 +91,7 @@ def render_keys() -> Iterator[str]:
 
 def _row(key: KeyDescription) -> tuple[str, ...]:
     schema = key.schema
-    notes = "".join(f"<br>Note: {_prose(note)}." for note in key.not_yet)
+    notes = f"<br>Note: {_prose(_not_supported(schema))}." if "x-notSupported" in schema else ""
     examples = schema.get("examples", ())
     default = code(written(schema["default"])) if "default" in schema else _prose(schema.get("x-default", ""))
     example = code(f"{key.name.rpartition('.')[2]}: {written(examples[0])}") if examples else ""

@@ -18,7 +18,7 @@ WITHOUT = """
 import sys
 from importlib import metadata
 
-GONE = ("pyspark", "delta", "py4j", "great_expectations", "pandas", "numpy", "jsonschema", "rich")
+GONE = ("pyspark", "delta", "py4j", "great_expectations", "pandas", "numpy", "rich")
 known = metadata.version
 
 class Gone:

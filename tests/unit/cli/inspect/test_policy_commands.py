@@ -151,7 +151,7 @@ def in_a_new_process(arguments: list[str], root: Path, **environ: str) -> subpro
     code = (
         "import sys\nfrom maintainer.cli.main import run\n"
         "try:\n    code = run(sys.argv[1:])\n"
-        "finally:\n    print([m for m in ('pyspark', 'great_expectations', 'delta', 'py4j', 'jsonschema', 'pandas')"
+        "finally:\n    print([m for m in ('pyspark', 'great_expectations', 'delta', 'py4j', 'pandas')"
         " if m in sys.modules], file=sys.stderr)\n"
         "sys.exit(code)\n"
     )

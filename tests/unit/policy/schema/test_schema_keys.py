@@ -11,9 +11,8 @@ from maintainer.policy.resolve import builtin_defaults as builtin
 from maintainer.policy.resolve.merge import SETTING_KEYS
 from maintainer.policy.resolve.setting_units import DURATIONS, SIZES
 from maintainer.policy.schema.formats import CHECKED_FORMATS
-from maintainer.policy.schema.reserved_keys import NOT_SUPPORTED_YET, NOT_SUPPORTED_YET_IN_PROJECT
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
-from maintainer.policy.schema.schema_rules import compiled
+from maintainer.policy.schema.schema_validator import schema_validator
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def schema_of(name: str) -> dict[str, Any]:
 def test_the_schemas_are_draft_07_and_compile(name: str) -> None:
     jsonschema.Draft7Validator.check_schema(load_schema(name))
     assert load_schema(name)["$schema"] == "http://json-schema.org/draft-07/schema#"
-    assert compiled(name) is compiled(name)
+    assert schema_validator(name) is schema_validator(name)
 
 
 @pytest.mark.parametrize("name", key_names())
@@ -61,16 +60,9 @@ def test_units_are_known_to_resolution() -> None:
     assert {name for name in settings if schema_of(name).get("x-format") == "duration"} == DURATIONS
 
 
-def test_what_is_not_supported_yet_is_in_the_schema() -> None:
-    for entry in (*NOT_SUPPORTED_YET, *NOT_SUPPORTED_YET_IN_PROJECT):
-        key, value = entry if isinstance(entry, tuple) else (entry, None)
-        schema = schema_of(key.replace("[]", ""))
-        assert value is None or isinstance(value, bool) or value in schema["enum"]
-
-
 def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maintainer.policy.schema import schema_rules
+    from maintainer.policy.schema import schema_validator as module
 
-    monkeypatch.setattr(schema_rules, "load_schema", lambda name: {"type": "object", "oneOf": []})
+    monkeypatch.setattr(module, "load_schema", lambda name: {"type": "object", "oneOf": []})
     with pytest.raises(ValueError, match="oneOf"):
-        compiled.__wrapped__("x.json")
+        schema_validator.__wrapped__("x.json")
