@@ -29,6 +29,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.planner import PlanOptions, plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.tables.aged_tables import TODAY, AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
+from tests.support.tables.bind_mounts import bind_mounts
 from tests.support.tables.vacuum_cases import (
     Killed,
     Stubborn,
@@ -42,6 +43,20 @@ from tests.support.tables.vacuum_cases import (
 
 
 class TestA11OneTableTwice:
+    @pytest.mark.parametrize("selected", ["one", "other", "both"])
+    @pytest.mark.parametrize("spelling", ["mount", "mount_above"])
+    def test_nor_where_one_is_a_mount(self, lake: Path, spelling: str, selected: str) -> None:
+        table = old_table(lake / "a" / "a table")
+        with bind_mounts() as mount:
+            mount(table.path if spelling == "mount" else table.path.parent, lake / "mounted")
+            other = TableRef(str(lake / "mounted" / ("" if spelling == "mount" else table.path.name)))
+            both = (policies(retention_seconds=7 * 86_400)(table.ref), policies(retention_seconds=90 * 86_400)(other))
+            before = tree(lake)
+            chosen = {"one": both[:1], "other": both[1:], "both": both}[selected]
+            plans = planned_beside(both, chosen, {})
+            assert [plan.problem and plan.problem.code for plan in plans] == ["T409"] * len(chosen)
+            assert_only(lake, before)
+
     @pytest.mark.parametrize("selected", ["one", "other", "both"])
     @pytest.mark.parametrize("spelling", ["link", "link_above", "dots", "file_uri", "name"])
     def test_neither_is_touched(self, lake: Path, spelling: str, selected: str) -> None:
