@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maintainer.cli.demo import flights, lineitem
 from maintainer.cli.demo.demo_policies import write_policies
-from maintainer.cli.demo.demo_session import Session
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SparkSession as Session
+
 Say = Callable[[str], None]
-Builder = Callable[[Session, Path, Path], str]
+Builder = Callable[["Session", Path, Path], str]
 
 MARKER = ".maintainer-demo"
 """A file that says: this folder was made by the demo and may be made again."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from maintainer.cli.demo.demo_session import Session, quoted, read_table
+from maintainer.cli.demo.demo_session import quoted, read_table
 from maintainer.cli.demo.sample_files import newest_version
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SparkSession as Session
 
 
 @dataclass(frozen=True, slots=True)

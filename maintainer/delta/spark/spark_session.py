@@ -37,6 +37,7 @@ from maintainer.delta.spark.start_conf import (
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
 _start_lock = threading.Lock()

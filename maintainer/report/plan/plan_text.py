@@ -7,9 +7,10 @@ each table, each reason and each bin has its line.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import Plan, TablePlan, TableState
 from maintainer.report.plan.plan_lines import (
     PlanOptions,
     bin_lines,
@@ -78,18 +79,17 @@ def _heading_cells(table: TablePlan) -> tuple[str, str, str, str]:
     return (name, f"v{seen.version}", format_size(seen.size_bytes), count(seen.num_files, "file"))
 
 
+_STATE_SYMBOL = {
+    TableState.PROBLEM: Symbol.PROBLEM,
+    TableState.BLOCKED: Symbol.BLOCKED,
+    TableState.CHANGES: Symbol.CHANGE,
+    TableState.WAITING: Symbol.LEFT,
+}
+
+
 def _table_symbol(table: TablePlan) -> str:
-    match table.state:
-        case "problem":
-            return Symbol.PROBLEM
-        case "blocked":
-            return Symbol.BLOCKED
-        case "changes":
-            return Symbol.CHANGE
-        case "waiting":
-            return Symbol.LEFT
-        case _:
-            return Symbol.LEFT if is_named(table) else Symbol.SAME
+    up_to_date = Symbol.LEFT if is_named(table) else Symbol.SAME
+    return _STATE_SYMBOL.get(table.state, up_to_date)
 
 
 def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
@@ -110,11 +110,11 @@ def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]
 
 def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
     # Each table counts once, by the reason that most of its files are left alone for.
-    codes: dict[str, int] = {}
-    for table in tables:
-        if table.left_alone:
-            code = max(table.left_alone, key=lambda entry: entry.num_files).reason.code.value
-            codes[code] = codes.get(code, 0) + 1
+    codes = Counter(
+        max(table.left_alone, key=lambda entry: entry.num_files).reason.code.value
+        for table in tables
+        if table.left_alone
+    )
     why = ", ".join(f"{code} in {number:,}" for code, number in codes.items())
     return f"  {style.symbol(Symbol.SAME)} {count(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
@@ -136,9 +136,9 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
             took = format_duration(max(1, round(options.expected_seconds)))
             yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
     if not plan.has_changes:
-        if totals.num_waiting:
+        if totals.num_tables[TableState.WAITING]:
             yield "Nothing to do now."
-        elif not totals.num_blocked and not totals.num_problems:
+        elif not totals.num_tables[TableState.BLOCKED] and not totals.num_tables[TableState.PROBLEM]:
             yield "Nothing to do."
         return
     if options.applied_next:

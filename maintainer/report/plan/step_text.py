@@ -1,11 +1,12 @@
-"""Steps and left-alone files in words: what the text, Markdown and `why` renderings share.
+"""Steps and left-alone files in words: what the text, Markdown and ``why`` renderings share.
 
-The dry run walks the same closed union as apply: a kind of step that is not described here does not type-check.
+A kind of step that is not described here does not type-check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -13,13 +14,13 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan, TableState
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
-    Batch,
     BatchedStep,
     ClusterStep,
     CompactStep,
     PartitionRewriteStep,
     PurgeStep,
     RewriteRequest,
+    RewriteStep,
     SetPropertiesStep,
     Step,
     VacuumStep,
@@ -62,38 +63,47 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
     match step:
         case SetPropertiesStep():
             return _describe_properties(step)
-        case CompactStep():
-            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
-            facts += ", with a shuffle" if step.repartition else ""
-            return StepText(Symbol.WRITE, "compact", (facts + _in_commits(step.batches),), (step.reasons,))
-        case ZOrderStep(turn=Turn() as turn):
-            by = ", ".join(printable(column) for column in step.columns)
-            facts = f"{_rewritten(step.batches, step.num_files_added)}, {turn.strategy.value}, by {by}"
-            if turn.before is not None and turn.after is not None:
-                facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
-            more = ", first of up to " + count(step.settings.max_turns, "turn") if step.settings is not None else ""
-            return StepText(Symbol.WRITE, "zorder", (facts + more,), (step.reasons,))
-        case PartitionRewriteStep():
-            facts = f"{_rewritten(step.batches, step.num_files_added)}, {_request(step.request)}"
-            return StepText(Symbol.WRITE, "rewrite", (facts + _in_commits(step.batches),), (step.reasons,))
-        case PurgeStep():
-            facts = f"{_rewritten(step.batches, step.num_files_added)} of up to {format_size(step.max_file_size_bytes)}"
-            return StepText(Symbol.WRITE, "purge", (facts + _in_commits(step.batches),), (step.reasons,))
-        case ClusterStep():
-            by = ", ".join(printable(column) for column in step.columns)
-            size = format_size(step.max_file_size_bytes)
-            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, clustered by {by}"
-            facts += ", also what other columns clustered" if step.full else ""
-            return StepText(Symbol.WRITE, "cluster", (facts + _in_commits(step.batches),), (step.reasons,))
-        case ZOrderStep():
-            by = ", ".join(printable(column) for column in step.columns)
-            size = format_size(step.max_file_size_bytes)
-            facts = f"{_rewritten(step.batches, step.num_files_added)} of about {size}, by {by}"
-            return StepText(Symbol.WRITE, "zorder", (facts + _in_commits(step.batches),), (step.reasons,))
         case VacuumStep():
             return _describe_vacuum(step, tz)
+        case BatchedStep():
+            facts = f"{count(step.num_files, 'file')}, {format_size(step.size_bytes)} -> about "
+            facts += f"{count(step.num_files_added, 'file')}{_rewrite_facts(step)}"
+            in_turns = isinstance(step, ZOrderStep) and step.turn is not None
+            if len(step.batches) > 1 and not in_turns:
+                facts += f", in {count(len(step.batches), 'commit')}"
+            return StepText(Symbol.WRITE, step_word(step.kind), (facts,), (step.reasons,))
         case _:
             assert_never(step)
+
+
+def _rewrite_facts(step: RewriteStep) -> str:
+    """Say how the files are written: how large, in which order, with what else."""
+    match step:
+        case CompactStep():
+            return f" of up to {format_size(step.max_file_size_bytes)}" + (
+                ", with a shuffle" if step.repartition else ""
+            )
+        case PurgeStep():
+            return f" of up to {format_size(step.max_file_size_bytes)}"
+        case PartitionRewriteStep():
+            return f", {_request(step.request)}"
+        case ClusterStep():
+            full = ", also what other columns clustered" if step.full else ""
+            return f" of about {format_size(step.max_file_size_bytes)}, clustered by {_columns(step.columns)}{full}"
+        case ZOrderStep(turn=Turn() as turn):
+            facts = f", {turn.strategy.value}, by {_columns(step.columns)}"
+            if turn.before is not None and turn.after is not None:
+                facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
+            more = "" if step.settings is None else f", first of up to {count(step.settings.max_turns, 'turn')}"
+            return facts + more
+        case ZOrderStep():
+            return f" of about {format_size(step.max_file_size_bytes)}, by {_columns(step.columns)}"
+        case _:
+            assert_never(step)
+
+
+def _columns(names: Iterable[str]) -> str:
+    return ", ".join(printable(name) for name in names)
 
 
 _KINDS = {
@@ -119,7 +129,7 @@ def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
         first, last = when(step.oldest_ms, tz), when(step.youngest_ms, tz)
         facts.append(f"removed {first}" if first == last else f"removed from {first} to {last}")
     if step.emptied:
-        num, size = sum(one.num_files for one in step.emptied), sum(one.size_bytes for one in step.emptied)
+        num, size = sum(run.num_files for run in step.emptied), sum(run.size_bytes for run in step.emptied)
         facts.append(f"from the trash {count(num, 'file')}, {format_size(size)}")
     if step.listing is not None:
         listing = step.listing
@@ -131,20 +141,20 @@ def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
 
 
 def _describe_properties(step: SetPropertiesStep) -> StepText:
-    """Put each reason on the line of the property that it names; the rest on the last line."""
+    """Put each reason on the line of the property that it names, and the rest on the last line."""
     before = dict(step.before)
     facts = []
     reasons: list[tuple[Reason, ...]] = []
-    left = list(step.reasons)
+    rest = list(step.reasons)
     for key, value in step.after:
         old = before.get(key)
         facts.append(
             f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {_shortened(printable(value))}"
         )
-        mine = [reason for reason in left if key in reason.text]
-        left = [reason for reason in left if reason not in mine]
-        reasons.append(tuple(mine))
-    reasons[-1:] = [(*reasons[-1], *left)] if reasons else []
+        own = tuple(reason for reason in rest if key in reason.text)
+        rest = [reason for reason in rest if reason not in own]
+        reasons.append(own)
+    reasons[-1:] = [(*reasons[-1], *rest)] if reasons else []
     return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
 
 
@@ -153,22 +163,11 @@ def _shortened(text: str) -> str:
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
 
 
-def _rewritten(batches: Sequence[Batch], num_files_added: int) -> str:
-    num_files = sum(len(batch.files) for batch in batches)
-    size_bytes = sum(batch.size_bytes for batch in batches)
-    return f"{count(num_files, 'file')}, {format_size(size_bytes)} -> about {count(num_files_added, 'file')}"
-
-
 def _request(request: RewriteRequest) -> str:
     """``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
     size = request.file_size_bytes
     text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
-    by = ", ".join(printable(column) for column in request.sort_columns)
-    return text + (f", sorted by {by}" if by else "")
-
-
-def _in_commits(batches: Sequence[Batch]) -> str:
-    return "" if len(batches) == 1 else f", in {count(len(batches), 'commit')}"
+    return text + (f", sorted by {_columns(request.sort_columns)}" if request.sort_columns else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +232,10 @@ def is_named(table: TablePlan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a whole plan adds up to; counted here, stored nowhere."""
+    """What a plan adds up to; counted here, stored nowhere."""
 
-    num_changed: int
-    num_up_to_date: int
-    num_waiting: int
-    num_blocked: int
-    num_problems: int
-    num_steps: dict[str, int]
+    num_tables: Counter[TableState]
+    num_steps: Counter[str]
     files_rewritten: int
     bytes_rewritten: int
     files_added: int
@@ -251,51 +246,35 @@ class Totals:
 def total(tables: Iterable[TablePlan]) -> Totals:
     """Add up tables and steps."""
     tables = tuple(tables)
-    kinds: dict[str, int] = {}
-    files_rewritten = bytes_rewritten = files_added = files_deleted = bytes_deleted = 0
-    for step in (step for table in tables for step in table.steps):
-        kinds[step.kind] = kinds.get(step.kind, 0) + 1
-        match step:
-            case SetPropertiesStep():
-                pass
-            case BatchedStep():
-                files_rewritten += step.num_files
-                bytes_rewritten += step.size_bytes
-                files_added += step.num_files_added
-            case VacuumStep():
-                files_deleted += len(step.files)
-                bytes_deleted += step.size_bytes
-            case _:
-                assert_never(step)
-    states = [table.state for table in tables]
+    rewrites = [step for table in tables for step in table.rewrites]
+    vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
     return Totals(
-        num_changed=states.count(TableState.CHANGES),
-        num_up_to_date=states.count(TableState.UP_TO_DATE),
-        num_waiting=states.count(TableState.WAITING),
-        num_blocked=states.count(TableState.BLOCKED),
-        num_problems=states.count(TableState.PROBLEM),
-        num_steps=kinds,
-        files_rewritten=files_rewritten,
-        bytes_rewritten=bytes_rewritten,
-        files_added=files_added,
-        files_deleted=files_deleted,
-        bytes_deleted=bytes_deleted,
+        num_tables=Counter(table.state for table in tables),
+        num_steps=Counter(step_word(step.kind) for table in tables for step in table.steps),
+        files_rewritten=sum(step.num_files for step in rewrites),
+        bytes_rewritten=sum(step.size_bytes for step in rewrites),
+        files_added=sum(step.num_files_added for step in rewrites),
+        files_deleted=sum(len(step.files) for step in vacuums),
+        bytes_deleted=sum(step.size_bytes for step in vacuums),
     )
+
+
+_REST_WORDS = {
+    TableState.WAITING: "waiting",
+    TableState.BLOCKED: "blocked",
+    TableState.PROBLEM: "not plannable",
+}
 
 
 def tables_line(totals: Totals) -> str:
     """``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
-    kinds = ", ".join(f"{step_word(kind)} {number:,}" for kind, number in sorted(totals.num_steps.items()))
-    num_steps = sum(totals.num_steps.values())
-    text = f"{count(totals.num_changed, 'table')} to change, {count(num_steps, 'step')}"
-    text += f" ({kinds})" if kinds else ""
-    rest = [f"{totals.num_up_to_date:,} up to date"]
-    if totals.num_waiting:
-        rest.append(f"{totals.num_waiting:,} waiting")
-    if totals.num_blocked:
-        rest.append(f"{totals.num_blocked:,} blocked")
-    if totals.num_problems:
-        rest.append(f"{totals.num_problems:,} not plannable")
+    kinds = ", ".join(f"{word} {number:,}" for word, number in sorted(totals.num_steps.items()))
+    text = f"{count(totals.num_tables[TableState.CHANGES], 'table')} to change, "
+    text += count(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
+    rest = [f"{totals.num_tables[TableState.UP_TO_DATE]:,} up to date"]
+    for state, word in _REST_WORDS.items():
+        if totals.num_tables[state]:
+            rest.append(f"{totals.num_tables[state]:,} {word}")
     return f"{text}; {', '.join(rest)}"
 
 

@@ -1,8 +1,8 @@
-"""Every decision about one table, taken and not taken, each with the policy line behind it."""
+"""Every decision about one table, taken and not taken, each with the policy line behind it: for ``why``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from maintainer.model.plan.plan import Checks, TablePlan
 from maintainer.model.run.auto_compaction import (
@@ -12,14 +12,7 @@ from maintainer.model.run.auto_compaction import (
     AutoCompactSwitch,
     SwitchSource,
 )
-from maintainer.policy.resolve.resolved import (
-    AutoCompactPolicy,
-    ClusterPolicy,
-    ResolvedPolicy,
-    RewritePolicy,
-    Window,
-    ZOrderMode,
-)
+from maintainer.policy.resolve.resolved import ResolvedPolicy, Window, ZOrderMode
 from maintainer.report.plan.counterfactuals import lines as change_lines
 from maintainer.report.plan.counterfactuals import what_would_change
 from maintainer.report.plan.plan_lines import (
@@ -59,53 +52,52 @@ def render_why(
     """
     options = options or PlanOptions()
     lines = [_heading(table, style)]
+
+    def section(title: str, body: Iterable[str]) -> None:
+        lines.extend(["", style.paint(title, Role.BOLD), *(list(body) or ["      = nothing"])])
+
     if table.problem:
-        lines += ["", style.paint("Cannot be planned", Role.BOLD), *problem_lines(table.problem, style)]
+        section("Cannot be planned", problem_lines(table.problem, style))
     if table.blocked:
-        lines += ["", style.paint("Blocked: nothing is done until this changes", Role.BOLD)]
-        for reason in table.blocked:
-            tail = (with_code(reason.code, printable(reason.text)), printable(reason.origin or ""))
-            lines += fact_lines(Symbol.BLOCKED, "blocked", "", (tail,), options, style)
+        tails = [
+            (with_code(reason.code, printable(reason.text)), printable(reason.origin or "")) for reason in table.blocked
+        ]
+        rows = (line for tail in tails for line in fact_lines(Symbol.BLOCKED, "blocked", "", (tail,), options, style))
+        section("Blocked: nothing is done until this changes", rows)
     if not table.problem:
-        lines += ["", style.paint(f"Will do ({count(len(table.steps), 'step')})", Role.BOLD)]
-        for step in table.steps:
-            lines += step_lines(describe(step, options.tz), options, style)
-        if not table.steps:
-            lines.append("      = nothing")
-        lines += ["", style.paint("Leaves alone", Role.BOLD)]
-        lines += left_alone_lines(table.left_alone, options, style)
-        if not table.left_alone:
-            lines.append("      = nothing")
+        steps = (line for step in table.steps for line in step_lines(describe(step, options.tz), options, style))
+        section(f"Will do ({count(len(table.steps), 'step')})", steps)
+        section("Leaves alone", left_alone_lines(table.left_alone, options, style))
     if policy is not None and not table.problem:
         changes = what_would_change(table, policy, at_ms)
         if changes:
-            lines += ["", style.paint("What would change this", Role.BOLD), *change_lines(changes)]
+            section("What would change this", change_lines(changes))
     if table.writers is not None:
-        told = rhythm_lines(table.writers, options.lost_ratios.get(table.ref, 0.0))
-        lines += ["", style.paint("Other writers", Role.BOLD), *(f"      = {line}" for line in told)]
+        facts = rhythm_lines(table.writers, options.lost_ratios.get(table.ref, 0.0))
+        section("Other writers", (f"      = {fact}" for fact in facts))
     if table.rewrites:
-        lines += ["", style.paint("Checked after each rewrite", Role.BOLD), *_checks(table.checks)]
+        section("Checked after each rewrite", _checks(table.checks))
     if auto_compact is not None:
-        lines += ["", style.paint("Auto compaction by its writers", Role.BOLD), f"      = {_switch(auto_compact)}"]
+        section("Auto compaction by its writers", [f"      = {_switch(auto_compact)}"])
     if policy is not None:
-        lines += ["", style.paint("Decided by", Role.BOLD), *_settings(policy)]
+        section("Decided by", _settings(policy))
     return "\n".join(lines) + "\n"
 
 
 _SOURCE = {
     SwitchSource.ARGUMENT: "the caller says so",
-    SwitchSource.SESSION: f"the session says so ({SESSION_ENABLED}); it wins over the table",
+    SwitchSource.SESSION: f"the session says so ({SESSION_ENABLED}), which wins over the table",
     SwitchSource.LEGACY_PROPERTY: (
         f"by the deprecated table property {LEGACY_AUTO_OPTIMIZE}, which wins over {AUTO_COMPACT}"
     ),
     SwitchSource.PROPERTY: f"by the table property {AUTO_COMPACT}",
-    SwitchSource.DEFAULT: "nobody has set it",
+    SwitchSource.DEFAULT: "not set",
 }
 
 
 def _switch(switch: AutoCompactSwitch | str) -> str:
     if isinstance(switch, str):
-        return f"cannot be told: {printable(switch)}"
+        return f"not known: {printable(switch)}"
     return f"{'on' if switch.enabled else 'off'}: {_SOURCE[switch.source]}"
 
 
@@ -129,115 +121,110 @@ def _checks(checks: Checks) -> Iterator[str]:
 
 
 def _settings(policy: ResolvedPolicy) -> list[str]:
-    """Key, value and origin of everything that takes part in the decisions, one line each."""
+    """Return key, value and origin of everything that takes part in the decisions, one line each."""
     rows = [
         (f"      {key}", printable(value), printable(str(policy.origin(key))))
-        for key, value in (*_optimize_settings(policy), *_other_settings(policy))
+        for key, value in (*_optimize(policy), *_vacuum(policy), *_other_settings(policy))
+        if value
     ]
     return columns(rows, gap=3)
 
 
-def _optimize_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
+Settings = Iterator[tuple[str, str]]
+"""Dotted keys and their values in words; an empty value is left out."""
+
+
+def _optimize(policy: ResolvedPolicy) -> Settings:
     optimize = policy.optimize
     yield "optimize.minFileSize", format_size(optimize.min_file_size_bytes)
     yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
     yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
     yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
-    if optimize.repartition:
-        yield "optimize.repartition", "true"
-    if optimize.zorder:
-        yield "optimize.zorder.columns", ", ".join(optimize.zorder.columns)
-        yield "optimize.zorder.mode", optimize.zorder.mode.value
-        if optimize.zorder.mode is ZOrderMode.INCREMENTAL:
-            yield "optimize.zorder.strategies", ", ".join(one.value for one in optimize.zorder.strategies)
+    yield "optimize.repartition", _true(optimize.repartition)
+    if zorder := optimize.zorder:
+        yield "optimize.zorder.columns", ", ".join(zorder.columns)
+        yield "optimize.zorder.mode", zorder.mode.value
+        incremental = zorder.mode is ZOrderMode.INCREMENTAL
+        strategies = ", ".join(strategy.value for strategy in zorder.strategies)
+        yield "optimize.zorder.strategies", strategies if incremental else ""
     if any(key.startswith("optimize.cluster.") for key in policy.origins):
-        yield from _cluster_settings(optimize.cluster)
-    if optimize.rewrite:
-        yield from _rewrite_settings(optimize.rewrite)
-    if optimize.purge:
-        yield "optimize.purge.deletedRowsRatio", f"{optimize.purge.deleted_rows_ratio:g}"
-        yield "optimize.purge.droppedColumns", "true" if optimize.purge.dropped_columns else "false"
-    if optimize.where:
-        yield "optimize.where", optimize.where.text
-    if optimize.skip_newest_partitions:
-        yield "optimize.skipNewestPartitions", f"{optimize.skip_newest_partitions:,}"
-    if optimize.quiet_for_seconds:
-        yield "optimize.quietFor", format_duration(optimize.quiet_for_seconds)
-    if optimize.quiet_after_updates_seconds:
-        yield "optimize.quietAfterUpdates", format_duration(optimize.quiet_after_updates_seconds)
-    if optimize.every_seconds:
-        yield "optimize.every", format_duration(optimize.every_seconds)
-    if optimize.when.min_small_files is not None:
-        yield "optimize.when.minSmallFiles", f"{optimize.when.min_small_files:,}"
-    if optimize.when.min_small_bytes is not None:
-        yield "optimize.when.minSmallBytes", format_size(optimize.when.min_small_bytes)
-
-
-def _cluster_settings(cluster: ClusterPolicy) -> Iterator[tuple[str, str]]:
-    yield "optimize.cluster.minCubeSize", format_size(cluster.min_cube_size_bytes)
-    yield "optimize.cluster.targetCubeSize", format_size(cluster.target_cube_size_bytes)
-    if cluster.full:
-        yield "optimize.cluster.full", "true"
-
-
-def _rewrite_settings(rewrite: RewritePolicy) -> Iterator[tuple[str, str]]:
-    if rewrite.num_files is not None:
-        yield "optimize.rewrite.files", f"{rewrite.num_files:,}"
-    if rewrite.file_size_bytes is not None:
-        yield "optimize.rewrite.fileSize", format_size(rewrite.file_size_bytes)
-    if rewrite.sort_by:
+        yield "optimize.cluster.minCubeSize", format_size(optimize.cluster.min_cube_size_bytes)
+        yield "optimize.cluster.targetCubeSize", format_size(optimize.cluster.target_cube_size_bytes)
+        yield "optimize.cluster.full", _true(optimize.cluster.full)
+    if rewrite := optimize.rewrite:
+        yield "optimize.rewrite.files", _number(rewrite.num_files)
+        yield "optimize.rewrite.fileSize", _size(rewrite.file_size_bytes)
         yield "optimize.rewrite.sortBy", ", ".join(rewrite.sort_by)
+    if purge := optimize.purge:
+        yield "optimize.purge.deletedRowsRatio", f"{purge.deleted_rows_ratio:g}"
+        yield "optimize.purge.droppedColumns", _bool(purge.dropped_columns)
+    yield "optimize.where", optimize.where.text if optimize.where else ""
+    yield "optimize.skipNewestPartitions", _number(optimize.skip_newest_partitions or None)
+    yield "optimize.quietFor", _duration(optimize.quiet_for_seconds)
+    yield "optimize.quietAfterUpdates", _duration(optimize.quiet_after_updates_seconds)
+    yield "optimize.every", _duration(optimize.every_seconds)
+    yield "optimize.when.minSmallFiles", _number(optimize.when.min_small_files)
+    yield "optimize.when.minSmallBytes", _size(optimize.when.min_small_bytes)
 
 
-def _other_settings(policy: ResolvedPolicy) -> Iterator[tuple[str, str]]:
-    if policy.vacuum is None:
+def _vacuum(policy: ResolvedPolicy) -> Settings:
+    vacuum = policy.vacuum
+    if vacuum is None:
         yield "vacuum", "not set: nothing is ever deleted"
-    else:
-        yield "vacuum.retention", format_duration(policy.vacuum.retention_seconds)
-        if policy.vacuum.every_seconds:
-            yield "vacuum.every", format_duration(policy.vacuum.every_seconds)
-        yield "vacuum.mode", policy.vacuum.mode.value
-        if policy.vacuum.delete_untracked:
-            yield "vacuum.deleteUntracked", "true"
-            yield "vacuum.untrackedAge", format_duration(policy.vacuum.untracked_age_seconds)
-        if policy.vacuum.allow_large_delete:
-            yield "vacuum.allowLargeDelete", "true"
-        if policy.vacuum.allow_rewritten:
-            yield "vacuum.allowLargeDelete", "rewritten"
-        if policy.vacuum.trash_seconds:
-            yield "vacuum.trash", format_duration(policy.vacuum.trash_seconds)
+        return
+    yield "vacuum.retention", format_duration(vacuum.retention_seconds)
+    yield "vacuum.every", _duration(vacuum.every_seconds)
+    yield "vacuum.mode", vacuum.mode.value
+    if vacuum.delete_untracked:
+        yield "vacuum.deleteUntracked", "true"
+        yield "vacuum.untrackedAge", format_duration(vacuum.untracked_age_seconds)
+    yield "vacuum.allowLargeDelete", _true(vacuum.allow_large_delete)
+    yield "vacuum.allowLargeDelete", "rewritten" if vacuum.allow_rewritten else ""
+    yield "vacuum.trash", _duration(vacuum.trash_seconds)
+
+
+def _other_settings(policy: ResolvedPolicy) -> Settings:
     for consumer in policy.consumers:
         lag = "" if consumer.max_lag_seconds is None else f" up to {format_duration(consumer.max_lag_seconds)} behind"
         checkpoint = "" if consumer.checkpoint is None else f" checkpoint {consumer.checkpoint}"
         yield "consumers", f"{consumer.name}{lag}{checkpoint}"
-    if policy.auto_compact is not None:
-        yield from _auto_compact(policy.auto_compact)
+    if auto := policy.auto_compact:
+        yield "autoCompact", _bool(auto.enabled)
+        yield "autoCompact.minNumFiles", _number(auto.min_num_files)
+        yield "autoCompact.minFileSize", _size(auto.min_file_size_bytes)
+        yield "autoCompact.maxFileSize", _size(auto.max_file_size_bytes)
+        yield "autoCompact.modifiedPartitionsOnly", _bool(auto.modified_partitions_only)
     for key, value in policy.properties:
         yield f"properties.{key}", value
     for window in policy.windows:
         yield "window", _window(window)
-    if policy.limits.max_bytes is not None:
-        yield "limits.maxBytes", format_size(policy.limits.max_bytes)
-    if policy.limits.max_files is not None:
-        yield "limits.maxFiles", f"{policy.limits.max_files:,}"
-    if policy.limits.max_deletes is not None:
-        yield "limits.maxDeletes", f"{policy.limits.max_deletes:,}"
+    yield "limits.maxBytes", _size(policy.limits.max_bytes)
+    yield "limits.maxFiles", _number(policy.limits.max_files)
+    yield "limits.maxDeletes", _number(policy.limits.max_deletes)
     yield "limits.timeout", format_duration(policy.limits.timeout_seconds)
     if policy.suspend:
         until = "until further notice" if policy.suspend.until is None else f"until {policy.suspend.until.isoformat()}"
         yield "suspend", f"{until}: {policy.suspend.reason}"
 
 
-def _auto_compact(auto: AutoCompactPolicy) -> Iterator[tuple[str, str]]:
-    yield "autoCompact", "true" if auto.enabled else "false"
-    if auto.min_num_files is not None:
-        yield "autoCompact.minNumFiles", f"{auto.min_num_files:,}"
-    if auto.min_file_size_bytes is not None:
-        yield "autoCompact.minFileSize", format_size(auto.min_file_size_bytes)
-    if auto.max_file_size_bytes is not None:
-        yield "autoCompact.maxFileSize", format_size(auto.max_file_size_bytes)
-    if auto.modified_partitions_only is not None:
-        yield "autoCompact.modifiedPartitionsOnly", str(auto.modified_partitions_only).lower()
+def _size(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else format_size(size_bytes)
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _duration(seconds: int | None) -> str:
+    return format_duration(seconds) if seconds else ""
+
+
+def _bool(value: bool | None) -> str:
+    return "" if value is None else str(value).lower()
+
+
+def _true(value: bool) -> str:
+    return "true" if value else ""
 
 
 def _window(window: Window) -> str:

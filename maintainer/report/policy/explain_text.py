@@ -1,7 +1,4 @@
-"""A table's effective policy for people and machines: every value, where it was written, and what it replaced.
-
-Effective settings as YAML that our own reader reads back: values on one line, or a whole policy file.
-"""
+"""A table's effective policy: every value, where it was written, and what it replaced; as text, JSON and YAML."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.resolve.setting_units import base_value, spelled
+from maintainer.policy.schema.schema_keys import key_names
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import pad, padded_width, printable
 
@@ -57,88 +55,29 @@ def _text(text: str) -> str:
 
 FORMAT_VERSION = "1"
 
-_ORDER = (
-    "optimize.minFileSize",
-    "optimize.maxFileSize",
-    "optimize.maxThreads",
-    "optimize.maxDeletedRowsRatio",
-    "optimize.batchSize",
-    "optimize.repartition",
-    "optimize.zorder.columns",
-    "optimize.zorder.mode",
-    "optimize.zorder.strategies",
-    "optimize.zorder.batchBytes",
-    "optimize.zorder.bytesPerIteration",
-    "optimize.zorder.revision",
-    "optimize.zorder.fromTimestamp",
-    "optimize.zorder.tableProperties",
-    "optimize.rewrite.files",
-    "optimize.rewrite.fileSize",
-    "optimize.rewrite.sortBy",
-    "optimize.cluster.minCubeSize",
-    "optimize.cluster.targetCubeSize",
-    "optimize.cluster.full",
-    "optimize.purge.deletedRowsRatio",
-    "optimize.purge.droppedColumns",
-    "optimize.where",
-    "optimize.skipNewestPartitions",
-    "optimize.quietFor",
-    "optimize.quietAfterUpdates",
-    "optimize.every",
-    "optimize.when.minSmallFiles",
-    "optimize.when.minSmallBytes",
-    "autoCompact",
-    "vacuum.retention",
-    "vacuum.allowShortRetention",
-    "vacuum.every",
-    "vacuum.mode",
-    "vacuum.deleteUntracked",
-    "vacuum.untrackedAge",
-    "vacuum.untrackedEvery",
-    "vacuum.allowLargeDelete",
-    "vacuum.trash",
-    "verify.rowCount",
-    "verify.content",
-    "verify.files",
-    "verify.expectations",
-    "limits.maxBytes",
-    "limits.maxFiles",
-    "limits.maxDeletes",
-    "limits.timeout",
-    "suspend.until",
-    "suspend.reason",
-)
-
 
 def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
-    """Return one line a value: dotted key, value, origin, and the chain of what it replaced."""
-    policy = resolution.policy
-    rows = [_Row(key, resolution) for key in _keys(resolution)]
-    key_width, value_width = padded_width(row.key for row in rows), padded_width(row.value for row in rows)
-    place_width = padded_width(row.place for row in rows if row.note)
+    """Return one line for each value: dotted key, value, origin, and the chain of what it replaced."""
+    policy, keys = resolution.policy, _keys(resolution)
+    rows = [
+        (printable(key), _value(key, resolution), _place(resolution, key), _overrides(key, resolution)) for key in keys
+    ]
+    key_width, value_width = padded_width(row[0] for row in rows), padded_width(row[1] for row in rows)
+    place_width = padded_width(place for _, _, place, note in rows if note)
     lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
     if policy.file == LEDGER_POLICY:
-        lines.append("no file names the ledger: it is kept by a policy of its own, whose place a file would take")
+        lines.append(
+            "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy"
+        )
     elif not resolution.named_by_file:
         lines.append("no file names this table: this is what rules give it")
-    for row in rows:
-        note = style.paint(f"   {row.note}", Role.DIM) if row.note else ""
-        place = pad(row.place, place_width) if row.note else row.place
-        lines.append(f"{pad(row.key, key_width)}  {pad(row.value, value_width)}  {place}{note}")
+    for key, value, place, note in rows:
+        end = f"{pad(place, place_width)}{style.paint(f'   {note}', Role.DIM)}" if note else place
+        lines.append(f"{pad(key, key_width)}  {pad(value, value_width)}  {end}")
     if policy.vacuum is None:
         lines.append("vacuum: nothing is deleted, because no file has a `vacuum:` map")
     lines.append(f"digest {policy.digest}")
     return "\n".join(lines)
-
-
-class _Row:
-    """What is said of one value."""
-
-    def __init__(self, key: str, resolution: Resolution) -> None:
-        self.key = printable(key)
-        self.value = printable(flow(spelled(key, resolution.values[key])))
-        self.place = _place(resolution, key)
-        self.note = _overrides(key, resolution)
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:
@@ -186,12 +125,13 @@ def merged_yaml(resolution: Resolution) -> str:
 
 
 def _keys(resolution: Resolution) -> list[str]:
-    return sorted(resolution.values, key=_sort_key)
+    """Order keys by section, then as the schema does; names that it does not know, such as properties, come last."""
+    places = {name: number for number, name in enumerate(key_names())}
 
+    def place(key: str) -> tuple[int, int, str]:
+        return (SETTING_KEYS.index(key.partition(".")[0]), places.get(key, len(places)), key)
 
-def _sort_key(key: str) -> tuple[int, int, str]:
-    section = SETTING_KEYS.index(key.partition(".")[0])
-    return (section, _ORDER.index(key) if key in _ORDER else len(_ORDER), key)
+    return sorted(resolution.values, key=place)
 
 
 def _path(key: str) -> tuple[str, ...]:
@@ -205,13 +145,17 @@ def _setting(key: str, resolution: Resolution) -> Setting | None:
 
 
 def _below(key: str, resolution: Resolution) -> list[Setting]:
-    found: list[Setting] = []
+    settings: list[Setting] = []
     setting = _setting(key, resolution)
     while setting is not None and setting.below is not None:
         setting = setting.below
         if setting.level is not Level.BUILT_IN:
-            found.append(setting)
-    return found
+            settings.append(setting)
+    return settings
+
+
+def _value(key: str, resolution: Resolution) -> str:
+    return printable(flow(spelled(key, resolution.values[key])))
 
 
 def _overrides(key: str, resolution: Resolution) -> str:

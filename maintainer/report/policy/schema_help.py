@@ -1,7 +1,4 @@
-"""Help for one key of a policy, as text.
-
-Every key of policies and of maintainer.yml as Markdown tables, for a page of documentation.
-"""
+"""Help for keys of policies and of maintainer.yml: one key as text, all of them as Markdown tables."""
 
 from __future__ import annotations
 
@@ -41,11 +38,23 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
         yield f"  {'example' if not index else '':9} {key.name.rpartition('.')[2]}: {written(example)}"
 
 
-def _type(schema: dict[str, object]) -> str:
+def _types(schema: dict[str, object]) -> list[str]:
     types = schema.get("type", "object")
-    names = [types] if isinstance(types, str) else list(types) if isinstance(types, list) else []
+    return [types] if isinstance(types, str) else list(types) if isinstance(types, list) else []
+
+
+def _type(schema: dict[str, object]) -> str:
+    names = _types(schema)
     words = [TYPE_WORDS[name] for name in names if name != "null"]
     return either(words) + (", or nothing for the value of the level below" if "null" in names else "")
+
+
+def _bounds(schema: dict[str, object]) -> str | None:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is None and most is None:
+        return None
+    unbounded = most is None or (isinstance(most, (int, float)) and most >= 2**31 - 1)
+    return f"{least} or more" if unbounded else f"{least} to {most}"
 
 
 def _allowed(schema: dict[str, object]) -> str | None:
@@ -54,12 +63,7 @@ def _allowed(schema: dict[str, object]) -> str | None:
         return ", ".join(written(value) for value in enum if value is not None)
     if "const" in schema:
         return str(schema["const"])
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if "x-format" in schema or (least is None and most is None):
-        return None
-    if isinstance(most, int) and most >= 2**31 - 1:
-        return f"{least} or more"
-    return f"{least} to {most}"
+    return None if "x-format" in schema else _bounds(schema)
 
 
 def _not_supported(schema: dict[str, object]) -> str:
@@ -75,14 +79,14 @@ def _default(schema: dict[str, object]) -> str | None:
 
 _HEADER = ("key", "what it is for", "what it may be", "default", "example")
 _REPEATED = re.compile(r"(defaults|environments\.\*\.overrides)\.")
-"""What may stand below these is said once, as keys of a policy."""
+"""Keys below these are listed once, as keys of a policy."""
 
 
 def render_keys() -> Iterator[str]:
     """Yield the lines: one table for policies, one for maintainer.yml; keys in the order of the schemas."""
-    found = [description for name in key_names() if (description := describe(name)) is not None]
+    keys = [description for name in key_names() if (description := describe(name)) is not None]
     for place, heading in (("a policy", "Keys of a policy"), ("maintainer.yml", "Keys of `maintainer.yml`")):
-        rows = [_row(one) for one in found if one.file == place and not _REPEATED.match(one.name)]
+        rows = [_row(key) for key in keys if key.file == place and not _REPEATED.match(key.name)]
         yield f"### {heading}"
         yield ""
         yield from table(_HEADER, rows)
@@ -99,12 +103,12 @@ def _row(key: KeyDescription) -> tuple[str, ...]:
 
 
 def _prose(text: str) -> str:
-    """Text of ours, in which backticks mark code."""
+    """Escape text of ours, in which backticks mark code."""
     return "".join(code(part) if index % 2 else escaped(part) for index, part in enumerate(text.split("`")))
 
 
 def _allowed_cell(schema: dict[str, object]) -> str:
-    """The values themselves where they are few, else a format, else the type with its bounds."""
+    """Return the values where they are few, else a format, else the type with its bounds."""
     values = schema.get("enum")
     if isinstance(values, list):
         return ", ".join(code(written(value)) for value in values if value is not None)
@@ -113,14 +117,7 @@ def _allowed_cell(schema: dict[str, object]) -> str:
     unit = schema.get("x-unit")
     if isinstance(unit, str):
         return escaped(unit.partition(";")[0])
-    types = schema.get("type", "object")
-    names = [types] if isinstance(types, str) else list(types) if isinstance(types, list) else []
+    names = _types(schema)
     words = _prose(either([TYPE_WORDS[name] for name in names if name != "null"]))
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is None or not {"integer", "number"}.intersection(names):
-        return words
-    return (
-        f"{words}, {least} or more"
-        if not isinstance(most, (int, float)) or most >= 2**31 - 1
-        else f"{words}, {least} to {most}"
-    )
+    bounds = _bounds(schema) if {"integer", "number"}.intersection(names) and "minimum" in schema else None
+    return f"{words}, {bounds}" if bounds else words

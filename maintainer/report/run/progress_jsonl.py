@@ -10,8 +10,9 @@ import json
 from typing import TextIO
 
 from maintainer.model.closed_types import assert_never
+from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import Assertion, CommitReceipt, RunOutcome, StepOutcome, TableStatus
+from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
     BatchStarted,
     ProgressEvent,
@@ -68,103 +69,63 @@ def event_json(event: ProgressEvent) -> Json:
     """Return an event as a JSON object; ``type`` comes first."""
     match event:
         case RunStarted():
-            return _object(
-                "run_started",
-                event.at_ms,
-                run_id=event.run_id,
-                num_tables=event.num_tables,
-                num_steps=event.num_steps,
-                num_workers=event.num_workers,
-                run_folder=event.run_folder,
-                planned_bytes=event.planned_bytes,
-                timeout_seconds=event.timeout_seconds,
-            )
+            names = "run_id num_tables num_steps num_workers run_folder planned_bytes timeout_seconds"
+            return _object("run_started", event, _picked(event, names))
         case RunStopping():
-            return _object("run_stopping", event.at_ms, reason=event.reason, grace_seconds=event.grace_seconds)
+            return _object("run_stopping", event, _picked(event, "reason grace_seconds"))
         case BatchStarted():
-            return _object(
-                "batch_started", event.at_ms, number=event.number, total=event.total, num_tables=event.num_tables
-            )
+            return _object("batch_started", event, _picked(event, "number total num_tables"))
         case TableStarted():
-            return _object("table_started", event.at_ms, table=event.table, num_steps=event.num_steps)
+            return _object("table_started", event, _picked(event, "table num_steps"))
         case StepStarted():
-            return _object("step_started", event.at_ms, **_step_key(event), num_batches=event.num_batches)
+            return _object("step_started", event, _picked(event, "table number step_id kind num_batches"))
         case StepHeartbeat():
-            return _object(
-                "step_heartbeat",
-                event.at_ms,
-                **_step_key(event),
-                elapsed_seconds=event.elapsed_seconds,
-                num_batches_done=event.num_batches_done,
-                num_batches=event.num_batches,
-            )
+            names = "table number step_id kind elapsed_seconds num_batches_done num_batches"
+            return _object("step_heartbeat", event, _picked(event, names))
         case StepFinished():
-            return _object("step_finished", event.at_ms, table=event.table, number=event.number, **_step(event.outcome))
+            return _object("step_finished", event, {**_picked(event, "table number"), **_step(event.outcome)})
         case Verified():
-            return _verified(event)
+            names = (
+                "table step_id result duration_seconds version_before version_after rows_before rows_after "
+                "content_equal num_files_checked"
+            )
+            checks = [_picked(assertion, _ASSERTION) for assertion in event.assertions]
+            return _object("verified", event, {**_picked(event, names), "assertions": checks, "detail": event.detail})
         case TableFinished():
             table = event.outcome
-            return _object(
-                "table_finished",
-                event.at_ms,
-                table=table.ref.identifier,
-                status=table.status.value,
-                problem=_problem(table.problem),
-                policy_file=table.policy_file,
-                owner=table.owner,
-            )
+            ended = {"table": table.ref.identifier, "status": table.status.value, "problem": _problem(table.problem)}
+            return _object("table_finished", event, {**ended, **_picked(table, "policy_file owner")})
         case RunFinished():
-            return _object("run_finished", event.at_ms, **_run(event.outcome))
+            return _object("run_finished", event, _run(event.outcome))
         case _:
             assert_never(event)
 
 
-def _object(kind: str, at_ms: int, /, **fields: object) -> Json:
-    return {"type": kind, "at": iso_utc(at_ms), **fields}
+def _object(kind: str, event: ProgressEvent, fields: Json) -> Json:
+    return {"type": kind, "at": iso_utc(event.at_ms), **fields}
 
 
-def _step_key(event: StepStarted | StepHeartbeat) -> Json:
-    return {"table": event.table, "number": event.number, "step_id": event.step_id, "kind": event.kind}
+def _picked(value: object, names: str) -> Json:
+    """Return fields of a model value by their names, in this order; enums as their words."""
+    return {name: encode(getattr(value, name)) for name in names.split()}
 
 
-def _verified(event: Verified) -> Json:
-    return _object(
-        "verified",
-        event.at_ms,
-        table=event.table,
-        step_id=event.step_id,
-        result=event.result,
-        duration_seconds=event.duration_seconds,
-        version_before=event.version_before,
-        version_after=event.version_after,
-        rows_before=event.rows_before,
-        rows_after=event.rows_after,
-        content_equal=event.content_equal,
-        num_files_checked=event.num_files_checked,
-        assertions=[_assertion(one) for one in event.assertions],
-        detail=event.detail,
-    )
+_ASSERTION = "expectation column outcome version expected observed error"
 
 
 def _step(step: StepOutcome) -> Json:
     vacuum = step.vacuum
+    deleted = vacuum and {
+        **_picked(vacuum, "num_files_deleted bytes_deleted"),
+        "num_files_remaining": len(vacuum.remaining),
+    }
     return {
-        "step_id": step.step_id,
-        "kind": step.kind,
-        "status": step.status.value,
+        **_picked(step, "step_id kind status"),
         "started_at": iso_utc(step.started_at_ms),
-        "duration_seconds": step.duration_seconds,
-        "version_before": step.version_before,
-        "version_after": step.version_after,
+        **_picked(step, "duration_seconds version_before version_after"),
         "commits": [_commit(receipt) for receipt in step.commits],
-        "vacuum": None
-        if vacuum is None
-        else {
-            "num_files_deleted": vacuum.num_files_deleted,
-            "bytes_deleted": vacuum.bytes_deleted,
-            "num_files_remaining": len(vacuum.remaining),
-        },
-        "assertions": [_assertion(one) for one in step.assertions],
+        "vacuum": deleted,
+        "assertions": [_picked(assertion, _ASSERTION) for assertion in step.assertions],
         "error": _problem(step.error),
         "note": step.note,
     }
@@ -173,40 +134,19 @@ def _step(step: StepOutcome) -> Json:
 def _commit(receipt: CommitReceipt) -> Json:
     proof = receipt.proof
     return {
-        "version": receipt.version,
-        "num_files_removed": receipt.num_files_removed,
-        "num_files_added": receipt.num_files_added,
-        "bytes_removed": receipt.bytes_removed,
-        "bytes_added": receipt.bytes_added,
-        "attempts": receipt.attempts,
+        **_picked(receipt, "version num_files_removed num_files_added bytes_removed bytes_added attempts"),
         "proof": None if proof is None else {"holds": proof.holds, "rows": proof.read.rows},
     }
 
 
-def _assertion(assertion: Assertion) -> Json:
-    return {
-        "expectation": assertion.expectation,
-        "column": assertion.column,
-        "outcome": assertion.outcome,
-        "version": assertion.version,
-        "expected": assertion.expected,
-        "observed": assertion.observed,
-        "error": assertion.error,
-    }
-
-
 def _problem(problem: Problem | None) -> Json | None:
-    if problem is None:
-        return None
-    return {"code": problem.code, "what": problem.what, "where": problem.where, "help": problem.help}
+    return None if problem is None else _picked(problem, "code what where help")
 
 
 def _run(outcome: RunOutcome) -> Json:
     return {
-        "run_id": outcome.run_id,
-        "duration_seconds": outcome.duration_seconds,
-        "start_seconds": outcome.preparation.start_seconds,
-        "planning_seconds": outcome.preparation.planning_seconds,
+        **_picked(outcome, "run_id duration_seconds"),
+        **_picked(outcome.preparation, "start_seconds planning_seconds"),
         "interrupted_by": outcome.interrupted_by,
         "tables": {status.value: outcome.count(status) for status in TableStatus},
     }

@@ -1,23 +1,19 @@
-"""`history` as text, CSV and JSON."""
+"""``history`` as text: one line for each step, or for several commits of others that are alike."""
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from datetime import tzinfo
 
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text.style import PLAIN, Role, Style
-from maintainer.report.text.text_layout import UTC, columns, count, iso_utc, moment, printable
+from maintainer.report.text.text_layout import UTC, columns, count, moment, printable
 from maintainer.units import format_duration, format_size
 
-FORMAT_VERSION = "1"
 _STATUS_WORD = {
     "succeeded": "ok",
     "nothing_left": "nothing",
@@ -29,7 +25,7 @@ _STATUS_WORD = {
     "": "-",
 }
 FOLD = 3
-"""So many commits in a row, alike and not ours, are one line."""
+"""As many commits in a row, alike and not ours, are one line."""
 
 _BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown"})
 
@@ -76,14 +72,14 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
 
     A stream that appends every minute is one line then. Maintenance is never joined, nor is anything of ours.
     """
-    found: list[HistoryRow] = []
+    result: list[HistoryRow] = []
     for _, group in itertools.groupby(enumerate(rows), key=lambda pair: _folds_as(*pair)):
         alike = [row for _, row in group]
         if len(alike) < FOLD:
-            found += alike
+            result += alike
             continue
         newest, oldest = alike[0], alike[-1]
-        found.append(
+        result.append(
             replace(
                 newest,
                 step=f"{newest.step} x{len(alike):,}",
@@ -96,7 +92,7 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
                 reason=APPENDED if newest.reason == APPENDED else None,
             )
         )
-    return found
+    return result
 
 
 def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
@@ -174,25 +170,3 @@ def _detail(row: HistoryRow) -> str:
     if row.git_commit:
         parts.append(f"@ {printable(row.git_commit[:12])}")
     return ", ".join(parts)
-
-
-def history_csv(rows: Sequence[HistoryRow]) -> str:
-    """Return rows as CSV (RFC 4180, so lines end in CR LF) with a heading; times as UTC ISO 8601 in ``at``."""
-    names = [field.name for field in fields(HistoryRow)]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(["at" if name == "at_ms" else name for name in names])
-    for row in rows:
-        values = asdict(row)
-        values["at_ms"] = iso_utc(row.at_ms)
-        writer.writerow(["" if values[name] is None else values[name] for name in names])
-    return text.getvalue()
-
-
-def history_json(rows: Sequence[HistoryRow]) -> str:
-    """Return rows as one JSON document, ending in a newline; times as UTC ISO 8601 in ``at``."""
-    documents = []
-    for row in rows:
-        values = asdict(row)
-        documents.append({"at": iso_utc(values.pop("at_ms")), **values})
-    return json.dumps({"format_version": FORMAT_VERSION, "history": documents}, indent=2, allow_nan=False) + "\n"

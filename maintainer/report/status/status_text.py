@@ -1,22 +1,18 @@
-"""`status` as text, CSV and JSON: one line a table."""
+"""``status`` as text: one line for each table."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from datetime import tzinfo
 
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.auto_compaction import SwitchSource
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.report.text.style import PLAIN, Role, Style
-from maintainer.report.text.text_layout import UTC, columns, count, iso_utc, moment, printable
+from maintainer.report.text.text_layout import UTC, columns, count, moment, printable
 from maintainer.units import format_size
 
-FORMAT_VERSION = "1"
 _ROLE = {
     "ok": Role.GOOD,
     "failed": Role.BAD,
@@ -41,7 +37,6 @@ _HEADING = (
     "AUTO",
     "NEXT",
 )
-_TIMES = ("last_optimize_at_ms", "last_vacuum_at_ms", "last_proof_at_ms")
 
 
 def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC) -> str:
@@ -92,7 +87,7 @@ def _now(row: StatusRow) -> str:
 
 
 def _layout(row: StatusRow) -> str:
-    """How the files of an incremental Z-order lie, behind what is next; empty for other tables."""
+    """Describe the layout of an incremental Z-order, behind what is next; empty for other tables."""
     if row.files_read is None or row.overlap_depth is None or row.unindexed_ratio is None:
         return ""
     return (
@@ -102,7 +97,7 @@ def _layout(row: StatusRow) -> str:
 
 
 def _auto_compact(row: StatusRow) -> str:
-    """``on (table)``, ``off`` by default, ``?`` where a setting cannot be read; JSON has the source by its name."""
+    """Print ``on (table)``, ``off`` by default, ``?`` where a setting cannot be read."""
     if row.auto_compact is None:
         return "?" if row.auto_compact_source else "-"
     word = "on" if row.auto_compact else "off"
@@ -116,14 +111,14 @@ def _auto_compact(row: StatusRow) -> str:
 
 
 def _small(row: StatusRow) -> str:
-    """Small files, and their share of the table's bytes: ``12 (3%)``."""
+    """Print small files, and their share of the table's bytes: ``12 (3%)``."""
     if row.small_files and row.small_bytes is not None and row.size_bytes:
         return f"{row.small_files:,} ({_share(row.small_bytes / row.size_bytes)})"
     return _number(row.small_files)
 
 
 def _share(ratio: float) -> str:
-    """A share in whole per cent; what is there and rounds to nothing is ``<1%``."""
+    """Print a share in whole per cent; more than nothing is at least ``<1%``."""
     return "<1%" if 0 < ratio < 0.005 else f"{ratio:.0%}"
 
 
@@ -145,39 +140,8 @@ def age(at_ms: int | None, now_ms: int, tz: tzinfo) -> str:
 
 
 def _totals(rows: Sequence[StatusRow]) -> str:
-    states: dict[str, int] = {}
     tables = [row for row in rows if not row.is_ledger]
-    for row in tables:
-        states[row.state] = states.get(row.state, 0) + 1
+    states = Counter(row.state for row in tables)
     by_state = ", ".join(f"{number:,} {printable(state)}" for state, number in states.items())
     of_ledger = "".join(f"; our own ledger: {printable(row.state)}" for row in rows if row.is_ledger)
     return f"{count(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
-
-
-def status_csv(rows: Sequence[StatusRow]) -> str:
-    """Return rows as CSV (RFC 4180, so lines end in CR LF) with a heading; times as UTC ISO 8601."""
-    names = [field.name for field in fields(StatusRow)]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([name.removesuffix("_ms") if name in _TIMES else name for name in names])
-    for row in rows:
-        values = _json(row)
-        writer.writerow(["" if value is None else value for value in values.values()])
-    return text.getvalue()
-
-
-def status_json(rows: Sequence[StatusRow], now_ms: int) -> str:
-    """Return rows as one JSON document, ending in a newline; times as UTC ISO 8601, ``at`` is when it was looked."""
-    document = {"format_version": FORMAT_VERSION, "at": iso_utc(now_ms), "tables": [_json(row) for row in rows]}
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
-
-
-def _json(row: StatusRow) -> dict[str, object]:
-    """The row's fields in their order, times turned into text."""
-    values: dict[str, object] = {}
-    for name, value in asdict(row).items():
-        if name in _TIMES:
-            values[name.removesuffix("_ms")] = None if value is None else iso_utc(value)
-        else:
-            values[name] = value
-    return values

@@ -80,5 +80,5 @@ def test_explain_says_whose_policy_it_is(tmp_path: Path) -> None:
     lines = explain_text(with_ledger(tmp_path, FILES).resolution_of(LEDGER)).splitlines()
     assert lines[:2] == [
         f"{LEDGER}   built-in",
-        "no file names the ledger: it is kept by a policy of its own, whose place a file would take",
+        "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy",
     ]

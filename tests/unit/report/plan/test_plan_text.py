@@ -55,10 +55,10 @@ def test_why_names_every_decision_and_threshold() -> None:
         (AutoCompactSwitch(True, SwitchSource.PROPERTY), "on: by the table property delta.autoOptimize.autoCompact"),
         (
             AutoCompactSwitch(False, SwitchSource.SESSION),
-            "off: the session says so (spark.databricks.delta.autoCompact.enabled); it wins over the table",
+            "off: the session says so (spark.databricks.delta.autoCompact.enabled), which wins over the table",
         ),
-        (AutoCompactSwitch(False, SwitchSource.DEFAULT), "off: nobody has set it"),
-        ("x is `y`, neither true nor false", "cannot be told: x is `y`, neither true nor false"),
+        (AutoCompactSwitch(False, SwitchSource.DEFAULT), "off: not set"),
+        ("x is `y`, neither true nor false", "not known: x is `y`, neither true nor false"),
     ],
 )
 def test_why_says_whether_the_writers_compact_and_who_decides(switch: AutoCompactSwitch | str, line: str) -> None:
