@@ -42,7 +42,10 @@ from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 @dataclass(frozen=True, slots=True)
 class TableLook:
-    """One table as planning saw it. ``facts`` is None where it could not be read. Short-lived: facts are large."""
+    """One table as planning saw it. ``facts`` is None where it could not be read. Short-lived: facts are large.
+
+    ``number`` of ``total`` user tables are planned with this one; our own ledger is none of them, its number is 0.
+    """
 
     policy: ResolvedPolicy
     plan: TablePlan
@@ -197,6 +200,8 @@ class _Tables:
         self._today = today
         self._lock = threading.Lock()
         self.plans: list[TablePlan] = []
+        self._num_planned = 0
+        self._num_tables = sum(not policy.is_ledger for policy in request.policies)
 
     def plan_all(self, engine: Engine) -> None:
         pool = PlanPool(engine, self._plan, self._give_up, Clock(), self._request.table_seconds)
@@ -239,8 +244,10 @@ class _Tables:
         request = self._request
         with self._lock:
             self.plans.append(plan)
+            self._num_planned += not plan.is_ledger
             if request.on_table is not None:
-                request.on_table(TableLook(policy, plan, facts, record, len(self.plans), len(request.policies)))
+                number = 0 if plan.is_ledger else self._num_planned
+                request.on_table(TableLook(policy, plan, facts, record, number, self._num_tables))
 
 
 def _bug(error: Exception) -> TableError:

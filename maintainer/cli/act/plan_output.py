@@ -43,5 +43,5 @@ def plan_text(
 
 def print_table_planned(look: TableLook) -> None:
     """Print on stderr how far planning has come, one line a table."""
-    place = f"[{look.number}/{look.total}]"
-    click.echo(f"{place} {printable(str(look.plan.ref))}  {look.plan.state.replace('_', ' ')}", err=True)
+    place = f"[{look.number}/{look.total}] " if look.number else ""
+    click.echo(f"{place}{printable(str(look.plan.ref))}  {look.plan.state.replace('_', ' ')}", err=True)

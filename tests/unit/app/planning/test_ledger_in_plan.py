@@ -9,8 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from maintainer.app.planning.make_plan import PlanRequest, known_tables, make_plan
 from maintainer.app.project_folders import Project
+from maintainer.cli.act.plan_output import print_table_planned
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import TableError
 from maintainer.model.table.storage_facts import VacuumHistory
@@ -75,3 +78,12 @@ def test_the_ledger_holds_up_no_deletion_of_another_table(tmp_path: Path) -> Non
     files = {"maintainer.yml": f"state: {LEDGER}\n", "policies/t.yml": "table: lake/t\n"}
     project = Project.load(write_project(tmp_path, files))
     assert [ref.identifier for ref in known_tables(project, project.policies)] == ["lake/t"]
+
+
+def test_progress_of_planning_counts_the_tables_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"maintainer.yml": f"state: {LEDGER}\n", **{f"policies/{one}.yml": f"table: lake/{one}\n" for one in "ab"}}
+    project = Project.load(write_project(tmp_path, files))
+    lake: Any = Lake()
+    make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, on_table=print_table_planned))
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(line.split("  ")[0] for line in lines) == ["[1/2] lake/a", "[2/2] lake/b", LEDGER]
