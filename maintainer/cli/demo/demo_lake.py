@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.cli.demo import flights, lineitem
-from maintainer.cli.demo.demo_policies import write_policies
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ Builder = Callable[["Session", Path, Path], str]
 
 MARKER = ".maintainer-demo"
 """A file that says: this folder was made by the demo and may be made again."""
+
+PROJECT = Path(__file__).parent / "demo_project"
+"""Project file and policies: short, commented, and each with one idea of the policy format."""
 
 FORMAT = 1
 NEEDED_BYTES = 500 * 2**20
@@ -154,8 +156,9 @@ def build(spark: Session, folder: DemoFolder, scale: float, say: Say) -> None:
         finally:
             # One half failed, or Ctrl-C: the other one ends with the table that it is at.
             stop.set()
-    count = write_policies(folder.root)
-    say(f"{count} policy files and maintainer.yml")
+    shutil.copytree(PROJECT, folder.root, dirs_exist_ok=True)
+    policies = len(list(PROJECT.rglob("policies/**/*.yml")))
+    say(f"{policies} policy files and maintainer.yml")
     shutil.rmtree(scratch)
 
 

@@ -1,4 +1,4 @@
 """Commands for a new project or machine: init, demo, doctor, completion, version.
 
-``init_files``, ``init_source`` and ``init_workflow`` hold the files that ``init`` writes.
+``new_project`` holds the texts of the files that ``init`` writes, ``init_files`` and ``init_source`` their places.
 """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from maintainer.cli.demo import flights, lineitem
-from maintainer.cli.demo.demo_lake import MARKER, TABLES, claim_folder
-from maintainer.cli.demo.demo_policies import FILES, write_policies
+from maintainer.cli.demo.demo_lake import MARKER, PROJECT, TABLES, claim_folder
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 
@@ -43,7 +43,7 @@ def test_a_marker_of_somebody_else_does_not_open_the_folder(tmp_path: Path) -> N
 def test_an_earlier_demo_is_replaced_but_not_what_a_person_added(tmp_path: Path) -> None:
     folder = claim_folder(tmp_path, keep=False)
     (folder.lake / "flights").mkdir()
-    write_policies(folder.root)
+    shutil.copytree(PROJECT, folder.root, dirs_exist_ok=True)
     (tmp_path / "notes.txt").write_text("mine")
 
     claim_folder(tmp_path, keep=False)
@@ -102,5 +102,7 @@ def test_a_scale_out_of_range_is_refused(scale: float) -> None:
 
 
 def test_every_table_has_exactly_one_policy() -> None:
-    named = [line for text in FILES.values() for line in text.splitlines() if line.startswith("table:")]
+    named = [
+        line for file in PROJECT.rglob("*.yml") for line in file.read_text().splitlines() if line.startswith("table:")
+    ]
     assert sorted(line.split("#")[0].strip() for line in named) == sorted(f"table: lake/{name}" for name in TABLES)
