@@ -28,6 +28,7 @@ from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.table.table_facts import TableRecord, TableRef
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from tests.support.tables.builders import MIB, NOW_MS, make_optimize, make_policy
 
@@ -56,7 +57,7 @@ def plan_of(root: Path) -> TablePlan:
     table = TableState(str(root), state.version, log.committed_at_ms, state.metadata, state.protocol, None, NO_COLUMNS)
     facts = table.facts(TableRef(root.name), state.adds.values())
     policy = make_policy(name=root.name, optimize=make_optimize(min_size=64 * MIB, max_size=256 * MIB))
-    return plan_table(policy, facts, TableRecord(), NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, date(2026, 11, 21)))
 
 
 def main() -> None:

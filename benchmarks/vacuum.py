@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from maintainer.app.planning.make_plan import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.spark.spark_session import open_session
@@ -44,7 +44,8 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import plan_table
 from tests.support.tables.aged_tables import DAY_MS, TODAY, AgedTable, now_ms, parquet_bytes
 from tests.support.tables.builders import make_policy, make_vacuum
 
@@ -113,7 +114,7 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
     def work() -> None:
         policy = replace(make_policy(vacuum=make_vacuum(allow_large_delete=True)), table=TableRef(str(path)))
         moment = now_ms()
-        facts, record = read_for_planning(
+        table = read_for_planning(
             worker.reader,
             policy,
             Remembered(),
@@ -123,7 +124,7 @@ def by_maintainer(worker: DeltaTableEngine, path: Path) -> float:
             options=PlanOptions(),
             tables=(policy.table,),
         )
-        plan = plan_table(policy, facts, record, moment, TODAY)
+        plan = plan_table(table)
         (step,) = [one for one in plan.steps if isinstance(one, VacuumStep)]
         fresh = worker.reader.facts(policy.table)
         stamp = CommitStamp("benchmark", "t/vacuum", 0, "digest")

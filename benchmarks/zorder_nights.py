@@ -217,11 +217,12 @@ class Course:
 
 def maintain(engine: DeltaTableEngine, course: Course) -> None:
     """What ``apply`` does with the table until it ends: plan, property, turns; without its ledger and later checks."""
-    from maintainer.app.planning.make_plan import read_for_planning
+    from maintainer.app.planning.read_table import read_for_planning
     from maintainer.app.project_folders import Project
     from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
     from maintainer.model.table.commit_records import CommitStamp
-    from maintainer.planning.planner import PlanOptions, plan_table
+    from maintainer.planning.plan_input import PlanOptions
+    from maintainer.planning.planner import plan_table
     from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 
     root = course.work / "projects" / course.name
@@ -238,10 +239,10 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
     (policy,) = project.loaded.resolved()
     now_ms, today = int(time.time() * 1000), datetime.now(tz=timezone.utc).date()
     reader, writer = engine.reader, engine.writer
-    facts, record = read_for_planning(
+    table = read_for_planning(
         reader, policy, Remembered(), StoragePlaces(), now_ms=now_ms, today=today, options=PlanOptions()
     )
-    planned = plan_table(policy, facts, record, now_ms, today)
+    facts, planned = table.facts, plan_table(table)
     if planned.problem is not None:
         raise SystemExit(f"{course.name}: {planned.problem}")
     number = 0

@@ -19,7 +19,7 @@ from maintainer.app.selection.table_selection import SelectionOptions, choose
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.progress import ProgressSink
-from maintainer.planning.planner import PlanOptions
+from maintainer.planning.plan_input import PlanOptions
 
 
 class Project:

@@ -28,9 +28,10 @@ from maintainer.model.run.auto_compaction import (
     SESSION_PREFIX,
     AutoCompactSettings,
 )
-from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRecord
 from maintainer.planning.budget.hot_tables import without_updated
 from maintainer.planning.operations.compaction import plan_compaction
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.selection.decision import Partition, count_of, partition_text
 from maintainer.planning.selection.file_selection import group_by_partition
@@ -137,17 +138,19 @@ def plan_auto_compact(
         TableError: The table cannot be maintained: T404, T406, T407.
     """
     check_supported(facts, clustered=False)
-    free, updated = without_updated(_as_policy(facts, settings), facts, now_ms)
-    decision = _choose(replace(facts, files=free), settings, written, now_ms)
+    today = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc).date()
+    table = TableInput(_as_policy(facts, settings), facts, TableRecord(), now_ms, today)
+    free, updated = without_updated(table)
+    decision = _choose(table.with_files(free), settings, written)
     if decision.step is None and updated:
         return AutoCompactDecision(None, decision.partitions, updated[0].reason.text, hot=True)
     return decision
 
 
 def _choose(
-    facts: TableFacts, settings: AutoCompactSettings, written: Collection[PartitionValues] | None, now_ms: int
+    table: TableInput, settings: AutoCompactSettings, written: Collection[PartitionValues] | None
 ) -> AutoCompactDecision:
-    partitions = group_by_partition(facts.files)
+    partitions = group_by_partition(table.facts.files)
     if settings.modified_partitions_only and written is not None:
         partitions = tuple(one for one in partitions if one.values in written)
     full = [one for one in partitions if _small_files(one, settings) >= settings.min_num_files]
@@ -164,8 +167,7 @@ def _choose(
     chosen = full if settings.modified_partitions_only else list(partitions)
     chosen = sorted(chosen, key=lambda one: -_small_files(one, settings))[:MAX_PARTITIONS]
     files = tuple(file for one in chosen for file in one.files)
-    today = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc).date()
-    found = plan_compaction(_as_policy(facts, settings), replace(facts, files=files), now_ms=now_ms, today=today)
+    found = plan_compaction(table.with_files(files))
     names = tuple(partition_text(one.values) for one in chosen)
     if not isinstance(found.step, CompactStep):
         return AutoCompactDecision(None, names, "no two small files fit into one of maxFileSize, or none is new")

@@ -1,4 +1,4 @@
-"""The planner: ``plan(policy, facts, record, now)`` is a pure function, and its result is a value.
+"""The planner: ``plan_table(table)`` is a pure function, and its result is a value.
 
 Order within a table: properties, one rewrite (compaction, Z-order, clustering or a rewrite of partitions), vacuum.
 What is left alone is as much a part of the plan as what is done.
@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import replace
 
 from maintainer.errors import MaintainerError, TableError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.file_sizes import file_sizes
-from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
-from maintainer.planning.operations.purge import files_to_check
+from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.planning.operations.rewrite_choice import plan_rewrites
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
-from maintainer.planning.rewrite_choice import plan_rewrites
-from maintainer.planning.schedule import closes_at_ms, held_back, is_due, not_due, vacuum_wanted
+from maintainer.planning.schedule import closes_at_ms, held_back, not_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
-from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
-from maintainer.planning.vacuum.vacuum_plan import cannot_be_sure, listing_wanted, plan_vacuum, untracked_before_ms
+from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
@@ -33,49 +31,17 @@ MAX_PLAN_AGE_SECONDS = 24 * 3600
 MAX_COPIES_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open.
-
-    ``deletes`` is whether the engine that the plan is for deletes files; without it vacuum is left alone.
-    """
-
-    ignore_windows: bool = False
-    ignore_every: bool = False
-    deletes: bool = True
-
-    @property
-    def by_commands(self) -> bool:
-        """Whether the engine only issues Delta's commands: it opens no file, and arranges rows as OPTIMIZE does."""
-        return not self.deletes
-
-
-def plan_table(
-    policy: ResolvedPolicy,
-    facts: TableFacts,
-    record: TableRecord,
-    now_ms: int,
-    today: date,
-    options: PlanOptions = PlanOptions(),
-) -> TablePlan:
+def plan_table(table: TableInput) -> TablePlan:
     """Plan one table.
 
-    Args:
-        policy: Its effective policy.
-        facts: The table at one version; with ``removed_files`` where ``schedule.vacuum_wanted`` says so.
-        record: What the ledger remembers of it.
-        now_ms: The time of planning.
-        today: The day of planning in the project's zone, for ``current_date()`` and ``suspend``.
-        options: What is set aside for this run.
-
     Returns:
-        A plan in one of four states. A table that cannot be planned gives a plan with a ``problem``: one bad
-        table never stops the others.
+        A plan in one of the states of ``TableState``. A table that cannot be planned gives a plan with a ``problem``:
+        one bad table never stops the others.
     """
     try:
-        return _with_copies(_plan(policy, facts, record, now_ms, today, options), record)
+        return _with_copies(_plan(table), table.record)
     except MaintainerError as error:
-        return problem_plan(policy, error)
+        return problem_plan(table.policy, error)
 
 
 def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
@@ -86,66 +52,6 @@ def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
     more = f" and {len(record.copies) - MAX_COPIES_NAMED} more" if len(record.copies) > MAX_COPIES_NAMED else ""
     text = f"a table with the same id is at {listed}{more}: one is a copy of the other; each has its own schedule"
     return replace(plan, left_alone=(*plan.left_alone, LeftAlone(Reason(ReasonCode.COPIED_TABLE, text))))
-
-
-@dataclass(frozen=True, slots=True)
-class StorageQuestion:
-    """What planning must know of a table's storage: files removed before the horizon.
-
-    With ``untracked_before_ms`` the folder is listed for files that the log never knew and that did not change since.
-    """
-
-    horizon: Horizon
-    untracked_before_ms: int | None
-
-
-def storage_question(
-    policy: ResolvedPolicy,
-    facts: TableFacts,
-    record: TableRecord,
-    now_ms: int,
-    today: date,
-    options: PlanOptions = PlanOptions(),
-) -> StorageQuestion | None:
-    """Return what must be looked for on storage before planning, None where nothing must.
-
-    Asked twice: with bare facts for the least that will be kept, and with ``facts.history`` for what is kept indeed.
-    None also where planning will end in a problem, or where nothing may be deleted whatever is found.
-    """
-    wanted = vacuum_wanted(policy, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every)
-    if not options.deletes or not wanted:
-        return None
-    try:
-        check_supported(facts)
-        horizon = vacuum_horizon(policy, facts, now_ms)
-    except MaintainerError:
-        return None
-    if cannot_be_sure(policy, facts):
-        return None
-    listed = listing_wanted(policy, record, now_ms, ignore_every=options.ignore_every)
-    return StorageQuestion(horizon, untracked_before_ms(policy, horizon, now_ms) if listed else None)
-
-
-def files_to_open(
-    policy: ResolvedPolicy,
-    facts: TableFacts,
-    record: TableRecord,
-    now_ms: int,
-    today: date,
-    options: PlanOptions = PlanOptions(),
-) -> tuple[DataFile, ...]:
-    """Return the files of which planning must know whether they hold dropped columns; none for a healthy table.
-
-    None also where planning will end in a problem, or where nothing is done to the table in this run.
-    """
-    try:
-        check_supported(facts)
-        held = held_back(policy, now_ms=now_ms, today=today, ignore_windows=options.ignore_windows)
-        if held is not None or options.by_commands:
-            return ()
-        return files_to_check(policy, facts, record, now_ms=now_ms, ignore_every=options.ignore_every)
-    except MaintainerError:
-        return ()
 
 
 def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
@@ -210,23 +116,19 @@ def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) ->
     )
 
 
-def _plan(
-    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, today: date, options: PlanOptions
-) -> TablePlan:
+def _plan(table: TableInput) -> TablePlan:
+    policy, facts = table.policy, table.facts
     check_supported(facts)
-    if record.quarantined is not None:
-        reason = Reason(ReasonCode.QUARANTINED, f"quarantined: {record.quarantined}")
+    if table.record.quarantined is not None:
+        reason = Reason(ReasonCode.QUARANTINED, f"quarantined: {table.record.quarantined}")
         return _table_plan(policy, facts, left=_all_files(facts, reason), blocked=(reason,))
-    held = held_back(policy, now_ms=now_ms, today=today, ignore_windows=options.ignore_windows)
+    held = held_back(table)
     if held is not None:
         return _table_plan(policy, facts, left=_all_files(facts, held))
     properties = plan_properties(policy, facts)
-    rewrites, left, change = plan_rewrites(
-        policy, facts, record, now_ms=now_ms, today=today, ignore_every=options.ignore_every,
-        by_commands=options.by_commands,
-    )  # fmt: skip
+    rewrites, left, change = plan_rewrites(table)
     properties = _with_change(properties, change)
-    deletion = _vacuum(policy, facts, record, now_ms, options)
+    deletion = _vacuum(table)
     left = (*left, *deletion.left_alone)
     blocked = check_limits(policy, rewrites)
     if blocked:
@@ -236,7 +138,7 @@ def _plan(
     steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
     made = _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
-    closes = None if options.ignore_windows else closes_at_ms(policy.windows, now_ms)
+    closes = None if table.options.ignore_windows else closes_at_ms(policy.windows, table.now_ms)
     return replace(made, window_closes_ms=closes) if steps else made
 
 
@@ -250,20 +152,17 @@ def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) 
     )
 
 
-def _vacuum(
-    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int, options: PlanOptions
-) -> Decision:
-    vacuum, last = policy.vacuum, record.last_vacuum_at_ms
+def _vacuum(table: TableInput) -> Decision:
+    policy, vacuum, last = table.policy, table.policy.vacuum, table.record.last_vacuum_at_ms
     if vacuum is None:
         return Decision()
-    if last is not None and not options.ignore_every and not is_due(vacuum.every_seconds, last, now_ms):
-        return Decision(
-            None, (LeftAlone(not_due("vacuum", "vacuum.every", policy, vacuum.every_seconds, last, now_ms)),)
-        )
-    if not options.deletes:
+    if last is not None and not vacuum_is_due(table):
+        reason = not_due("vacuum", "vacuum.every", policy, vacuum.every_seconds, last, table.now_ms)
+        return Decision(None, (LeftAlone(reason),))
+    if not table.options.deletes:
         text = "vacuum: the command engine deletes nothing; apply with --engine transaction beside the storage"
         return Decision(None, (LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, str(policy.origin("vacuum")))),))
-    return plan_vacuum(policy, facts, record, now_ms)
+    return plan_vacuum(table)
 
 
 def check_limits(policy: ResolvedPolicy, rewrites: tuple[RewriteStep, ...]) -> tuple[Reason, ...]:

@@ -9,13 +9,13 @@ year: what is skipped by the clock is not in the window, and an hour that comes 
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.table.table_facts import TableRecord
 from maintainer.planning import schedule as windows
+from maintainer.planning.plan_input import TableInput
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
 from maintainer.units import format_duration
 
@@ -39,6 +39,20 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
     return last_at_ms + (every_seconds - min(every_seconds / 24, MAX_SLACK_SECONDS)) * 1000
 
 
+def optimize_is_due(table: TableInput) -> bool:
+    """Whether ``optimize.every`` lets a rewrite run now."""
+    every_seconds = table.policy.optimize.every_seconds
+    return table.options.ignore_every or is_due(every_seconds, table.record.last_optimize_at_ms, table.now_ms)
+
+
+def vacuum_is_due(table: TableInput) -> bool:
+    """Whether ``vacuum.every`` lets a deletion run now; never without ``vacuum``."""
+    vacuum, last_at_ms = table.policy.vacuum, table.record.last_vacuum_at_ms
+    if vacuum is None:
+        return False
+    return table.options.ignore_every or is_due(vacuum.every_seconds, last_at_ms, table.now_ms)
+
+
 def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, last_at_ms: int, now_ms: int) -> Reason:
     """Say that a step is not due, and when it will be: ``compaction ran 5h ago, at most every 1d: due in 18h``."""
     ago = format_duration(max(0, (now_ms - last_at_ms) // 1000))
@@ -49,16 +63,16 @@ def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, las
     return Reason(ReasonCode.NOT_DUE, text, str(policy.origin(key)))
 
 
-def held_back(policy: ResolvedPolicy, *, now_ms: int, today: date, ignore_windows: bool) -> Reason | None:
+def held_back(table: TableInput) -> Reason | None:
     """Return why nothing at all is done to the table in this run; None when work may go on.
 
     A quarantined table is not held back but blocked: that needs a person.
     """
-    suspend = policy.suspend
-    if suspend is not None and (suspend.until is None or today < suspend.until):
-        until = f" until {suspend.until.isoformat()}" if suspend.until else ""
-        return Reason(ReasonCode.SUSPENDED, f"suspended{until}: {suspend.reason}", str(policy.origin("suspend")))
-    if ignore_windows or windows.is_open(policy.windows, now_ms):
+    policy, now_ms = table.policy, table.now_ms
+    suspended = _suspended(table)
+    if suspended is not None:
+        return suspended
+    if table.options.ignore_windows or windows.is_open(policy.windows, now_ms):
         return None
     opens = windows.opens_at_ms(policy.windows, now_ms)
     text = f"outside the window {'; '.join(windows.describe(window) for window in policy.windows)}"
@@ -67,18 +81,24 @@ def held_back(policy: ResolvedPolicy, *, now_ms: int, today: date, ignore_window
     return Reason(ReasonCode.OUTSIDE_WINDOW, text, str(policy.origin("window")))
 
 
-def vacuum_wanted(
-    policy: ResolvedPolicy, record: TableRecord, *, now_ms: int, today: date, ignore_every: bool = False
-) -> bool:
+def _suspended(table: TableInput) -> Reason | None:
+    policy, suspend = table.policy, table.policy.suspend
+    if suspend is not None and (suspend.until is None or table.today < suspend.until):
+        until = f" until {suspend.until.isoformat()}" if suspend.until else ""
+        return Reason(ReasonCode.SUSPENDED, f"suspended{until}: {suspend.reason}", str(policy.origin("suspend")))
+    return None
+
+
+def vacuum_wanted(table: TableInput) -> bool:
     """Whether planning needs to know the table's removed files: only then are they looked for on storage.
 
     Windows do not enter: a plan may be asked for whatever the window.
     """
     return (
-        policy.vacuum is not None
-        and record.quarantined is None
-        and held_back(policy, now_ms=now_ms, today=today, ignore_windows=True) is None
-        and (ignore_every or is_due(policy.vacuum.every_seconds, record.last_vacuum_at_ms, now_ms))
+        table.policy.vacuum is not None
+        and table.record.quarantined is None
+        and _suspended(table) is None
+        and vacuum_is_due(table)
     )
 
 

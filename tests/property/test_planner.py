@@ -25,6 +25,7 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, WorthPolicy
@@ -35,7 +36,7 @@ Inputs = tuple[ResolvedPolicy, TableFacts, TableRecord]
 
 
 def _plan(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> TablePlan:
-    planned = plan_table(policy, facts, record, NOW_MS, TODAY)
+    planned = plan_table(TableInput(policy, facts, record, NOW_MS, TODAY))
     assert planned.problem is None
     return planned
 

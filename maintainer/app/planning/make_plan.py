@@ -18,23 +18,20 @@ from maintainer import __version__
 from maintainer.app.planning.neighbours import neighbours
 from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.planning.policy_places import PolicyPlaces
+from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
-from maintainer.engine.protocols import Engine, TablePlaces, TableReader, VacuumQuestion
+from maintainer.engine.protocols import Engine, TablePlaces, TableReader
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
-from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS, rhythm_of
-from maintainer.planning.budget.hot_tables import own_rewrites_of, updates_since_ms
 from maintainer.planning.budget.run_budget import within_budget
-from maintainer.planning.operations.full_zorder import history_wanted
-from maintainer.planning.planner import PlanOptions, assemble, files_to_open, plan_table, problem_plan, storage_question
-from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
-from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import assemble, problem_plan
 from maintainer.policy.project.ledger_policy import LEDGER_POLICY
 from maintainer.policy.resolve.budget_settings import Budget
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -105,81 +102,6 @@ def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> t
     return tuple(sorted(named | set(neighbours(project))))
 
 
-def read_for_planning(
-    reader: TableReader,
-    policy: ResolvedPolicy,
-    records: Remembered,
-    places: TablePlaces,
-    *,
-    now_ms: int,
-    today: date,
-    options: PlanOptions,
-    tables: tuple[TableRef, ...] = (),
-) -> tuple[TableFacts, TableRecord]:
-    """Read the facts of one table, with its removed files where a vacuum may be due and dropped columns where asked.
-
-    Raises:
-        TableError: The table cannot be read.
-    """
-    facts = with_column_statistics(reader, policy, reader.facts(policy.table))
-    record = records.record_of(facts.table_id, facts.location, places)
-    streak = records.streak_of(policy.table.identifier, facts.table_id)
-    record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
-    unknown = files_to_open(policy, facts, record, now_ms, today, options)
-    if unknown:
-        found = reader.files_with_dropped_columns(facts, unknown)
-        facts = replace(facts, files_with_dropped_columns=found)
-    least = storage_question(policy, facts, record, now_ms, today, options)
-    if least is None:
-        return facts, record
-    checkpoints = tuple((one.name, one.checkpoint) for one in policy.consumers if one.checkpoint is not None)
-    before_ms = least.horizon.removed_before_ms if least.untracked_before_ms is None else None
-    history = reader.vacuum_history(facts, checkpoints, removed_before_ms=before_ms)
-    facts = replace(facts, history=history)
-    asked = storage_question(policy, facts, record, now_ms, today, options)
-    if asked is not None:
-        question = VacuumQuestion(asked.horizon.removed_before_ms, now_ms, asked.untracked_before_ms, tables)
-        facts = reader.vacuum_look(facts, question)
-    return facts, record
-
-
-def with_writers(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> TableFacts:
-    """Add what other writers of a table commit, and when: asked for where something would be rewritten.
-
-    A log that cannot be read a second time is no reason to leave a table out: the last look before each commit reads it
-    again.
-    """
-    try:
-        read = reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
-        rhythm = rhythm_of(read, now_ms)
-        facts = replace(facts, writers=rhythm, own_rewrites=own_rewrites_of(read, now_ms))
-        if not policy.optimize.quiet_after_updates_seconds:
-            return facts
-        since_ms = updates_since_ms(policy, rhythm, now_ms)
-        return replace(facts, updates=reader.updates(facts, since_ms=since_ms, after_version=facts.version))
-    except TableError:
-        return facts
-
-
-def with_column_statistics(reader: TableReader, policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
-    """Add what Z-order is planned from: for incremental ranges and a sample, for full what the history says.
-
-    Raises:
-        TableError: The statistics or the data cannot be read.
-    """
-    ordered_by = history_wanted(policy, facts)
-    if ordered_by:
-        return replace(facts, zordered_paths=reader.zordered_paths(facts, ordered_by))
-    columns = ranges_wanted(policy, facts)
-    if not columns:
-        return facts
-    facts = replace(facts, column_ranges=reader.column_ranges(facts, columns))
-    sampled = sample_wanted(policy, facts)
-    if not sampled:
-        return facts
-    return replace(facts, column_sample=reader.column_sample(facts, sampled, max_rows=SAMPLE_ROWS))
-
-
 class _Tables:
     """The plans made so far, and what each table is planned with."""
 
@@ -211,14 +133,12 @@ class _Tables:
         request = self._request
         facts, record = None, TableRecord()
         try:
-            facts, record = read_for_planning(
+            table = read_for_planning(
                 reader, policy, self._records, self._places, now_ms=request.now_ms, today=self._today,
                 options=request.options, tables=self._known,
             )  # fmt: skip
-            plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
-            if plan.rewrites:
-                facts = with_writers(reader, policy, facts, request.now_ms)
-                plan = plan_table(policy, facts, record, request.now_ms, self._today, request.options)
+            table, plan = plan_beside_writers(reader, table)
+            facts, record = table.facts, table.record
             self._policy_places.opened(plan, reader)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:

@@ -21,6 +21,7 @@ from maintainer.model.plan.steps import (
     Step,
     VacuumStep,
 )
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
 from maintainer.policy.project.policy_project import LoadedProject
@@ -86,7 +87,7 @@ def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any
     today = now.astimezone(ZoneInfo(project.project.timezone)).date()
     given = test["given"]
     facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
-    return plan_table(policy, facts, record_of(given, now_ms), now_ms, today)
+    return plan_table(TableInput(policy, facts, record_of(given, now_ms), now_ms, today))
 
 
 def _differences(plan: TablePlan, expect: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

@@ -8,7 +8,7 @@ from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import describe_selection
 from maintainer.app.selection.table_selection import SelectionOptions, Shard
 from maintainer.execution.fleet.rollout import BatchSize
-from maintainer.planning.planner import PlanOptions
+from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.resolve.budget_settings import Budget
 
 DEFAULT_PLAN_JOBS = 2

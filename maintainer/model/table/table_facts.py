@@ -203,9 +203,9 @@ class TableFacts:
     column_ranges: ColumnRanges | None = None
     column_sample: ColumnSample | None = None
     files_with_dropped_columns: frozenset[tuple[str, str]] | None = None
-    zordered_paths: frozenset[str] = frozenset()
+    zordered_paths: frozenset[str] | None = None
     writers: WriterRhythm | None = None
-    updates: tuple[Update, ...] = ()
+    updates: tuple[Update, ...] | None = None
     own_rewrites: OwnRewrites | None = None
 
     @cached_property

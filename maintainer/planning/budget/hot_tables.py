@@ -19,6 +19,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.commit_records import CommitsRead, OwnRewrites, WriterRhythm
 from maintainer.model.table.table_facts import DataFile, TableFacts, Update
 from maintainer.planning.budget.conflict_probability import LEAST_HOURS, MAX_COMMITS, conflict_ratio
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Partition, count_of, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -59,20 +60,18 @@ def updates_since_ms(policy: ResolvedPolicy, rhythm: WriterRhythm, now_ms: int) 
     return now_ms - (max(quiet_ms, RHYTHM_LOOK_BACK_MS) if _next_is_likely(policy, rhythm, now_ms) else quiet_ms)
 
 
-def without_updated(
-    policy: ResolvedPolicy, facts: TableFacts, now_ms: int
-) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
+def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
     """Split off the files that a rewrite would take from an update by somebody else.
 
     Args:
-        policy: The effective policy; ``optimize.quietAfterUpdates`` of 0 splits off nothing.
-        facts: The table, with ``writers``, ``updates`` and ``own_rewrites``.
-        now_ms: The time of planning.
+        table: With ``writers``, ``updates`` and ``own_rewrites``; ``optimize.quietAfterUpdates`` of 0 splits off
+            nothing.
 
     Returns:
         The files that may be rewritten, and the reasons for the others: the whole table where an update may have read
         all of it or it rests, else the partitions that the updates met.
     """
+    policy, facts, now_ms = table.policy, table.facts, table.now_ms
     quiet_ms = policy.optimize.quiet_after_updates_seconds * 1000
     origin = str(policy.origin("optimize.quietAfterUpdates"))
     rest = _rest(policy, facts, now_ms)

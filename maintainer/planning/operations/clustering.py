@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 
 from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, Bin, ClusterStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, count_of, leave_files
 from maintainer.planning.selection.file_selection import select_partitions
 from maintainer.planning.selection.packing import file_order, pack_batches, pack_in_order
@@ -38,15 +38,16 @@ class _Chosen:
     done: tuple[DataFile, ...] = ()
 
 
-def plan_clustering(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+def plan_clustering(table: TableInput) -> Decision:
     """Decide which files of a table with clustering columns are clustered.
 
     Raises:
         TableError: T410 ``where``, T423 the policy asks for a layout that clustering excludes.
     """
+    policy, facts = table.policy, table.facts
     _refuse_other_layouts(policy, facts)
     optimize, cluster = policy.optimize, policy.optimize.cluster
-    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    selection = select_partitions(table)
     left = list(selection.left_alone)
     files = [file for partition in selection.partitions for file in partition.files]
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"

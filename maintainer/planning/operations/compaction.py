@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, Bin, CompactStep
-from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.model.table.table_facts import DataFile
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, is_small, select_partitions
 from maintainer.planning.selection.packing import pack_batches, pack_bins
@@ -33,20 +33,14 @@ class _Sorted:
     packed: tuple[DataFile, ...]
 
 
-def plan_compaction(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+def plan_compaction(table: TableInput) -> Decision:
     """Decide which files are compacted.
-
-    Args:
-        policy: The effective policy of the table, without Z-order.
-        facts: The table at the version that is planned.
-        now_ms: The time of planning.
-        today: What ``current_date()`` in ``where`` means.
 
     Raises:
         TableError: T410, ``where`` does not fit the table.
     """
-    optimize = policy.optimize
-    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    policy, optimize = table.policy, table.policy.optimize
+    selection = select_partitions(table)
     parts = [(partition, _sort_files(partition, optimize)) for partition in selection.partitions]
     left = [*selection.left_alone, *_left_by_files(policy, parts)]
     bins = [one for _, part in parts for one in part.bins]

@@ -8,13 +8,12 @@ nothing added, deleted or rewritten since. Where Z-order is configured, compacti
 
 from __future__ import annotations
 
-from datetime import date
-
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, ZORDER_TAG, Bin, ZOrderStep, zorder_tag_value
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.selection.packing import pack_batches
@@ -22,17 +21,18 @@ from maintainer.planning.zorder.zorder_columns import zorder_columns
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 
 
-def plan_zorder(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+def plan_zorder(table: TableInput) -> Decision:
     """Decide which partitions are written in Z-order.
 
     Raises:
         TableError: T410 ``where``, T411 no such column, T412 a partition column, T413 a column without
             statistics, T414 a type that has no order, T420 a column twice.
     """
+    policy, facts = table.policy, table.facts
     optimize = policy.optimize
     columns = tuple(column.quoted for column in zorder_columns(policy, facts))
     tag = zorder_tag_value(columns)
-    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    selection = select_partitions(table)
     origin = str(policy.origin("optimize.zorder"))
     left = list(selection.left_alone)
     in_order: list[Partition] = []
@@ -100,14 +100,14 @@ def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]
 
 
 def _is_ordered(
-    file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] = frozenset()
+    file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] | None = None
 ) -> bool:
     """Whether our Z-order wrote the file with these columns and a size of about this one (half to double).
 
     Or somebody else's with these columns, as the table's history says: their files have no tag, and any size.
     """
     size = file.tag(PACKED_TAG)
-    if size is None and file.path in zordered_paths:
+    if size is None and zordered_paths is not None and file.path in zordered_paths:
         return True
     if file.tag(ZORDER_TAG) != tag or size is None or not size.isdecimal():
         return False

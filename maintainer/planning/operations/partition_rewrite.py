@@ -10,13 +10,12 @@ Columns of ``optimize.rewrite.sortBy`` against the table: they exist, and rows o
 
 from __future__ import annotations
 
-from datetime import date
-
 from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import REWRITE_TAG, Bin, PartitionRewriteStep, RewriteRequest
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, count_of, leave_files
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.selection.packing import pack_batches
@@ -71,15 +70,16 @@ def _refused(column: FoundColumn, what: str, code: str, where: str) -> TableErro
     )
 
 
-def plan_rewrite(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+def plan_rewrite(table: TableInput) -> Decision:
     """Decide which partitions are rewritten.
 
     Raises:
         TableError: T410 ``where``; T411, T412, T414, T420 ``sortBy``, see ``sort_columns``.
     """
+    policy, facts = table.policy, table.facts
     optimize = policy.optimize
     request = read_request(policy, facts)
-    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    selection = select_partitions(table)
     origin = str(policy.origin("optimize.rewrite"))
     done: list[DataFile] = []
     as_is: list[DataFile] = []

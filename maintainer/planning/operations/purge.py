@@ -8,12 +8,12 @@ clustering has put in order are purged one by one, so that they stay what they a
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import date
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import ROW_ORDER_TAGS, Bin, PurgeStep
-from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
-from maintainer.planning.schedule import is_due
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.schedule import optimize_is_due
 from maintainer.planning.selection.decision import Decision, Partition, count_of
 from maintainer.planning.selection.dropped_column_plan import files_to_open
 from maintainer.planning.selection.file_selection import select_partitions
@@ -21,42 +21,33 @@ from maintainer.planning.selection.packing import pack_batches, pack_bins
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy
 
 
-def files_to_check(
-    policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, *, now_ms: int, ignore_every: bool
-) -> tuple[DataFile, ...]:
+def files_to_check(table: TableInput) -> tuple[DataFile, ...]:
     """Return the files of which planning needs to know whether they hold dropped columns; none where it is not asked.
 
     Raises:
         TableError: T403, the schema cannot be read.
     """
-    purge = policy.optimize.purge
-    if purge is None or not purge.dropped_columns or record.quarantined is not None:
+    purge = table.policy.optimize.purge
+    if purge is None or not purge.dropped_columns or table.record.quarantined is not None:
         return ()
-    if not ignore_every and not is_due(policy.optimize.every_seconds, record.last_optimize_at_ms, now_ms):
-        return ()
-    return files_to_open(facts)
+    return files_to_open(table.facts) if optimize_is_due(table) else ()
 
 
-def plan_purge(
-    policy: ResolvedPolicy, facts: TableFacts, taken: Collection[tuple[str, str]], *, now_ms: int, today: date
-) -> Decision:
+def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decision:
     """Decide which files are purged.
 
     Args:
-        policy: The effective policy.
-        facts: The table, with ``files_with_dropped_columns`` where ``files_to_check`` names any.
+        table: With ``files_with_dropped_columns`` where ``files_to_check`` names any.
         taken: Files that another step of the plan rewrites, which purges them.
-        now_ms: The time of planning.
-        today: What ``current_date()`` in ``where`` means.
 
     Returns:
         A step or none; what is left alone is for the other step to say.
     """
-    optimize, purge = policy.optimize, policy.optimize.purge
+    policy, facts, optimize, purge = table.policy, table.facts, table.policy.optimize, table.policy.optimize.purge
     if purge is None or not facts.files:
         return Decision()
     bins: list[Bin] = []
-    for partition in select_partitions(policy, facts, now_ms=now_ms, today=today).partitions:
+    for partition in select_partitions(table).partitions:
         due = [file for file in partition.files if file.key not in taken and _is_due(file, facts, purge)]
         arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]
         bins += [Bin((file,)) for file in arranged]

@@ -17,6 +17,7 @@ from maintainer.errors import TableError
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Partition, count_of, leave_partitions
 from maintainer.planning.selection.packing import file_order
 from maintainer.planning.selection.schema_columns import partition_types
@@ -70,24 +71,20 @@ def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:
     )
 
 
-def select_partitions(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Selection:
+def select_partitions(table: TableInput) -> Selection:
     """Apply ``where``, ``skipNewestPartitions`` and ``quietFor`` to the partitions that hold live files.
 
-    Args:
-        policy: The effective policy of the table.
-        facts: The table at the version that is planned.
-        now_ms: The time of planning; ``quietFor`` is counted back from it to a partition's newest file.
-        today: What ``current_date()`` in ``where`` means.
+    ``quietFor`` is counted back from the time of planning to a partition's newest file.
 
     Raises:
         TableError: T410, ``where`` does not fit the table's partition columns.
     """
-    optimize = policy.optimize
+    policy, facts, optimize = table.policy, table.facts, table.policy.optimize
     kept = group_by_partition(facts.files)
     newest = _newest(kept, facts, optimize.skip_newest_partitions)
     left: list[LeftAlone] = []
     if optimize.where is not None:
-        where, selected = optimize.where.text, _where_test(policy, facts, today)
+        where, selected = optimize.where.text, _where_test(policy, facts, table.today)
         kept, dropped = _split(kept, selected)
         left += leave_partitions(
             ReasonCode.OUTSIDE_WHERE,
@@ -106,7 +103,7 @@ def select_partitions(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int,
             str(policy.origin("optimize.skipNewestPartitions")),
         )
     if optimize.quiet_for_seconds:
-        quiet_since_ms = now_ms - optimize.quiet_for_seconds * 1000
+        quiet_since_ms = table.now_ms - optimize.quiet_for_seconds * 1000
         kept, dropped = _split(kept, lambda partition: partition.modified_at_ms <= quiet_since_ms)
         quiet_for = format_duration(optimize.quiet_for_seconds)
         left += leave_partitions(

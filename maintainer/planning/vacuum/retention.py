@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import (
     DELETED_FILE_RETENTION,
     DELETED_FILE_RETENTION_DEFAULT_MS,
     interval_property_ms,
     property_of,
 )
-from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_duration
 
 FLOOR_SECONDS = 7 * 86_400
@@ -30,7 +29,7 @@ class Horizon:
     decided_by: str
 
 
-def vacuum_horizon(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> Horizon:
+def vacuum_horizon(table: TableInput) -> Horizon:
     """Return the horizon: the longest of everything that asks for files to be kept.
 
     That is the policy's retention, the table property ``delta.deletedFileRetentionDuration`` as it is now (seven
@@ -43,7 +42,7 @@ def vacuum_horizon(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> Ho
         TableError: T418, the table property cannot be read.
         ValueError: The policy has no ``vacuum``.
     """
-    vacuum = policy.vacuum
+    policy, facts, vacuum = table.policy, table.facts, table.policy.vacuum
     if vacuum is None:
         raise ValueError("the policy has no vacuum")
     retention = str(policy.origin("vacuum.retention"))
@@ -58,20 +57,20 @@ def vacuum_horizon(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> Ho
     for consumer in policy.consumers:
         if consumer.max_lag_seconds is not None:
             wishes.append((consumer.max_lag_seconds, f"consumer {consumer.name} ({policy.origin('consumers')})"))
-    wishes.extend(_wishes_of_history(policy, facts, now_ms))
+    wishes.extend(_wishes_of_history(table))
     seconds = max(wish for wish, _ in wishes)
     decided_by = next(name for wish, name in wishes if wish == seconds)
-    return Horizon(now_ms - seconds * 1000, seconds, decided_by)
+    return Horizon(table.now_ms - seconds * 1000, seconds, decided_by)
 
 
-def _wishes_of_history(policy: ResolvedPolicy, facts: TableFacts, now_ms: int) -> list[tuple[int, str]]:
-    history = facts.history
+def _wishes_of_history(table: TableInput) -> list[tuple[int, str]]:
+    history = table.facts.history
     if history is None:
         return []
-    origin = policy.origin("consumers")
+    origin = table.policy.origin("consumers")
     wishes = [
         (
-            max(0, -(-(now_ms - position.needed_since_ms) // 1000)),
+            max(0, -(-(table.now_ms - position.needed_since_ms) // 1000)),
             f"consumer {position.consumer}, whose checkpoint is at version {position.version} ({origin})",
         )
         for position in history.positions

@@ -13,6 +13,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.storage_facts import StorageLook
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import is_due
 from maintainer.planning.selection.decision import Decision, count_of
 from maintainer.planning.vacuum.deletion_limits import broken_caps, refuse_trash
@@ -31,14 +32,15 @@ _CODES = {
 }
 
 
-def listing_wanted(policy: ResolvedPolicy, record: TableRecord, now_ms: int, *, ignore_every: bool = False) -> bool:
+def listing_wanted(table: TableInput) -> bool:
     """Whether the folder is listed for untracked files: in mode full each time, in auto only to delete them."""
-    vacuum = policy.vacuum
+    vacuum = table.policy.vacuum
     if vacuum is None or vacuum.mode is VacuumMode.LITE:
         return False
     if vacuum.mode is VacuumMode.FULL:
         return True
-    due = ignore_every or is_due(vacuum.untracked_every_seconds, record.last_listing_at_ms, now_ms)
+    listed_at_ms = table.record.last_listing_at_ms
+    due = table.options.ignore_every or is_due(vacuum.untracked_every_seconds, listed_at_ms, table.now_ms)
     return vacuum.delete_untracked and due
 
 
@@ -73,24 +75,24 @@ def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reaso
     ]
 
 
-def plan_vacuum(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, now_ms: int) -> Decision:
+def plan_vacuum(table: TableInput) -> Decision:
     """Decide which files are deleted.
 
+    Versions whose proof is missing protect what they removed. A file whose removing version the log no longer has is
+    protected as long as there is any such version.
+
     Args:
-        policy: The effective policy, with ``vacuum``.
-        facts: The table, with ``removed_files`` read (see ``schedule.vacuum_wanted``).
-        record: What the ledger knows: versions whose proof is missing protect what they removed. A file whose
-            removing version the log no longer tells is protected as long as there is any such version.
-        now_ms: The time of planning.
+        table: With ``vacuum`` in the policy, and ``removed_files`` read (see ``schedule.vacuum_wanted``).
 
     Raises:
         TableError: T418, the table's retention cannot be read; T431, a trash on an object store.
         ValueError: ``removed_files`` were not read though nothing stands in the way.
     """
+    policy, facts, record, now_ms = table.policy, table.facts, table.record, table.now_ms
     assert policy.vacuum is not None
     if policy.vacuum.trash_seconds:
         refuse_trash(facts.location, str(policy.origin("vacuum.trash")))
-    horizon = vacuum_horizon(policy, facts, now_ms)
+    horizon = vacuum_horizon(table)
     unsure = (*cannot_be_sure(policy, facts), *_unread_checkpoints(policy, facts))
     if unsure:
         return Decision(None, tuple(LeftAlone(reason) for reason in unsure), blocked=unsure)

@@ -7,7 +7,6 @@ facts by ``next_turn`` without the policy. Everything is decided from tags, stat
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 from maintainer.errors import TableError
 from maintainer.model.plan.plan import LeftAlone
@@ -17,6 +16,7 @@ from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.curve.skipping_metrics import unindexed_bytes
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.selection.schema_columns import FoundColumn
@@ -31,19 +31,20 @@ MAX_TURNS = 500
 """Turns of one table in one run: far more than a night has, and an end whatever happens."""
 
 
-def plan_incremental(policy: ResolvedPolicy, facts: TableFacts, *, now_ms: int, today: date) -> Decision:
+def plan_incremental(table: TableInput) -> Decision:
     """Decide the first turn.
 
     Raises:
         TableError: As ``zorder_columns``; T410 ``where``; T418 a property of the table that cannot be read; T426 no
             such revision; T427 a type without smallest and largest values; T428 nothing to put in order.
     """
+    policy, facts = table.policy, table.facts
     options = options_of(policy, facts)
     columns = incremental_columns(policy, facts)
     if options.disabled_by is not None:
         text = f"incremental Z-order is switched off on the table ({options.disabled_by})"
         return Decision(None, (leave_files(ReasonCode.OFF_ON_TABLE, text, facts.files, options.origin),))
-    selection = select_partitions(policy, facts, now_ms=now_ms, today=today)
+    selection = select_partitions(table)
     inside = [file for partition in selection.partitions for file in partition.files]
     target, is_new = _target(policy, columns, facts)
     optimized = _optimized(policy, options, facts, target)

@@ -27,6 +27,7 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.properties.property_names import KNOWN_PROPERTIES, PropertyKind
 from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
@@ -112,7 +113,9 @@ def optimize(lease: SessionLease, path: Path, policy: OptimizePolicy, *, zorder:
 
 def plan(engine: DeltaTableEngine, path: Path, policy: OptimizePolicy) -> tuple[TableFacts, TablePlan]:
     facts = engine.reader.facts(TableRef(str(path)))
-    planned = plan_table(make_policy(optimize=policy, name=str(path)), facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    planned = plan_table(
+        TableInput(make_policy(optimize=policy, name=str(path)), facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    )
     assert planned.problem is None
     return facts, planned
 

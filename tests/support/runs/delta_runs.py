@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.planning.make_plan import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.execution.run.cancellation import StopSwitch, TableControl
@@ -20,7 +20,8 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableOutcome
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from tests.support.runs.fake_lake import PlainVerifier
 from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy
@@ -40,10 +41,10 @@ class Maintenance:
     def plan(self, path: Path, optimize: OptimizePolicy | None = None, **others: Any) -> TablePlan:
         """The plan of a table under a policy."""
         policy = self.policy(path, optimize, **others)
-        facts, record = read_for_planning(
+        table = read_for_planning(
             self.engine.reader, policy, Remembered(), StoragePlaces(), now_ms=NOW_MS, today=TODAY, options=PlanOptions()
         )
-        return plan_table(policy, facts, record, NOW_MS, TODAY)
+        return plan_table(table)
 
     def policy(self, path: Path, optimize: OptimizePolicy | None = None, **others: Any) -> ResolvedPolicy:
         """A policy for the table at a path."""

@@ -19,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from maintainer.app.planning.make_plan import read_for_planning
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
 from maintainer.delta.storage.table_storage import TableStorage
@@ -45,7 +45,8 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 DAY_MS = 86_400_000
@@ -374,11 +375,11 @@ class Vacuuming:
         ref = table.ref if isinstance(table, AgedTable) else table
         policy = self.policy(ref)
         moment = now_ms()
-        facts, record = read_for_planning(
+        table_input = read_for_planning(
             self.reader, policy, AlwaysRemembered(record=self.record), StoragePlaces(), now_ms=moment, today=TODAY,
             options=PlanOptions(), tables=self.tables,
         )  # fmt: skip
-        return plan_table(policy, facts, record, moment, TODAY)
+        return plan_table(table_input)
 
     def step(self, table: AgedTable) -> VacuumStep | None:
         """The vacuum step of the plan; None where there is none."""

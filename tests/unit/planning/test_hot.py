@@ -15,6 +15,7 @@ from maintainer.model.plan.steps import CompactStep, VacuumStep
 from maintainer.model.table.commit_records import HOURS, CommitsRead, CommitStamp, TableCommit, WriterRhythm
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, Update
 from maintainer.planning.budget.hot_tables import own_rewrites_of
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from tests.support.tables.builders import (
     DAY_MS,
@@ -56,7 +57,7 @@ def rhythm(updates_an_hour: int, hours: int) -> WriterRhythm:
 def planned(facts: TableFacts, *updates: Update, writers: WriterRhythm | None = None, quiet: int = 600) -> TablePlan:
     policy = replace(POLICY, optimize=replace(POLICY.optimize, quiet_after_updates_seconds=quiet))
     facts = replace(facts, updates=updates, writers=writers)
-    return plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))
 
 
 def days_compacted(plan: TablePlan) -> set[str]:
@@ -127,7 +128,7 @@ def test_less_than_an_hour_of_log_has_no_rhythm() -> None:
 def test_a_hot_table_is_vacuumed_all_the_same() -> None:
     policy = replace(POLICY, vacuum=make_vacuum())
     facts = replace(ORDERS, updates=(update(2),), removed_files=(RemovedFile("old", 5, NOW_MS - 9 * DAY_MS),))
-    plan = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))
     assert [type(step) for step in plan.steps] == [VacuumStep]
     assert plan.hot is not None
 
@@ -147,7 +148,7 @@ def resting(*commits: TableCommit, oldest_version: int = 0, quiet: int = 600) ->
     """The plan of a table with these commits, newest first."""
     own = own_rewrites_of(CommitsRead("", commits, oldest_version), NOW_MS)
     policy = replace(POLICY, optimize=replace(POLICY.optimize, quiet_after_updates_seconds=quiet))
-    return plan_table(policy, replace(ORDERS, own_rewrites=own), NEVER_TOUCHED, NOW_MS, TODAY)
+    return plan_table(TableInput(policy, replace(ORDERS, own_rewrites=own), NEVER_TOUCHED, NOW_MS, TODAY))
 
 
 MERGED = commit(300)
@@ -211,7 +212,10 @@ def tries_of_a_merge(minutes: int, retry_after: int, every: int, *, quiet: int =
             at_ms = NOW_MS + now * MINUTE_MS
             own = own_rewrites_of(CommitsRead("", tuple(log[:100]), 1), at_ms)
             policy = replace(POLICY, optimize=replace(POLICY.optimize, quiet_after_updates_seconds=quiet))
-            if plan_table(policy, replace(ORDERS, own_rewrites=own), NEVER_TOUCHED, at_ms, TODAY).state == "changes":
+            if (
+                plan_table(TableInput(policy, replace(ORDERS, own_rewrites=own), NEVER_TOUCHED, at_ms, TODAY)).state
+                == "changes"
+            ):
                 stamp = CommitStamp(f"r{now}", "t/compact", 0, "d")
                 log.insert(0, TableCommit(1000 + len(log), at_ms, "OPTIMIZE", stamp=stamp, takes_files=True))
         if now >= begun + minutes:

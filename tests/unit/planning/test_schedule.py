@@ -8,7 +8,8 @@ import pytest
 
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from maintainer.planning.properties.property_names import format_interval, parse_interval_ms
 from maintainer.planning.schedule import closes_at_ms, describe, is_open, opens_at_ms
 from maintainer.policy.resolve.resolved import Suspension, Window
@@ -101,12 +102,12 @@ def test_describe(days: tuple[int, ...], text: str) -> None:
 def test_outside_the_window_the_whole_table_is_left_with_its_files() -> None:
     policy = make_policy(windows=(NIGHTS,), lines={"window": 40})
     facts = make_facts(files=make_files(10, 20))
-    planned = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    planned = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     text = "outside the window mon-fri 22:00-04:00 Europe/Berlin, opens 2026-11-23 21:00 UTC"
     assert planned.left_alone == (LeftAlone(Reason(ReasonCode.OUTSIDE_WINDOW, text, "orders.yml:40"), 2, 30),)
     assert planned.state == "waiting"
     options = PlanOptions(ignore_windows=True)
-    assert plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21), options).state == "changes"
+    assert plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21), options)).state == "changes"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,9 @@ def test_outside_the_window_the_whole_table_is_left_with_its_files() -> None:
 )
 def test_a_suspension_ends_on_its_day(until: date | None, text: str | None) -> None:
     policy = make_policy(suspend=Suspension(until, "migration"), lines={"suspend": 50})
-    planned = plan_table(policy, make_facts(files=make_files(10, 20)), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    planned = plan_table(
+        TableInput(policy, make_facts(files=make_files(10, 20)), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    )
     assert bool(planned.steps) is (text is None)
     if text is not None:
         assert planned.left_alone == (LeftAlone(Reason(ReasonCode.SUSPENDED, text, "orders.yml:50"), 2, 30),)
@@ -187,8 +190,12 @@ def test_a_plan_with_work_says_when_its_window_closes() -> None:
     policy = make_policy(windows=(NIGHTS,), lines={"window": 40})
     facts = make_facts(files=make_files(1, 1, 1))
     moment = ms("2026-11-20 22:00:00")
-    planned = plan_table(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20))
+    planned = plan_table(TableInput(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20)))
     assert planned.window_closes_ms == ms("2026-11-21 03:00:00")
-    ignored = plan_table(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20), PlanOptions(ignore_windows=True))
+    ignored = plan_table(
+        TableInput(policy, facts, NEVER_TOUCHED, moment, date(2026, 11, 20), PlanOptions(ignore_windows=True))
+    )
     assert ignored.window_closes_ms is None
-    assert plan_table(make_policy(), facts, NEVER_TOUCHED, moment, date(2026, 11, 20)).window_closes_ms is None
+    assert (
+        plan_table(TableInput(make_policy(), facts, NEVER_TOUCHED, moment, date(2026, 11, 20))).window_closes_ms is None
+    )

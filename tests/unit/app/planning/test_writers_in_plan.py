@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
-from maintainer.app.planning.make_plan import with_writers
+from maintainer.app.planning.read_table import plan_beside_writers
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, OwnRewrites, TableCommit, WriterRhythm
-from maintainer.model.table.table_facts import TableFacts, TableRef, Update
+from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef, Update
 from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
-from tests.support.tables.builders import HOUR_MS, MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
+from maintainer.planning.plan_input import TableInput
+from tests.support.tables.builders import (
+    HOUR_MS,
+    MINUTE_MS,
+    NOW_MS,
+    make_facts,
+    make_files,
+    make_optimize,
+    make_policy,
+)
 
 HOUR = NOW_MS // HOUR_MS % 24
 MERGE = Update(7, NOW_MS, "MERGE")
@@ -37,7 +47,8 @@ class Reader:
 def look(reader: object, quiet_seconds: int) -> TableFacts:
     policy = make_policy(optimize=make_optimize(quiet_after_updates_seconds=quiet_seconds))
     asked: Any = reader
-    return with_writers(asked, policy, make_facts(files=make_files(1, 1)), NOW_MS)
+    table = TableInput(policy, make_facts(files=make_files(1, 1)), TableRecord(), NOW_MS, date(2026, 11, 21))
+    return plan_beside_writers(asked, table)[0].facts
 
 
 def test_the_newest_commits_are_read_and_the_updates_of_the_quiet_time() -> None:
@@ -65,10 +76,10 @@ def test_our_own_rewrites_since_the_last_update_by_others_are_known() -> None:
 
 def test_a_policy_that_never_waits_for_quiet_reads_no_updates() -> None:
     reader = Reader(TableCommit(7, NOW_MS, "MERGE", takes_files=True))
-    assert look(reader, 0).updates == ()
+    assert look(reader, 0).updates is None
     assert len(reader.asked) == 1
 
 
 def test_a_log_that_cannot_be_read_a_second_time_leaves_the_facts_as_they_are() -> None:
     facts = look(Reader(error=TableError("the log cannot be read", code="T403")), 600)
-    assert (facts.writers, facts.updates) == (None, ())
+    assert (facts.writers, facts.updates) == (None, None)

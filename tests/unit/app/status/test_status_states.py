@@ -15,7 +15,8 @@ from maintainer.app.status.status_row import status_row
 from maintainer.errors import TableError
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, plan_table, problem_plan
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table, problem_plan
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Suspension, WorthPolicy
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import HOUR_MS, NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
@@ -27,7 +28,7 @@ def row_of(
     policy: ResolvedPolicy, facts: TableFacts, *past: HistoryRow, record: TableRecord | None = None
 ) -> StatusRow:
     record = record or TableRecord()
-    plan = plan_table(policy, facts, record, NOW_MS, TODAY, PlanOptions())
+    plan = plan_table(TableInput(policy, facts, record, NOW_MS, TODAY, PlanOptions()))
     return status_row(TableLook(policy, plan, facts, record, 1, 1), past)
 
 

@@ -21,8 +21,9 @@ from maintainer.model.plan.steps import (
     RewriteRequest,
     ZOrderStep,
 )
-from maintainer.model.table.table_facts import DataFile
+from maintainer.model.table.table_facts import DataFile, TableRecord
 from maintainer.planning.operations.compaction import plan_compaction
+from maintainer.planning.plan_input import TableInput
 from tests.support.tables.builders import NOW_MS, make_facts, make_file, make_files, make_optimize, make_policy
 
 _OPTIMIZE = "spark.databricks.delta.optimize."
@@ -97,7 +98,7 @@ def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]])
     ]
     facts = make_facts(files=files, partitioned_by=("p",))
     policy = make_policy(optimize=make_optimize(max_deleted_rows_ratio=0.0))
-    step = plan_compaction(policy, facts, now_ms=NOW_MS, today=date(2026, 1, 1)).step
+    step = plan_compaction(TableInput(policy, facts, TableRecord(), NOW_MS, date(2026, 1, 1))).step
     if step is None:
         return
     assert isinstance(step, CompactStep)

@@ -10,7 +10,7 @@ import pytest
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions
+from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.resolve.resolved import VacuumMode
 from tests.support.tables.aged_tables import TODAY, AgedTable, AlwaysRemembered, Vacuuming, now_ms, tree
 from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum, vacuum_with_leftovers
@@ -18,9 +18,9 @@ from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum
 
 def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
     """What planning reads of the table."""
-    from maintainer.app.planning.make_plan import read_for_planning
+    from maintainer.app.planning.read_table import read_for_planning
 
-    facts, _ = read_for_planning(
+    planned = read_for_planning(
         work.reader,
         work.policy(table.ref),
         AlwaysRemembered(record=work.record),
@@ -29,7 +29,7 @@ def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
         today=TODAY,
         options=PlanOptions(),
     )
-    return facts
+    return planned.facts
 
 
 def with_foreign_file(lake: Path) -> AgedTable:

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from maintainer.app.planning.make_plan import read_for_planning
 from maintainer.app.planning.policy_places import PolicyPlaces
+from maintainer.app.planning.read_table import read_for_planning
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import FileStore
@@ -26,7 +26,8 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from tests.support.tables.aged_tables import TODAY, AgedTable, LocalReader, Vacuuming, now_ms, touch, tree
 from tests.support.tables.bind_mounts import bind_mounts
@@ -119,10 +120,10 @@ def planned_beside(
     policy_places = PolicyPlaces(known, places)
     plans = []
     for policy in chosen:
-        facts, record = read_for_planning(
+        table = read_for_planning(
             reader, policy, Remembered(), places, now_ms=now_ms(), today=TODAY, options=PlanOptions()
         )
-        plans.append(plan_table(policy, facts, record, now_ms(), TODAY))
+        plans.append(plan_table(table))
         policy_places.opened(plans[-1], reader)
     return policy_places.each_once(plans)
 

@@ -14,6 +14,7 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_document
 from maintainer.model.table.commit_records import OwnRewrites
 from maintainer.model.table.table_facts import TableRecord, Update
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.report.findings.github_annotations import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
@@ -26,14 +27,14 @@ from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_fi
 
 POLICY = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
 FACTS = replace(make_facts(files=make_files(10, 20)), updates=(Update(41, NOW_MS - 2 * MINUTE_MS, "MERGE"),))
-TABLE = plan_table(POLICY, FACTS, TableRecord(), NOW_MS, date(2026, 11, 21))
+TABLE = plan_table(TableInput(POLICY, FACTS, TableRecord(), NOW_MS, date(2026, 11, 21)))
 PLAN = assemble([TABLE], created_at_ms=NOW_MS)
 RUN = RunOutcome("r", NOW_MS, 1.0, (TableOutcome(TABLE.ref, TableStatus.WAITING, (), problem_without_steps(TABLE)),))
-RESTING = plan_table(
+RESTING = plan_table(TableInput(
     POLICY,
     replace(make_facts(files=make_files(10, 20)), own_rewrites=OwnRewrites(2, NOW_MS - 4 * MINUTE_MS, False)),
     TableRecord(), NOW_MS, date(2026, 11, 21),
-)  # fmt: skip
+))  # fmt: skip
 RESTS = (
     "hot: our last rewrite was 4m ago, 2 runs in a row; it rests for 20m, so that a writer who lost to us can finish "
     "(quietAfterUpdates 10m)"

@@ -30,6 +30,7 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.results_document import run_from_json, run_to_document, run_to_json
 from maintainer.model.table.table_facts import RemovedFile, TableRecord, TableRef
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table, problem_plan
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, Expectation, ZOrderMode, ZOrderPolicy
@@ -70,9 +71,9 @@ def whole_plan() -> Plan:
     problem = problem_plan(make_policy(name="d"), TableError("no such table", code="T401", where="d", found="nothing"))
     tables = [
         problem,
-        plan_table(limited, make_facts(name="c", files=make_files(1, 1)), NEVER_TOUCHED, NOW_MS, TODAY),
-        plan_table(zorder, partitioned, NEVER_TOUCHED, NOW_MS, TODAY),
-        plan_table(policy, facts, TableRecord(), NOW_MS, TODAY),
+        plan_table(TableInput(limited, make_facts(name="c", files=make_files(1, 1)), NEVER_TOUCHED, NOW_MS, TODAY)),
+        plan_table(TableInput(zorder, partitioned, NEVER_TOUCHED, NOW_MS, TODAY)),
+        plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, TODAY)),
     ]
     return assemble(
         tables,

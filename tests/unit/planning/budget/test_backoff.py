@@ -12,6 +12,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import CompactStep
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.budget.conflict_probability import quiet_seconds, without_hot
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from tests.support.runs.fake_lake import plan_all
 from tests.support.tables.builders import DAY_MS, HOUR_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_policy
@@ -67,14 +68,14 @@ def compacted(plan: TablePlan) -> set[str]:
 def test_only_partitions_that_were_written_lately_wait() -> None:
     facts = facts_of(*day("cool", 5, 2), *day("hot", 0.5, 3))
     policy = make_policy()
-    plan = plan_table(policy, facts, lost(1), NOW_MS, TODAY)
+    plan = plan_table(TableInput(policy, facts, lost(1), NOW_MS, TODAY))
     assert compacted(plan) == {"cool-0", "cool-1"}
     (left,) = plan.left_alone
     assert (left.reason.code, left.num_files, left.partition_values) == (
         ReasonCode.HOT_PARTITION, 3, (("d", "hot"),)
     )  # fmt: skip
     assert left.reason.text == "3 files written less than 1h ago, and another writer won in 1 run in a row"
-    assert compacted(plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)) == {
+    assert compacted(plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))) == {
         "cool-0", "cool-1", "hot-0", "hot-1", "hot-2"
     }  # fmt: skip
 
@@ -82,7 +83,7 @@ def test_only_partitions_that_were_written_lately_wait() -> None:
 def test_a_table_without_partitions_waits_as_a_whole_and_is_taken_up_when_it_was_quiet() -> None:
     for hours, waits in ((3.9, True), (4.1, False)):
         files = [make_file(f"f{n}", size=1, modified_at_ms=NOW_MS - int(hours * HOUR_MS)) for n in range(3)]
-        plan = plan_table(make_policy(), make_facts(files=files), lost(3), NOW_MS, TODAY)
+        plan = plan_table(TableInput(make_policy(), make_facts(files=files), lost(3), NOW_MS, TODAY))
         assert (plan.steps == ()) is waits
         assert sum(one.num_files for one in plan.left_alone) == (3 if waits else 0)
 
@@ -95,4 +96,4 @@ def test_every_file_is_kept_or_counted_once() -> None:
 
 
 def test_plans_with_it_are_plans() -> None:
-    assert plan_all(plan_table(make_policy(), make_facts(), lost(9), NOW_MS + DAY_MS, TODAY)).tables
+    assert plan_all(plan_table(TableInput(make_policy(), make_facts(), lost(9), NOW_MS + DAY_MS, TODAY))).tables

@@ -17,6 +17,7 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import CompactStep
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.html.fleet_view import FleetTable, FleetView, fleet_view
@@ -66,7 +67,9 @@ class Growing:
         self._set((*self.facts.files, *new))
 
     def plan(self, night: int) -> TablePlan:
-        return plan_table(self.policy, self.facts, TableRecord(), at(night), FIRST_DAY + timedelta(days=night))
+        return plan_table(
+            TableInput(self.policy, self.facts, TableRecord(), at(night), FIRST_DAY + timedelta(days=night))
+        )
 
     def carry_out(self, plan: TablePlan, night: int) -> TableOutcome:
         """What a run would make of the plan."""

@@ -14,6 +14,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ClusterStep, CompactStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.clustering import cube_of
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.policy.resolve.resolved import (
@@ -43,7 +44,7 @@ def policy_of(cluster: ClusterPolicy = BOUNDS, **optimize: Any) -> ResolvedPolic
 
 
 def plan(facts: TableFacts, cluster: ClusterPolicy = BOUNDS, **optimize: Any) -> TablePlan:
-    return plan_table(policy_of(cluster, **optimize), facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy_of(cluster, **optimize), facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 def in_cube(name: str, cube: str, *, size: int = 90, columns: tuple[str, ...] = ("id",), **others: Any) -> DataFile:

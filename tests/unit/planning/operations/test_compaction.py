@@ -19,7 +19,8 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, Batch, Bin, CompactStep
 from maintainer.model.table.file_sizes import SizeBucket
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord, TableRef
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy
 from tests.support.tables.builders import (
@@ -40,7 +41,7 @@ TODAY = date(2026, 11, 21)
 
 
 def plan(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> TablePlan:
-    return plan_table(policy, facts, record, NOW_MS, TODAY)
+    return plan_table(TableInput(policy, facts, record, NOW_MS, TODAY))
 
 
 def bins_of(planned: TablePlan) -> list[list[str]]:
@@ -352,7 +353,7 @@ class TestEvery:
         policy = make_policy(optimize=make_optimize(every_seconds=DAY_SECONDS))
         record = TableRecord(last_optimize_at_ms=NOW_MS)
         facts = make_facts(files=make_files(10, 20))
-        planned = plan_table(policy, facts, record, NOW_MS, TODAY, PlanOptions(ignore_every=True))
+        planned = plan_table(TableInput(policy, facts, record, NOW_MS, TODAY, PlanOptions(ignore_every=True)))
         assert bins_of(planned) == [["f0", "f1"]]
 
 

@@ -13,6 +13,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, ZORDER_TAG, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.operations.full_zorder import history_wanted
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import WorthPolicy, ZOrderMode, ZOrderPolicy
 from tests.support.tables.builders import (
@@ -32,7 +33,7 @@ LINES = {"optimize.zorder": 7, "optimize.zorder.columns": 8, "optimize.zorder.mo
 def plan(facts: TableFacts, *columns: str, mode: ZOrderMode = ZOrderMode.FULL, **optimize: Any) -> TablePlan:
     zorder = ZOrderPolicy(columns or ("id",), mode)
     policy = make_policy(optimize=make_optimize(zorder=zorder, **optimize), lines=LINES)
-    return plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 def step_of(planned: TablePlan) -> ZOrderStep:

@@ -12,6 +12,7 @@ from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import REWRITE_TAG, PartitionRewriteStep, RewriteRequest
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import RewritePolicy, WorthPolicy
 from tests.support.tables.builders import (
@@ -31,7 +32,7 @@ SORTED = RewritePolicy(file_size_bytes=100, sort_by=("ID",))
 
 def plan(facts: TableFacts, rewrite: RewritePolicy, **optimize: Any) -> TablePlan:
     policy = make_policy(optimize=make_optimize(rewrite=rewrite, **optimize), lines=LINES)
-    return plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 def step_of(planned: TablePlan) -> PartitionRewriteStep:

@@ -23,8 +23,10 @@ from maintainer.model.plan.steps import (
     CompactStep,
     PurgeStep,
 )
-from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, files_to_open, plan_table
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.planning.needs import DroppedColumnsNeed, next_need
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from maintainer.planning.selection.dropped_column_plan import CLOCK_SLACK_MS, dropped_columns_digest
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, RewritePolicy
 from tests.support.tables.builders import (
@@ -42,12 +44,18 @@ TODAY = date(2026, 11, 21)
 LINES = {"optimize.purge.deletedRowsRatio": 5, "optimize.purge.droppedColumns": 6, "optimize.every": 7}
 
 
+def opened(table: TableInput) -> tuple[DataFile, ...]:
+    """Files of which planning asks whether they hold dropped columns."""
+    need = next_need(table)
+    return need.files if isinstance(need, DroppedColumnsNeed) else ()
+
+
 def policy_of(purge: PurgePolicy | None = PurgePolicy(), **optimize: Any) -> ResolvedPolicy:  # noqa: B008 (frozen)
     return make_policy(optimize=make_optimize(purge=purge, **optimize), lines=LINES)
 
 
 def plan(facts: TableFacts, policy: ResolvedPolicy | None = None, record: TableRecord = NEVER_TOUCHED) -> TablePlan:
-    return plan_table(policy or policy_of(), facts, record, NOW_MS, TODAY)
+    return plan_table(TableInput(policy or policy_of(), facts, record, NOW_MS, TODAY))
 
 
 def purge_of(planned: TablePlan) -> PurgeStep:
@@ -159,16 +167,16 @@ class TestDroppedColumns:
 
     def test_nothing_is_opened_where_no_column_was_dropped_or_nobody_asks(self) -> None:
         healthy = mapped(("a", 1), largest=1, files=[make_file("f")])
-        assert files_to_open(policy_of(), healthy, NEVER_TOUCHED, NOW_MS, TODAY) == ()
+        assert opened(TableInput(policy_of(), healthy, NEVER_TOUCHED, NOW_MS, TODAY)) == ()
         dropped = mapped(("a", 1), largest=2, files=[make_file("f")])
-        assert [file.path for file in files_to_open(policy_of(), dropped, NEVER_TOUCHED, NOW_MS, TODAY)] == ["f"]
+        assert [file.path for file in opened(TableInput(policy_of(), dropped, NEVER_TOUCHED, NOW_MS, TODAY))] == ["f"]
         for policy in (policy_of(None), policy_of(PurgePolicy(dropped_columns=False))):
-            assert files_to_open(policy, dropped, NEVER_TOUCHED, NOW_MS, TODAY) == ()
+            assert opened(TableInput(policy, dropped, NEVER_TOUCHED, NOW_MS, TODAY)) == ()
         recent = TableRecord(last_optimize_at_ms=NOW_MS - HOUR_MS)
         daily = policy_of(every_seconds=DAY_SECONDS)
-        assert files_to_open(daily, dropped, recent, NOW_MS, TODAY) == ()
-        assert files_to_open(daily, dropped, recent, NOW_MS, TODAY, PlanOptions(ignore_every=True))
-        assert files_to_open(policy_of(), dropped, TableRecord(quarantined="x"), NOW_MS, TODAY) == ()
+        assert opened(TableInput(daily, dropped, recent, NOW_MS, TODAY)) == ()
+        assert opened(TableInput(daily, dropped, recent, NOW_MS, TODAY, PlanOptions(ignore_every=True)))
+        assert opened(TableInput(policy_of(), dropped, TableRecord(quarantined="x"), NOW_MS, TODAY)) == ()
 
     def test_our_own_files_and_later_ones_are_known(self) -> None:
         facts = mapped(("a", 1), largest=2)
@@ -181,8 +189,8 @@ class TestDroppedColumns:
             make_file("close", modified_at_ms=2000 + CLOCK_SLACK_MS),
             make_file("later", modified_at_ms=2001 + CLOCK_SLACK_MS),
         ]
-        opened = files_to_open(policy_of(), replace(facts, files=tuple(files)), NEVER_TOUCHED, NOW_MS, TODAY)
-        assert [file.path for file in opened] == ["old", "other", "close"]
+        files_opened = opened(TableInput(policy_of(), replace(facts, files=tuple(files)), NEVER_TOUCHED, NOW_MS, TODAY))
+        assert [file.path for file in files_opened] == ["old", "other", "close"]
 
     def test_files_that_hold_them_are_purged_also_alone(self) -> None:
         files = (make_file("a", size=90), make_file("b", size=90))
@@ -199,12 +207,12 @@ class TestByCommands:
     def test_what_no_command_does_is_left_alone_with_the_reason(self) -> None:
         facts = mapped(("a", 1), largest=2, files=[make_file("f", size=90, deleted=1), make_file("g", size=90)])
         options = PlanOptions(deletes=False)
-        assert files_to_open(policy_of(), facts, NEVER_TOUCHED, NOW_MS, TODAY, options) == ()
-        planned = plan_table(policy_of(), facts, NEVER_TOUCHED, NOW_MS, TODAY, options)
+        assert opened(TableInput(policy_of(), facts, NEVER_TOUCHED, NOW_MS, TODAY, options)) == ()
+        planned = plan_table(TableInput(policy_of(), facts, NEVER_TOUCHED, NOW_MS, TODAY, options))
         assert bins_of(planned) == [[["f"]]]
         (left,) = (left for left in planned.left_alone if left.reason.code is ReasonCode.NOT_BY_ENGINE)
         assert left.reason.text.startswith("dropped columns: ")
         rewriting = policy_of(None, rewrite=RewritePolicy(num_files=4))
-        planned = plan_table(rewriting, facts, NEVER_TOUCHED, NOW_MS, TODAY, options)
+        planned = plan_table(TableInput(rewriting, facts, NEVER_TOUCHED, NOW_MS, TODAY, options))
         assert planned.steps == ()
         assert [(left.reason.code, left.num_files) for left in planned.left_alone] == [(ReasonCode.NOT_BY_ENGINE, 2)]

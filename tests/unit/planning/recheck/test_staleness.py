@@ -14,6 +14,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, still_live
 from maintainer.planning.selection.schema_columns import planned_columns
@@ -41,7 +42,7 @@ FACTS = make_facts(files=FILES, partitioned_by=("p",), removed_files=OLD)
 
 
 def planned() -> TablePlan:
-    return plan_table(POLICY, FACTS, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(POLICY, FACTS, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 def stale(facts: TableFacts, digest: str | None = "sha256:aa", *, exact: bool = False) -> list[str]:
@@ -108,7 +109,7 @@ def test_features_and_versions_of_the_protocol_are_named() -> None:
         "the protocol's writer version was 2, now 7",
     ]
     old = replace(FACTS, protocol=Protocol(3, 7, ("a",), ("a", "b")))
-    plan = plan_table(POLICY, old, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    plan = plan_table(TableInput(POLICY, old, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     assert plan.problem is not None  # nobody knows these features: nothing is carried out, nothing is pinned
     pinned = replace(planned(), observed=replace(planned().observed, protocol=old.protocol))  # type: ignore[type-var]
     for now, says in (
@@ -121,7 +122,7 @@ def test_features_and_versions_of_the_protocol_are_named() -> None:
 
 
 def test_a_table_without_steps_pins_no_columns() -> None:
-    healthy = plan_table(make_policy(), make_facts(), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    healthy = plan_table(TableInput(make_policy(), make_facts(), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     assert healthy.observed is not None
     assert (healthy.steps, healthy.observed.columns) == ((), ())
     assert recheck(healthy, make_facts(columns={"new": "string"}), None) is healthy
@@ -233,7 +234,7 @@ def test_an_identity_columns_high_water_mark_is_no_schema_change() -> None:
 def test_set_properties_keeps_what_is_still_missing() -> None:
     policy = make_policy(properties=(("a", "1"), ("b", "2")))
     facts = make_facts()
-    plan = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     checked = recheck(plan, replace(facts, properties=(("a", "1"),)), "sha256:aa")
     assert isinstance(checked, TablePlan)
     (step,) = checked.steps

@@ -6,7 +6,9 @@ from datetime import date
 
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.planning.planner import PlanOptions, plan_table, storage_question
+from maintainer.planning.needs import next_need
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy, make_vacuum
 
 TODAY = date(2026, 11, 21)
@@ -17,9 +19,9 @@ def test_an_engine_that_deletes_nothing_leaves_vacuum_alone() -> None:
     facts = make_facts(files=make_files(10, 20))
     options = PlanOptions(deletes=False)
     # Nothing is looked for on storage that nobody will delete.
-    assert storage_question(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options) is None
-    assert storage_question(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY) is not None
-    planned = plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options)
+    assert next_need(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options)) is None
+    assert next_need(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)) is not None
+    planned = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY, options))
     assert planned.problem is None
     assert not any(isinstance(step, VacuumStep) for step in planned.steps)
     assert [step.kind for step in planned.steps] == ["compact"]

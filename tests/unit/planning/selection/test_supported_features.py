@@ -9,6 +9,7 @@ import pytest
 
 from maintainer.model.table.table_facts import Protocol
 from maintainer.model.table.table_features import REWRITABLE_FEATURES
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
 
@@ -34,7 +35,7 @@ def test_what_is_not_understood_is_named_and_left_as_it_is(
     protocol: Protocol, clustering: tuple[str, ...], code: str, found: str
 ) -> None:
     facts = make_facts(files=make_files(10, 20), protocol=protocol, clustering_columns=clustering)
-    planned = plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    planned = plan_table(TableInput(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     assert planned.problem is not None
     assert planned.problem.code == code
     assert f"(found: {found}" in planned.problem.what
@@ -45,11 +46,11 @@ def test_what_is_not_understood_is_named_and_left_as_it_is(
 @pytest.mark.parametrize("protocol", [Protocol(1, 2), Protocol(2, 6), features(*sorted(REWRITABLE_FEATURES))])
 def test_what_is_tested_is_planned(protocol: Protocol) -> None:
     facts = make_facts(files=make_files(10, 20), protocol=protocol, properties={"delta.appendOnly": "true"})
-    assert plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY).state == "changes"
+    assert plan_table(TableInput(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY)).state == "changes"
 
 
 def test_a_broken_schema_is_a_problem_of_that_table() -> None:
     facts = replace(make_facts(files=make_files(10, 20)), schema_json="{")
-    planned = plan_table(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY)
+    planned = plan_table(TableInput(make_policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     assert planned.problem is not None
     assert planned.problem.code == "T403"

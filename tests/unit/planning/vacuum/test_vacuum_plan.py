@@ -13,7 +13,9 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.table.storage_facts import Kept, StorageLook, StreamPosition, TrashedRun, VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, plan_table, storage_question
+from maintainer.planning.needs import Need, RemovalHistoryNeed, RemovedFilesNeed, next_need
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from maintainer.planning.schedule import vacuum_wanted
 from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
 from maintainer.policy.resolve.resolved import Consumer, ResolvedPolicy, Suspension, VacuumMode
@@ -43,7 +45,7 @@ def removed(path: str, *, days_ago: float, version: int | None = 5, size: int = 
 
 
 def plan(policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> TablePlan:
-    return plan_table(policy, facts, record, NOW_MS, TODAY)
+    return plan_table(TableInput(policy, facts, record, NOW_MS, TODAY))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_the_longest_wish_decides_and_is_named(
     vacuum: dict[str, Any], property_: str | None, consumers: tuple[Consumer, ...], days: int, decided_by: str
 ) -> None:
     facts = make_facts(properties={FILES_PROPERTY: property_} if property_ else {})
-    horizon = vacuum_horizon(policy_of(consumers=consumers, **vacuum), facts, NOW_MS)
+    horizon = vacuum_horizon(TableInput(policy_of(consumers=consumers, **vacuum), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     assert horizon == Horizon(NOW_MS - days * DAY_MS, days * DAY_SECONDS, decided_by)
 
 
@@ -156,7 +158,7 @@ CHECKPOINT = (Consumer("audit", None, "/chk/audit"),)
 def test_a_checkpoint_holds_files_since_the_version_it_is_at() -> None:
     position = StreamPosition("audit", 12, NOW_MS - 20 * DAY_MS)
     facts = replace(make_facts(), history=VacuumHistory(positions=(position,)))
-    horizon = vacuum_horizon(policy_of(consumers=CHECKPOINT), facts, NOW_MS)
+    horizon = vacuum_horizon(TableInput(policy_of(consumers=CHECKPOINT), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     decided_by = "consumer audit, whose checkpoint is at version 12 (orders.yml:15)"
     assert horizon == Horizon(NOW_MS - 20 * DAY_MS, 20 * DAY_SECONDS, decided_by)
 
@@ -181,7 +183,7 @@ def test_a_checkpoint_that_nobody_read_holds_everything() -> None:
 
 def test_twice_the_longest_write_is_kept() -> None:
     facts = replace(make_facts(), history=VacuumHistory(5 * DAY_MS, 41))
-    horizon = vacuum_horizon(policy_of(), facts, NOW_MS)
+    horizon = vacuum_horizon(TableInput(policy_of(), facts, NEVER_TOUCHED, NOW_MS, TODAY))
     decided_by = "2 times the longest write in the log (5d, version 41)"
     assert horizon == Horizon(NOW_MS - 10 * DAY_MS, 10 * DAY_SECONDS, decided_by)
 
@@ -227,12 +229,13 @@ def untracked(path: str, *, days: float, size: int = 100) -> RemovedFile:
 )
 def test_when_the_folder_is_listed(delete: bool, mode: VacuumMode, listed: bool) -> None:
     policy = policy_of(delete_untracked=delete, mode=mode, untracked_every_seconds=7 * DAY_SECONDS)
-    question = storage_question(policy, make_facts(), NEVER_TOUCHED, NOW_MS, TODAY)
-    assert question is not None
+    facts = replace(make_facts(), history=VacuumHistory())
+    question = next_need(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))
+    assert isinstance(question, RemovedFilesNeed)
     assert question.untracked_before_ms == (NOW_MS - 30 * DAY_MS if listed else None)
     recent = TableRecord(last_listing_at_ms=NOW_MS - DAY_MS)
-    question = storage_question(policy, make_facts(), recent, NOW_MS, TODAY)
-    assert question is not None
+    question = next_need(TableInput(policy, facts, recent, NOW_MS, TODAY))
+    assert isinstance(question, RemovedFilesNeed)
     assert (question.untracked_before_ms is not None) == (mode is VacuumMode.FULL)
 
 
@@ -372,29 +375,33 @@ def test_a_table_that_keeps_less_than_the_policy_is_raised_first_and_its_log_wit
 
 
 class TestWhatToRead:
-    def horizon(self, policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> Horizon | None:
-        question = storage_question(policy, facts, record, NOW_MS, TODAY)
-        return None if question is None else question.horizon
+    def need(self, policy: ResolvedPolicy, facts: TableFacts, record: TableRecord = NEVER_TOUCHED) -> Need | None:
+        return next_need(TableInput(policy, facts, record, NOW_MS, TODAY))
 
-    def test_removed_files_are_read_up_to_the_horizon(self) -> None:
-        horizon = self.horizon(policy_of(), make_facts())
-        assert horizon is not None
-        assert horizon.removed_before_ms == NOW_MS - 7 * DAY_MS
+    def test_removed_files_are_read_up_to_the_horizon_after_the_history(self) -> None:
+        facts, before_ms = make_facts(), NOW_MS - 7 * DAY_MS
+        assert self.need(policy_of(), facts) == RemovalHistoryNeed((), before_ms)
+        facts = replace(facts, history=VacuumHistory())
+        assert self.need(policy_of(), facts) == RemovedFilesNeed(before_ms, None)
+        longer = replace(facts, history=VacuumHistory(5 * DAY_MS, 41))
+        assert self.need(policy_of(), longer) == RemovedFilesNeed(NOW_MS - 10 * DAY_MS, None)
+        assert self.need(policy_of(), replace(facts, removed_files=())) is None
 
     def test_nothing_is_read_without_a_vacuum_that_is_due(self) -> None:
         facts = make_facts()
         recent = TableRecord(last_vacuum_at_ms=NOW_MS - HOUR_MS)
         weekly = policy_of(every_seconds=7 * DAY_SECONDS)
         suspended = replace(policy_of(), suspend=Suspension(None, "migration"))
-        assert self.horizon(make_policy(), facts) is None
-        assert self.horizon(weekly, facts, recent) is None
-        assert self.horizon(suspended, facts) is None
-        assert self.horizon(policy_of(), facts, TableRecord(quarantined="x")) is None
-        assert storage_question(weekly, facts, recent, NOW_MS, TODAY, PlanOptions(ignore_every=True)) is not None
-        assert vacuum_wanted(weekly, NEVER_TOUCHED, now_ms=NOW_MS, today=TODAY)
+        assert self.need(make_policy(), facts) is None
+        assert self.need(weekly, facts, recent) is None
+        assert self.need(suspended, facts) is None
+        assert self.need(policy_of(), facts, TableRecord(quarantined="x")) is None
+        at_once = PlanOptions(ignore_every=True)
+        assert next_need(TableInput(weekly, facts, recent, NOW_MS, TODAY, at_once)) is not None
+        assert vacuum_wanted(TableInput(weekly, facts, NEVER_TOUCHED, NOW_MS, TODAY))
 
     def test_nothing_is_read_where_planning_ends_in_a_problem(self) -> None:
-        assert self.horizon(policy_of(), make_facts(properties={FILES_PROPERTY: "a while"})) is None
+        assert self.need(policy_of(), make_facts(properties={FILES_PROPERTY: "a while"})) is None
 
     def test_planning_without_what_it_needs_is_a_bug(self) -> None:
         with pytest.raises(ValueError, match="without removed files"):

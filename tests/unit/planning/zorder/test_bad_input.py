@@ -14,6 +14,7 @@ from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts
 from maintainer.planning.curve.column_values import key_of
 from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
 from maintainer.policy.resolve.resolved import ZOrderPolicy
@@ -53,7 +54,7 @@ def plan(
     names = sample_wanted(policy, facts)
     values = tuple((sample or {})[name] for name in names)
     facts = replace(facts, column_sample=ColumnSample(names, values) if names else None)
-    return plan_table(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from maintainer.model.plan.steps import PurgeStep, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, DeletionVector, TableFacts
 from maintainer.planning.curve.revision import Revision, make_column, read_revision
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.zorder.incremental_zorder import next_turn
 from maintainer.planning.zorder.zorder_options import layout_of, ranges_wanted, sample_wanted
@@ -55,7 +56,7 @@ def read(
 
 
 def plan(policy: ResolvedPolicy, facts: TableFacts, **others: Any) -> TablePlan:
-    return plan_table(policy, read(policy, facts, **others), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    return plan_table(TableInput(policy, read(policy, facts, **others), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
 
 
 def zorder_of(planned: TablePlan) -> ZOrderStep:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.zorder.zorder_options import ranges_wanted
 from maintainer.policy.project.policy_project import LoadedProject, load_project
@@ -130,6 +131,6 @@ def test_an_example_is_planned(project: LoadedProject, table: str) -> None:
         facts = replace(facts, column_ranges=ColumnRanges(columns, {file.key: span for file in facts.files}))
         values = tuple(tuple(str(value) for value in range(1000)) for _ in columns)
         facts = replace(facts, column_sample=ColumnSample(columns, values))
-    plan = plan_table(policy, facts, NEVER_TOUCHED, wednesday_noon_ms, date(2026, 11, 18))
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, wednesday_noon_ms, date(2026, 11, 18)))
     assert plan.problem is None
     assert [step.kind for step in plan.steps] == STEPS[table]

@@ -10,7 +10,8 @@ import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.planner import PlanOptions, plan_table
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
 from maintainer.policy.resolve.resolved import ResolvedPolicy, WorthPolicy
 from maintainer.report.plan.counterfactuals import _CHANGES, what_would_change
 from tests.support.tables.builders import (
@@ -30,12 +31,16 @@ REASONS = (Path(__file__).parents[4] / "docs" / "reasons.md").read_text(encoding
 
 def answers(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, str]:
     return dict(
-        what_would_change(plan_table(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions()), policy, NOW_MS)
+        what_would_change(
+            plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions())), policy, NOW_MS
+        )
     )
 
 
 def steps(policy: ResolvedPolicy, facts: TableFacts) -> list[str]:
-    return [step.kind for step in plan_table(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions()).steps]
+    return [
+        step.kind for step in plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, TODAY, PlanOptions())).steps
+    ]
 
 
 def test_each_reason_for_leaving_something_alone_has_an_answer() -> None:

@@ -1,0 +1,132 @@
+"""Reads what planning one table needs, and nothing that it does not need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+from maintainer.engine.protocols import TablePlaces, TableReader, VacuumQuestion
+from maintainer.errors import TableError
+from maintainer.journal.memory.table_records import Remembered
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.planning.budget.conflict_probability import rhythm_of
+from maintainer.planning.budget.hot_tables import own_rewrites_of
+from maintainer.planning.needs import (
+    MAX_NEEDS,
+    ColumnRangesNeed,
+    ColumnSampleNeed,
+    DroppedColumnsNeed,
+    Need,
+    RemovalHistoryNeed,
+    RemovedFilesNeed,
+    UpdatesNeed,
+    WritersNeed,
+    ZOrderHistoryNeed,
+    next_need,
+    writers_need,
+)
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+
+def read_for_planning(
+    reader: TableReader,
+    policy: ResolvedPolicy,
+    records: Remembered,
+    places: TablePlaces,
+    *,
+    now_ms: int,
+    today: date,
+    options: PlanOptions,
+    tables: tuple[TableRef, ...] = (),
+) -> TableInput:
+    """Read one table, and whatever else its planning asks for.
+
+    Args:
+        reader: Reads the table.
+        policy: The table's effective policy.
+        records: What earlier runs left.
+        places: Tells whether two locations are one table.
+        now_ms: The time of planning.
+        today: The day of planning in the project's zone.
+        options: What is set aside.
+        tables: All tables whose logs may refer to files of this one.
+
+    Raises:
+        TableError: The table cannot be read.
+    """
+    facts = reader.facts(policy.table)
+    record = records.record_of(facts.table_id, facts.location, places)
+    streak = records.streak_of(policy.table.identifier, facts.table_id)
+    record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
+    table = TableInput(policy, facts, record, now_ms, today, options)
+    for _ in range(MAX_NEEDS):
+        need = next_need(table)
+        if need is None:
+            break
+        table = answer(reader, table, need, tables)
+    return table
+
+
+def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableInput, TablePlan]:
+    """Plan a table; where something would be rewritten, plan it again with what other writers do.
+
+    A log that cannot be read a second time is no reason to leave a table out: the last look before each commit reads it
+    again.
+
+    Returns:
+        The input with what was read, and the plan made from it.
+    """
+    plan = plan_table(table)
+    first = table
+    for _ in range(MAX_NEEDS):
+        need = writers_need(table, plan)
+        if need is None:
+            break
+        try:
+            table = answer(reader, table, need)
+        except TableError:
+            break
+    return table, plan if table is first else plan_table(table)
+
+
+def answer(reader: TableReader, table: TableInput, need: Need, tables: tuple[TableRef, ...] = ()) -> TableInput:
+    """Read what is needed and return the input with it.
+
+    Raises:
+        TableError: It cannot be read.
+    """
+    return replace(table, facts=_facts_with(reader, table.facts, need, table.now_ms, tables))
+
+
+def _facts_with(
+    reader: TableReader, facts: TableFacts, need: Need, now_ms: int, tables: tuple[TableRef, ...]
+) -> TableFacts:
+    match need:
+        case ZOrderHistoryNeed():
+            return replace(facts, zordered_paths=reader.zordered_paths(facts, need.columns))
+        case ColumnRangesNeed():
+            return replace(facts, column_ranges=reader.column_ranges(facts, need.columns))
+        case ColumnSampleNeed():
+            sample = reader.column_sample(facts, need.columns, max_rows=need.max_rows)
+            return replace(facts, column_sample=sample)
+        case DroppedColumnsNeed():
+            paths = reader.files_with_dropped_columns(facts, need.files)
+            return replace(facts, files_with_dropped_columns=paths)
+        case RemovalHistoryNeed():
+            history = reader.vacuum_history(facts, need.checkpoints, removed_before_ms=need.removed_before_ms)
+            return replace(facts, history=history)
+        case RemovedFilesNeed():
+            question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
+            return reader.vacuum_look(facts, question)
+        case WritersNeed():
+            read = reader.commits(facts.ref, limit=need.limit, since_ms=need.since_ms)
+            return replace(facts, writers=rhythm_of(read, now_ms), own_rewrites=own_rewrites_of(read, now_ms))
+        case UpdatesNeed():
+            updates = reader.updates(facts, since_ms=need.since_ms, after_version=facts.version)
+            return replace(facts, updates=updates)
+        case _:
+            assert_never(need)

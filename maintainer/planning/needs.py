@@ -1,0 +1,170 @@
+"""What planning a table must still know, as data: the caller reads it, adds it to the facts, and asks again.
+
+Each need says what is read at most; a healthy table has none. Where planning will end in a problem, or where nothing
+is done to the table in this run, nothing is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.errors import MaintainerError
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.table.table_facts import DataFile
+from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
+from maintainer.planning.budget.hot_tables import updates_since_ms
+from maintainer.planning.operations.full_zorder import history_wanted
+from maintainer.planning.operations.purge import files_to_check
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.schedule import held_back, vacuum_wanted
+from maintainer.planning.selection.supported_features import check_supported
+from maintainer.planning.vacuum.retention import vacuum_horizon
+from maintainer.planning.vacuum.vacuum_plan import cannot_be_sure, listing_wanted, untracked_before_ms
+from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
+from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
+
+MAX_NEEDS = 10
+"""More than there are kinds: an end whatever happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZOrderHistoryNeed:
+    """Which files a Z-order by these columns wrote: ``zordered_paths``."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRangesNeed:
+    """Smallest and largest values of these columns in each file: ``column_ranges``."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSampleNeed:
+    """Values of these columns in so many rows: ``column_sample``."""
+
+    columns: tuple[str, ...]
+    max_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedColumnsNeed:
+    """Which of these files hold dropped columns: ``files_with_dropped_columns``."""
+
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalHistoryNeed:
+    """Where the consumers' checkpoints are, and how long writes took: ``history``.
+
+    ``checkpoints`` are names and paths. With ``removed_before_ms`` the answer also says whether anything that was
+    removed before it can still be there; None where the folder is listed anyway.
+    """
+
+    checkpoints: tuple[tuple[str, str], ...]
+    removed_before_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFilesNeed:
+    """Files on storage that were removed before a moment: ``removed_files`` and ``storage``.
+
+    With ``untracked_before_ms`` the folder is listed for files that the log never knew and that did not change since.
+    """
+
+    removed_before_ms: int
+    untracked_before_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WritersNeed:
+    """The newest commits of the table, at most ``limit``: ``writers`` and ``own_rewrites``."""
+
+    limit: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatesNeed:
+    """Updates by others since a moment: ``updates``."""
+
+    since_ms: int
+
+
+Need = (
+    ZOrderHistoryNeed
+    | ColumnRangesNeed
+    | ColumnSampleNeed
+    | DroppedColumnsNeed
+    | RemovalHistoryNeed
+    | RemovedFilesNeed
+    | WritersNeed
+    | UpdatesNeed
+)
+"""Closed: who answers matches over it and ends in ``assert_never``."""
+
+
+def next_need(table: TableInput) -> Need | None:
+    """Return the next thing that planning must know of the table; None when it can be planned."""
+    return _column_need(table) or _dropped_columns_need(table) or _storage_need(table)
+
+
+def writers_need(table: TableInput, plan: TablePlan) -> Need | None:
+    """Return what must be known of other writers before a plan's rewrites are believed; None when nothing is left."""
+    facts = table.facts
+    if facts.updates is not None or not plan.rewrites:
+        return None
+    if facts.writers is None:
+        return WritersNeed(MAX_COMMITS, table.now_ms - LOOK_BACK_MS)
+    if not table.policy.optimize.quiet_after_updates_seconds:
+        return None
+    return UpdatesNeed(updates_since_ms(table.policy, facts.writers, table.now_ms))
+
+
+def _column_need(table: TableInput) -> Need | None:
+    policy, facts = table.policy, table.facts
+    if facts.zordered_paths is None and (columns := history_wanted(policy, facts)):
+        return ZOrderHistoryNeed(columns)
+    columns = ranges_wanted(policy, facts)
+    if not columns:
+        return None
+    if facts.column_ranges is None:
+        return ColumnRangesNeed(columns)
+    if facts.column_sample is None and (sampled := sample_wanted(policy, facts)):
+        return ColumnSampleNeed(sampled, SAMPLE_ROWS)
+    return None
+
+
+def _dropped_columns_need(table: TableInput) -> DroppedColumnsNeed | None:
+    if table.facts.files_with_dropped_columns is not None or table.options.by_commands:
+        return None
+    try:
+        check_supported(table.facts)
+        files = () if held_back(table) is not None else files_to_check(table)
+    except MaintainerError:
+        return None
+    return DroppedColumnsNeed(files) if files else None
+
+
+def _storage_need(table: TableInput) -> RemovalHistoryNeed | RemovedFilesNeed | None:
+    """Ask first for the history, with the least that will be kept, then for the files, with what is kept indeed."""
+    facts = table.facts
+    if facts.removed_files is not None or not table.options.deletes or not vacuum_wanted(table):
+        return None
+    try:
+        check_supported(facts)
+        horizon = vacuum_horizon(table)
+    except MaintainerError:
+        return None
+    if cannot_be_sure(table.policy, facts):
+        return None
+    listed = listing_wanted(table)
+    if facts.history is None:
+        consumers = table.policy.consumers
+        checkpoints = tuple((consumer.name, consumer.checkpoint) for consumer in consumers if consumer.checkpoint)
+        return RemovalHistoryNeed(checkpoints, None if listed else horizon.removed_before_ms)
+    before_ms = untracked_before_ms(table.policy, horizon, table.now_ms) if listed else None
+    return RemovedFilesNeed(horizon.removed_before_ms, before_ms)

@@ -1,0 +1,51 @@
+"""What planning a table depends on, as one value; the whole planner is a function of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open.
+
+    ``deletes`` is whether the engine that the plan is for deletes files; without it vacuum is left alone.
+    """
+
+    ignore_windows: bool = False
+    ignore_every: bool = False
+    deletes: bool = True
+
+    @property
+    def by_commands(self) -> bool:
+        """Whether the engine only issues Delta's commands: it opens no file, and arranges rows as OPTIMIZE does."""
+        return not self.deletes
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """One table, what is wanted of it, and when.
+
+    Attributes:
+        policy: The table's effective policy.
+        facts: The table at one version, with what `planning.needs` asks for.
+        record: What the ledger remembers of the table.
+        now_ms: The time of planning, milliseconds since 1970 UTC.
+        today: The day of planning in the project's zone, for ``current_date()`` and ``suspend``.
+        options: What is set aside for this run.
+    """
+
+    policy: ResolvedPolicy
+    facts: TableFacts
+    record: TableRecord
+    now_ms: int
+    today: date
+    options: PlanOptions = PlanOptions()
+
+    def with_files(self, files: tuple[DataFile, ...]) -> TableInput:
+        """Return the same input for some of the table's files."""
+        return replace(self, facts=replace(self.facts, files=files))
