@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
 from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.schema.schema_keys import key_names
@@ -49,7 +49,7 @@ def check(content: str | bytes, file: str = "policies/t.yml") -> tuple[Document 
     if document is not None:
         lines = document.text.split("\n")
         kind = kind_of(document)
-        findings = [*findings, *check_schema(document, kind), *check_meaning(document, kind)]
+        findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
         for finding in findings:
             assert 1 <= finding.span.line <= len(lines)
             assert 1 <= finding.span.column <= len(lines[finding.span.line - 1]) + 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
@@ -112,7 +112,7 @@ def _checked(document: Document | None) -> list[Diagnostic]:
     if document is None:
         return []
     kind = kind_of(document)
-    return [*check_schema(document, kind), *check_meaning(document, kind)]
+    return [*check_schema(document, kind), *check_file(document, kind)]
 
 
 def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Checked:

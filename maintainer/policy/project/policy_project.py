@@ -11,8 +11,7 @@ from pathlib import Path
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.checks.cross_checks import check_extends, check_profiles, check_rules, check_tables
-from maintainer.policy.checks.effective_checks import check_effective
-from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.checks.setting_checks import check_effective, check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic, nearest, nearest_table
 from maintainer.policy.project.ledger_policy import ledger_ref, ledger_resolution, may_be_there
 from maintainer.policy.project.project_settings import ProjectSettings, project_settings, with_environment
@@ -319,9 +318,7 @@ class _Loader:
     def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
         if document is not None:
             kind = kind_of(document)
-            schema_findings = check_schema(document, kind)
-            meaning_findings = check_meaning(document, kind)
-            findings = [*findings, *schema_findings, *meaning_findings]
+            findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
             document = document.without_text()
             self.documents[document.file] = document
         self.findings.extend(findings)

@@ -13,25 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from maintainer.policy.resolve.resolved import BUILT_IN, Origin
+from maintainer.policy.schema.schema_keys import PROJECT_SCHEMA, load_schema
 from maintainer.policy.yaml.yaml_document import Document, Path
 
 Keys: TypeAlias = "tuple[str, ...]"
 """Where a setting is in a policy: ``("optimize", "maxFileSize")``."""
 
-SETTING_KEYS = (
-    "owner",
-    "description",
-    "tags",
-    "optimize",
-    "autoCompact",
-    "vacuum",
-    "properties",
-    "consumers",
-    "window",
-    "verify",
-    "limits",
-    "suspend",
-)
+SETTING_KEYS = tuple(load_schema(PROJECT_SCHEMA)["properties"]["defaults"]["properties"])
 """Top-level keys that every level may set, in the order in which people read them."""
 
 

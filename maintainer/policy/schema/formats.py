@@ -58,6 +58,14 @@ def _check_size(value: str | int | float) -> Problem | None:
     return Problem("P301", message, f"write `{meant}` to say so", Severity.WARNING)
 
 
+def is_zero(format: str, value: str | int) -> bool:
+    """Tell whether a size or duration is nothing."""
+    try:
+        return (parse_size(value) if format == "size" else parse_duration(str(value))) == 0
+    except UnitError:
+        return False
+
+
 def _check_duration(value: str | int | float) -> Problem | None:
     try:
         parse_duration(str(value))

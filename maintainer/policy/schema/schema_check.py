@@ -89,6 +89,7 @@ _VALUE_RULES = (
     "enum",
     "const",
     "x-format",
+    "x-aboveZero",
     "minLength",
     "maxLength",
     "pattern",
@@ -184,6 +185,9 @@ class _SchemaCheck:
                 problem = check_format(limit, value)
                 assert problem is not None
                 return self._format_problem(problem, value, path)
+            case "x-aboveZero":
+                word = "longer" if schema["x-format"] == "duration" else "larger"
+                return self._at_value("P307", f"{name}: must be {word} than 0", path, limit)
             case "minLength":
                 return self._at_value("P206", f"{name} is empty", path, example_help(schema))
             case "maxLength":

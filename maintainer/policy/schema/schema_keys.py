@@ -86,6 +86,13 @@ def key_names() -> tuple[str, ...]:
     return tuple(_all_keys())
 
 
+@lru_cache(maxsize=1)
+def key_formats() -> dict[str, str]:
+    """Return the ``x-format`` of every key of a policy that has one."""
+    policy = (key for key in _all_keys().values() if key.file == "a policy")
+    return {key.name: key.schema["x-format"] for key in policy if "x-format" in key.schema}
+
+
 def _plain(name: str) -> str:
     return name.replace("[]", "").strip(".")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from maintainer.policy.schema.formats import check_format
+from maintainer.policy.schema.formats import check_format, is_zero
 from maintainer.policy.schema.schema_keys import JsonObject, load_schema, resolve_reference
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def schema_validator(name: str) -> Any:  # noqa: ANN401 (jsonschema's own class,
     )
     # Untyped in the stubs; what comes out is a class like the one that went in.
     extend: Any = jsonschema.validators.extend
-    keywords = {"x-format": _check_format, "x-notSupported": _refuse}
+    keywords = {"x-format": _check_format, "x-notSupported": _refuse, "x-aboveZero": _check_above_zero}
     validator = extend(draft, keywords, type_checker=strict)
     return validator(_without_references(load_schema(name), name))
 
@@ -88,4 +88,12 @@ def _refuse(_: object, help: str, value: object, __: JsonObject) -> Iterator[Val
     from jsonschema import ValidationError
 
     if value is not None:
+        yield ValidationError(help)
+
+
+def _check_above_zero(_: object, help: str, value: object, schema: JsonObject) -> Iterator[ValidationError]:
+    """Check the keyword ``x-aboveZero``: a size or duration of nothing. It holds what to write instead."""
+    from jsonschema import ValidationError
+
+    if isinstance(value, (str, int)) and is_zero(schema["x-format"], value):
         yield ValidationError(help)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maintainer.policy.checks.meaning import check_meaning
+from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
 from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.yaml.yaml_reader import read_text
@@ -13,7 +13,7 @@ def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diag
     document, findings = read_text(content, file)
     if document is not None:
         kind = kind_of(document)
-        findings = [*findings, *check_schema(document, kind), *check_meaning(document, kind)]
+        findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
     return sorted(findings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.policy.resolve.builtin_defaults import ALWAYS, VACUUM, ZORDER, min_file_size_of
-from maintainer.policy.resolve.setting_units import DURATIONS, SIZES, base_value
+from maintainer.policy.resolve.setting_units import base_value, spelled
 from maintainer.policy.schema.schema_keys import describe
 
 BUILT_IN = {".".join(keys): s.value for layer in (ALWAYS, VACUUM, ZORDER) for keys, s in layer.leaves.items()}
@@ -18,11 +18,24 @@ def test_the_schema_promises_the_built_in_default(key: str, value: object) -> No
     assert base_value(key, description.schema["default"]) == base_value(key, value)
 
 
-@pytest.mark.parametrize("key", sorted(SIZES | DURATIONS))
-def test_each_size_and_duration_is_one_in_the_schema(key: str) -> None:
-    description = describe(key)
-    assert description is not None
-    assert description.schema["x-format"] == ("size" if key in SIZES else "duration")
+@pytest.mark.parametrize(
+    ("key", "written", "value", "spelled_again"),
+    [
+        ("optimize.maxFileSize", "1GiB", 1 << 30, "1GiB"),
+        ("optimize.zorder.batchBytes", 10_000_000_000, 10_000_000_000, "9765625KiB"),
+        ("vacuum.retention", "P1DT12H", 129_600, "1d 12h"),
+        ("limits.timeout", "90m", 5_400, "1h 30m"),
+        ("optimize.maxThreads", 8, 8, 8),
+        ("tags", ["7d"], ["7d"], ["7d"]),
+        ("properties.delta.appendOnly", True, "true", "true"),
+        ("consumers", [{"name": "7d", "maxLag": "7d"}], [{"name": "7d", "maxLag": 604_800}], None),
+    ],
+)
+def test_a_value_has_the_unit_that_the_schema_gives_its_key(
+    key: str, written: object, value: object, spelled_again: object
+) -> None:
+    assert base_value(key, written) == value
+    assert spelled(key, value) == (written if spelled_again is None else spelled_again)
 
 
 @pytest.mark.parametrize(("largest", "smallest"), [(256 << 20, 192 << 20), (10, 7), (1, 1)])

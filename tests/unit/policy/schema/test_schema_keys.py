@@ -9,7 +9,6 @@ import pytest
 
 from maintainer.policy.resolve import builtin_defaults as builtin
 from maintainer.policy.resolve.merge import SETTING_KEYS
-from maintainer.policy.resolve.setting_units import DURATIONS, SIZES
 from maintainer.policy.schema.formats import CHECKED_FORMATS
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
 from maintainer.policy.schema.schema_validator import schema_validator
@@ -52,12 +51,6 @@ def test_the_defaults_in_the_schema_are_those_that_hold() -> None:
         if name.split(".")[0] in SETTING_KEYS and "default" in schema_of(name) and schema_of(name)["default"] != []
     }
     assert scalars == built_in
-
-
-def test_units_are_known_to_resolution() -> None:
-    settings = [name for name in key_names() if name.split(".")[0] in SETTING_KEYS and not name.startswith("consumers")]
-    assert {name for name in settings if schema_of(name).get("x-format") == "size"} == SIZES
-    assert {name for name in settings if schema_of(name).get("x-format") == "duration"} == DURATIONS
 
 
 def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

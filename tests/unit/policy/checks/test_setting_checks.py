@@ -37,7 +37,7 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
         ("optimize: {maxFileSize: 2TiB}", "P307", 25, "optimize.maxFileSize: is larger than 1 TiB"),
         ("optimize: {batchSize: 0}", "P307", 23, "optimize.batchSize: must be larger than 0"),
         ("limits: {maxBytes: 0}", "P307", 20, "limits.maxBytes: must be larger than 0"),
-        ("limits: {timeout: 0s}", "P307", 19, "limits.timeout: must be larger than 0"),
+        ("limits: {timeout: 0s}", "P307", 19, "limits.timeout: must be longer than 0"),
         (
             "vacuum: {retention: 167h}",
             "P304",

@@ -1,0 +1,195 @@
+"""What settings mean together: sizes that fight, deletion that comes too early, lists that contradict themselves.
+
+Each rule is written once, on values in base units. `setting_checks` runs all of them on every file by itself and on
+the merged values of every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from maintainer.policy.checks.findings import SAFE_SECONDS, Finding, Settings
+from maintainer.policy.checks.property_rules import check_properties
+from maintainer.policy.diagnostics.diagnostics import Severity, nearest
+from maintainer.policy.predicate.predicate_time import read_timestamp
+from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES
+from maintainer.policy.yaml.yaml_document import Path
+from maintainer.units import format_duration, format_size
+
+LARGEST_FILE_BYTES = 1 << 40
+"""One task writes a file alone; a terabyte is already far beyond what it can."""
+
+MANY_ZORDER_COLUMNS = 4
+"""From the fifth column on the curve has hardly a bit left for each; files are skipped for none of them."""
+
+
+def check_settings(settings: Settings) -> Iterator[Finding]:
+    """Yield what every rule says against these settings."""
+    for rule in (
+        _file_sizes,
+        _zorder,
+        _rewrite,
+        _cluster,
+        _vacuum,
+        check_properties,
+        _consumers,
+        _windows,
+        _expectations,
+    ):
+        yield from rule(settings)
+
+
+def _same_column(names: list[tuple[int, Any]], code: str, path: Path) -> Iterator[Finding]:
+    """Yield columns that are the same but for case; exactly the same name twice is a finding of the schema."""
+    first: dict[str, str] = {}
+    for position, name in names:
+        if isinstance(name, str) and first.setdefault(name.casefold(), name) != name:
+            message = f"is the same column as `{first[name.casefold()]}`: Delta's names have no case"
+            yield Finding(code, (*path, position), message, "remove one of the two")
+
+
+def _file_sizes(settings: Settings) -> Iterator[Finding]:
+    """Check sizes: a file that a rewrite wrote may be somewhat smaller than maxFileSize, and not count as small."""
+    for section in ("optimize", "autoCompact"):
+        smallest, largest = settings.number(f"{section}.minFileSize"), settings.number(f"{section}.maxFileSize")
+        if smallest is None or not largest:
+            continue
+        severity, code = Severity.ERROR, "P302"
+        message = "is larger than maxFileSize: compacted files would count as small again"
+        if smallest <= largest:
+            severity, code = Severity.WARNING, "P303"
+            message = "is more than 3/4 of maxFileSize: compacted files may count as small again"
+        if smallest * 4 > largest * 3:
+            path, other = (section, "minFileSize"), (section, "maxFileSize")
+            help, across = "make it at most 3/4 of that", f"minFileSize {message}"
+            yield Finding(code, path, message, help, other, severity, across=across)
+    largest = settings.number("optimize.maxFileSize")
+    if largest is not None and largest > LARGEST_FILE_BYTES:
+        message = f"is larger than {format_size(LARGEST_FILE_BYTES)}"
+        yield Finding("P307", ("optimize", "maxFileSize"), message, "write a size like `256MiB`")
+    batch = settings.number("optimize.batchSize")
+    if batch and largest is not None and batch < largest:
+        message = "is smaller than maxFileSize, so every bin is a commit of its own"
+        help = "make batchSize a multiple of maxFileSize"
+        other = ("optimize", "maxFileSize")
+        yield Finding("P307", ("optimize", "batchSize"), message, help, other, Severity.WARNING)
+
+
+def _zorder(settings: Settings) -> Iterator[Finding]:
+    path = ("optimize", "zorder", "columns")
+    columns = settings.items("optimize.zorder.columns")
+    yield from _same_column(columns, "P306", path)
+    since = settings.values.get("optimize.zorder.fromTimestamp")
+    if isinstance(since, str) and read_timestamp(since) is None:
+        message = "is not a time that exists"
+        yield Finding("P306", (*path[:2], "fromTimestamp"), message, "write it like `2026-01-01 00:00:00`")
+    count = len({name.casefold() for _, name in columns if isinstance(name, str)})
+    if count > MANY_ZORDER_COLUMNS:
+        message = f"{count} columns; each one more makes all of them skip fewer files"
+        help = f"keep the {MANY_ZORDER_COLUMNS} that queries filter on most"
+        yield Finding("P306", path, message, help, severity=Severity.WARNING, at_key=True)
+
+
+def _rewrite(settings: Settings) -> Iterator[Finding]:
+    """Check a rewrite: it asks for something, for a number or a size, and not for an order beside a Z-order."""
+    if "optimize.rewrite" not in settings.maps:
+        return
+    path: Path = ("optimize", "rewrite")
+    written = [key for key in ("files", "fileSize", "sortBy") if settings.values.get(f"optimize.rewrite.{key}")]
+    if not any(f"optimize.rewrite.{key}" in settings.values for key in ("files", "fileSize", "sortBy")):
+        help = "add `files`, `fileSize` or `sortBy`, or remove it"
+        yield Finding("P319", path, "asks for nothing", help, at_key=True)
+    if "files" in written and "fileSize" in written:
+        message = "a number of files and a size of files cannot both be asked for"
+        other = (*path, "fileSize")
+        yield Finding("P319", (*path, "files"), message, "remove one of the two", other, across=message)
+    if written and settings.values.get("optimize.zorder.columns"):
+        message, other = "a partition cannot be in Z-order and as `rewrite` asks", ("optimize", "zorder", "columns")
+        yield Finding("P319", path, message, "remove one of the two", other, at_key=True, across=message)
+    yield from _same_column(settings.items("optimize.rewrite.sortBy"), "P319", (*path, "sortBy"))
+
+
+def _cluster(settings: Settings) -> Iterator[Finding]:
+    least, target = (settings.number(f"optimize.cluster.{key}") for key in ("minCubeSize", "targetCubeSize"))
+    if least and target and target < least:
+        path, other = ("optimize", "cluster", "targetCubeSize"), ("optimize", "cluster", "minCubeSize")
+        message = "is smaller than minCubeSize, which counts then"
+        yield Finding("P307", path, message, "make it larger, or leave it out", other, Severity.WARNING)
+
+
+def _vacuum(settings: Settings) -> Iterator[Finding]:
+    if settings.values.get("vacuum.deleteUntracked") is True and settings.values.get("vacuum.mode") == "lite":
+        message = "is never done in mode lite, which does not list the folder"
+        yield Finding("P307", ("vacuum", "deleteUntracked"), message, "write `mode: auto`, or remove it")
+    retention, untracked = settings.number("vacuum.retention"), settings.number("vacuum.untrackedAge")
+    shortest = SAFE_SECONDS if retention is None else retention
+    if untracked is not None and untracked < shortest:
+        message = f"{format_duration(untracked)} is shorter than the retention of {format_duration(shortest)}"
+        help = f"write at least `{format_duration(shortest)}`; a writer's own files are untracked until it commits"
+        yield Finding("P307", ("vacuum", "untrackedAge"), message, help)
+    if retention is None:
+        return
+    path, allowed = ("vacuum", "retention"), settings.values.get("vacuum.allowShortRetention")
+    if retention == 0 and allowed is True:
+        message = "must be longer than 0: a reader or writer loses files at the very moment that they are replaced"
+        yield Finding("P304", path, message, "write at least the time of the longest query or write, such as `2h`")
+    if retention < SAFE_SECONDS and allowed is not True:
+        other = ("vacuum", "allowShortRetention") if allowed is False else None
+        message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could go"
+        help = "if it is meant, write `allowShortRetention: true` beside it"
+        yield Finding("P304", path, message, help, other, across=f"retention {message}")
+    for position, consumer in settings.items("consumers"):
+        lag = consumer.get("maxLag") if isinstance(consumer, dict) else None
+        if type(lag) is int and lag > retention:
+            message = f"{format_duration(retention)} is shorter than a consumer's lag of {format_duration(lag)}"
+            across = f"retention is shorter than the lag of `{consumer.get('name')}`, {format_duration(lag)}"
+            help = f"write at least `{format_duration(lag)}`"
+            yield Finding("P305", path, message, help, ("consumers", position, "maxLag"), across=across)
+
+
+def _consumers(settings: Settings) -> Iterator[Finding]:
+    names: dict[str, int] = {}
+    for position, consumer in settings.items("consumers"):
+        if not isinstance(consumer, dict):
+            continue
+        if consumer.get("maxLag") is None and consumer.get("checkpoint") is None:
+            message = "says nothing about what vacuum must keep"
+            yield Finding("P317", ("consumers", position), message, "add `maxLag: 3d`, how far behind it may be")
+        name = consumer.get("name")
+        if isinstance(name, str) and (first := names.setdefault(name, position)) != position:
+            message, other = f"a second consumer named `{name[:60]}`", ("consumers", first, "name")
+            yield Finding("P207", ("consumers", position, "name"), message, "give each its own name", other)
+
+
+def _windows(settings: Settings) -> Iterator[Finding]:
+    for position, window in settings.items("window"):
+        if isinstance(window, dict) and window.get("from") is not None and window["from"] == window.get("to"):
+            help, path = "for a whole day leave the window out; otherwise change one of the two", ("window", position)
+            yield Finding("P308", (*path, "to"), "the window closes when it opens", help, (*path, "from"))
+
+
+def _expectations(settings: Settings) -> Iterator[Finding]:
+    """Check arguments: those that an expectation does not have, must not have here, or lacks."""
+    for position, expectation in settings.items("verify.expectations"):
+        name = expectation.get("type") if isinstance(expectation, dict) else None
+        if not isinstance(name, str) or name not in EXPECTATIONS:
+            continue
+        path = ("verify", "expectations", position)
+        arguments = EXPECTATIONS[name]
+        known = (*arguments.required, *arguments.optional)
+        for key in expectation:
+            if key in NOT_FOR_POLICIES and key not in known:
+                help = "remove it; it changes how results are reported, or is text that the engine would run"
+                yield Finding("P316", (*path, key), "cannot be set in a policy", help, at_key=True)
+            elif key != "type" and key not in known:
+                near = nearest(key, known)
+                help = f"did you mean `{near}`?" if near else f"it takes {', '.join(known) or 'no argument'}"
+                yield Finding("P316", (*path, key), f"is not an argument of `{name}`", help, at_key=True)
+        missing = [key for key in arguments.required if key not in expectation]
+        if missing:
+            needs = " and ".join(f"`{key}`" for key in missing)
+            yield Finding("P316", (*path, "type"), f"needs {needs}", f"add `{missing[0]}:`")
+        mostly = expectation.get("mostly")
+        if "mostly" in known and mostly is not None and not (type(mostly) in (int, float) and 0 <= mostly <= 1):
+            yield Finding("P316", (*path, "mostly"), "must be a number from 0 to 1", "write it like `0.99`")
