@@ -9,10 +9,11 @@ from datetime import tzinfo
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.report.html.run_view import BAD, Prediction, mood_of, predictions
+from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
 from maintainer.report.html.time_series import PastPoint, TablePast, past_of
 from maintainer.report.run.outcome_text import TABLE_STATUS_TEXT
-from maintainer.report.text.text_layout import count, printable, when
+from maintainer.report.run.work_done import WorkDone
+from maintainer.report.text.text_layout import count, when
 from maintainer.units import format_size
 
 MAX_FLEET_CURVES = 300
@@ -62,7 +63,7 @@ class FleetView:
     """All runs of the report."""
 
     span: str
-    tiles: tuple[tuple[str, str, str], ...]
+    tiles: tuple[Tile, ...]
     nights: tuple[NightView, ...]
     tables: tuple[FleetTable, ...]
     predictions: tuple[Prediction, ...]
@@ -78,11 +79,8 @@ def fleet_view(
 ) -> FleetView:
     """Gather what the report of a fleet shows.
 
-    Args:
-        runs: Plans and outcomes, oldest first; at least one.
-        tz: For times.
-        unread: Runs that could not be read, in words.
-        links: Where the report of a run lies, by the run; relative to the page.
+    ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
+    run's own report, relative to the page.
     """
     pasts = past_of(runs)
     seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
@@ -90,31 +88,30 @@ def fleet_view(
         for table in outcome.tables:
             seen.setdefault(table.ref.identifier, []).append((outcome, table))
     tables = [_table(name, met, pasts.get(name, TablePast()), tz) for name, met in seen.items()]
-    rank = {"bad": 0, "warn": 1, "good": 2, "calm": 3}
-    tables.sort(key=lambda one: (rank[one.mood], -one.bytes_rewritten, one.name))
-    of_ledger = {printable(name) for name, met in seen.items() if met[-1][1].is_ledger}
-    counted = [one for one in tables if one.name not in of_ledger]
+    tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
+    of_ledger = {name for name, met in seen.items() if met[-1][1].is_ledger}
+    counted = [view for view in tables if view.name not in of_ledger]
     first, last = runs[0][1].started_at_ms, runs[-1][1].started_at_ms
-    rewritten = sum(one.bytes_rewritten for one in counted)
+    rewritten = sum(view.bytes_rewritten for view in counted)
     proofs = [result for met in seen.values() for _, table in met if not table.is_ledger for result in _proofs(table)]
-    failing = sum(one.mood == "bad" for one in counted)
+    failing = sum(view.mood == "bad" for view in counted)
     return FleetView(
         span=f"{count(len(runs), 'run')}, {when(first, tz)} to {when(last, tz)}",
         tiles=(
             (f"{len(counted):,}", "tables", "calm"),
             (f"{failing:,}", "failing at their last run", "bad" if failing else "calm"),
             (format_size(rewritten), "rewritten", "calm"),
-            (f"{proofs.count('pass'):,} of {len(proofs):,}", "steps with a proof that held", _proof_mood(proofs)),
+            (
+                f"{proofs.count('pass'):,} of {len(proofs):,}",
+                "steps with a proof that held",
+                "good" if set(proofs) <= {"pass"} else "bad",
+            ),
         ),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(tables),
         predictions=predictions(runs),
-        unread=tuple(printable(one) for one in unread),
+        unread=tuple(unread),
     )
-
-
-def _proof_mood(proofs: Sequence[str]) -> str:
-    return "good" if all(one == "pass" for one in proofs) else "bad"
 
 
 def _proofs(table: TableOutcome) -> list[str]:
@@ -122,18 +119,18 @@ def _proofs(table: TableOutcome) -> list[str]:
 
 
 def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
-    size = sum(one.bytes_removed for table in outcome.user_tables for step in table.steps for one in step.commits)
+    size = WorkDone.of_run(outcome).bytes_removed
     failed = sum(table.status in BAD for table in outcome.user_tables)
     label = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
     return NightView(
-        run_id=printable(outcome.run_id),
+        run_id=outcome.run_id,
         label=label,
         bytes_rewritten=size,
         seconds=outcome.duration_seconds,
         failed=failed,
         when=when(outcome.started_at_ms, tz),
         changed=outcome.count(TableStatus.DONE),
-        git_commit=printable(plan.git_commit or ""),
+        git_commit=plan.git_commit or "",
         link=link,
     )
 
@@ -143,17 +140,16 @@ def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: Tabl
     last = met[-1][1]
     changed = next((run for run, table in reversed(met) if table.status is TableStatus.DONE), None)
     proofs = [result for _, table in met for result in _proofs(table)]
-    words = {"pass": "proven", "fail": "failed", "error": "could not check"}
     return FleetTable(
-        name=printable(name),
-        owner=printable(last.owner or ""),
+        name=name,
+        owner=last.owner or "",
         status=TABLE_STATUS_TEXT[last.status],
         mood=mood_of(last.status),
         last_changed=when(changed.started_at_ms, tz) if changed else "",
-        last_proof=words[proofs[-1]] if proofs else "",
+        last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
         num_files=points[-1].num_files if points else None,
         size_bytes=points[-1].size_bytes if points else None,
-        bytes_rewritten=sum(one.bytes_removed for _, table in met for step in table.steps for one in step.commits),
+        bytes_rewritten=WorkDone.of_tables(table for _, table in met).bytes_removed,
         growth_bytes=_arrived(met, points),
         runs_failed=sum(table.status in BAD for _, table in met),
         past=past,
@@ -161,14 +157,8 @@ def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: Tabl
 
 
 def _arrived(met: Sequence[tuple[RunOutcome, TableOutcome]], points: Sequence[PastPoint]) -> int:
-    """Bytes that others added between the first look and the last: growth, less what our own rewrites made of it."""
+    """Count bytes that others added between the first look and the last: growth, less that of our own rewrites."""
     if len(points) < 2:
         return 0
-    ours = sum(
-        one.bytes_added - one.bytes_removed
-        for run, table in met
-        if run.started_at_ms < points[-1].at_ms
-        for step in table.steps
-        for one in step.commits
-    )
-    return points[-1].size_bytes - points[0].size_bytes - ours
+    ours = WorkDone.of_tables(table for run, table in met if run.started_at_ms < points[-1].at_ms)
+    return points[-1].size_bytes - points[0].size_bytes - (ours.bytes_added - ours.bytes_removed)

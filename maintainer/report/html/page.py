@@ -12,12 +12,14 @@ from functools import cache
 from importlib import resources
 
 import jinja2
+from markupsafe import Markup
 
 from maintainer import __version__
 from maintainer.report.html import svg_charts as charts
 from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
 from maintainer.report.html.time_series import fleet_curves
+from maintainer.report.text.text_layout import printable
 from maintainer.units import format_size
 
 _TEMPLATES = "templates"
@@ -33,10 +35,10 @@ def render_run_page(view: RunView) -> str:
 
 def render_fleet_page(view: FleetView) -> str:
     """Return the report of many runs as a whole HTML document."""
-    nights = [(one.label, float(one.bytes_rewritten), "bad" if one.failed else "before") for one in view.nights]
-    tallest = format_size(max((one.bytes_rewritten for one in view.nights), default=0))
+    nights = [(run.label, float(run.bytes_rewritten), "bad" if run.failed else "before") for run in view.nights]
+    tallest = format_size(max((run.bytes_rewritten for run in view.nights), default=0))
     chart = charts.bar_chart(nights, "bytes rewritten by run", unit_text=tallest)
-    curves = fleet_curves({one.name: one.past for one in view.tables[:MAX_FLEET_CURVES]})
+    curves = fleet_curves({table.name: table.past for table in view.tables[:MAX_FLEET_CURVES]})
     return _render(
         "fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, most_runs=MAX_RUNS_LISTED, title="Fleet"
     )
@@ -59,6 +61,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("maintainer.report.html", _TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -67,6 +70,13 @@ def _environment() -> jinja2.Environment:
     environment.globals["size_chart"] = charts.size_chart
     environment.globals["amplification"] = _amplification
     return environment
+
+
+def _printable(value: object) -> object:
+    """Escape control characters in every text that a template prints; what a function of ours drew stays as it is."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "\n".join(printable(line) for line in value.split("\n"))
 
 
 def _number(value: int | None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from maintainer.model.table.file_sizes import FileSizes
-from maintainer.report.text.text_layout import count
+from maintainer.report.text.text_layout import count, printable
 from maintainer.units import format_size
 
 Spelled = Callable[[float], str]
@@ -47,7 +47,7 @@ def size_bars(before: FileSizes, after: FileSizes) -> tuple[Bar, ...]:
         Bar(
             1 << low,
             1 << (low + step),
-            *(sum(one.get(exponent, 0) for exponent in range(low, low + step)) for one in counted),
+            *(sum(sizes.get(exponent, 0) for exponent in range(low, low + step)) for sizes in counted),
         )
         for low in range(first, last + 1, step)
     )
@@ -156,4 +156,4 @@ def _svg(width: int, height: int, name: str, described: str, shapes: Sequence[Ma
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {} {}" width="{}" height="{}"><title>{}</title>'
         "<desc>{}</desc>{}</svg>"
-    ).format(width, height, width, height, escape(name), escape(described), Markup("").join(shapes))
+    ).format(width, height, width, height, escape(printable(name)), escape(described), Markup("").join(shapes))

@@ -12,6 +12,7 @@ from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.report.html import svg_charts as charts
+from maintainer.report.run.work_done import WorkDone
 from maintainer.units import format_size
 
 MAX_FIGURES_IN_WORDS = 8
@@ -87,12 +88,12 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> dict[str, TablePast]:
 
 
 def _left_by(table: TableOutcome, met: PastPoint, at_ms: int) -> PastPoint:
-    """The table as a run left it, by its own commits; how much of that is small is seen by the next run."""
-    commits = [one for step in table.steps for one in step.commits]
+    """Return the table as a run left it, by its own commits; the next run counts what of it is small."""
+    work = WorkDone.of(table.steps)
     return PastPoint(
         max(at_ms, met.at_ms + 1),
-        met.num_files + sum(one.num_files_added - one.num_files_removed for one in commits),
-        met.size_bytes + sum(one.bytes_added - one.bytes_removed for one in commits),
+        met.num_files + work.files_added - work.files_removed,
+        met.size_bytes + work.bytes_added - work.bytes_removed,
     )
 
 
@@ -100,37 +101,37 @@ def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
     return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
 
 
-def files_curve(past: TablePast) -> Curve | None:
-    """Draw the files of a table over time; None with fewer than two points."""
-    figures = [(one.at_ms, float(one.num_files)) for one in past.points]
-    return _curve(figures, "files", lambda value: f"{value:,.0f}")
-
-
 def table_curves(past: TablePast) -> tuple[Curve, ...]:
     """Return all curves of a table that have two points or more, those of its layout last."""
-    known = [one for one in past.points if one.small_bytes is not None]
-    drawn = (
-        files_curve(past),
-        _curve([(one.at_ms, float(one.size_bytes)) for one in past.points], "bytes", _bytes),
-        _curve([(one.at_ms, _share(one)) for one in known], "bytes in small files", _percent),
-        _curve([(one.at_ms, one.files_read) for one in past.layout], "files that a query reads", _decimal),
-        _curve([(one.at_ms, one.overlap_depth) for one in past.layout], "files over one point", _decimal),
-        _curve([(one.at_ms, one.unindexed_ratio) for one in past.layout], "bytes not on the curve", _percent),
+    depth = [(point.at_ms, point.overlap_depth) for point in past.layout]
+    unindexed = [(point.at_ms, point.unindexed_ratio) for point in past.layout]
+    curves = (
+        _files(past),
+        _curve([(point.at_ms, float(point.size_bytes)) for point in past.points], "bytes", _bytes),
+        _small_bytes(past),
+        _files_read(past),
+        _curve(depth, "files over one point", _decimal),
+        _curve(unindexed, "bytes not on the curve", _percent),
     )
-    return tuple(one for one in drawn if one is not None)
+    return tuple(curve for curve in curves if curve is not None)
 
 
 def fleet_curves(tables: Mapping[str, TablePast]) -> dict[str, tuple[Curve | None, Curve | None]]:
-    """Return for each table its files over time, and what best tells of its layout: a query's files or small bytes."""
-    return {name: (files_curve(past), _layout_curve(past)) for name, past in tables.items()}
+    """Return for each table its files over time, and what a query reads or, without that, small bytes."""
+    return {name: (_files(past), _files_read(past) or _small_bytes(past)) for name, past in tables.items()}
 
 
-def _layout_curve(past: TablePast) -> Curve | None:
-    read = [(one.at_ms, one.files_read) for one in past.layout]
-    if len(read) > 1:
-        return _curve(read, "files that a query reads", _decimal)
-    known = [one for one in past.points if one.small_bytes is not None]
-    return _curve([(one.at_ms, _share(one)) for one in known], "bytes in small files", _percent)
+def _files(past: TablePast) -> Curve | None:
+    return _curve([(point.at_ms, float(point.num_files)) for point in past.points], "files", lambda n: f"{n:,.0f}")
+
+
+def _files_read(past: TablePast) -> Curve | None:
+    return _curve([(point.at_ms, point.files_read) for point in past.layout], "files that a query reads", _decimal)
+
+
+def _small_bytes(past: TablePast) -> Curve | None:
+    known = [point for point in past.points if point.small_bytes is not None]
+    return _curve([(point.at_ms, _share(point)) for point in known], "bytes in small files", _percent)
 
 
 def _share(point: PastPoint) -> float:
