@@ -1,0 +1,65 @@
+"""Cases in Markdown, `cases/*.md`: a policy and a table in, the plan out, as `maintainer why` prints it.
+
+Each file has three blocks: `yaml policy`, `yaml table` (what a policy test may give, see docs/policies.md, with `now`
+and with `updates` by others) and `text plan`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from maintainer.app.policytests.policy_test_facts import facts_of, now_of, record_of, with_made_up_sample
+from maintainer.model.table.table_facts import Update
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.planner import plan_table
+from maintainer.report.plan.plan_lines import PlanOptions
+from maintainer.report.plan.why_text import render_why
+from maintainer.units import parse_duration
+from tests.support.policies.projects import loaded
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.md"))
+BLOCKS = ["yaml policy", "yaml table", "text plan"]
+
+
+def blocks_of(text: str) -> dict[str, str]:
+    """The fenced blocks of a page by what stands behind their fence."""
+    found = re.findall(r"^```([^\n]+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in found] == BLOCKS
+    return dict(found)
+
+
+def planned(root: Path, policy_text: str, table_text: str) -> str:
+    """The plan of the one policy for the table, as text."""
+    project = loaded(root, {"maintainer.yml": "", "policies/t.yml": policy_text})
+    assert [one.message for one in project.diagnostics if one.is_error] == []
+    (source,) = project.tables
+    policy = project.resolve_table(source.ref.identifier)
+    given: dict[str, Any] = yaml.safe_load(table_text)
+    now = now_of(given)
+    now_ms = int(now.timestamp()) * 1000
+    facts = with_made_up_sample(policy, facts_of(policy.table, given, now_ms))
+    updates = tuple(
+        Update(facts.version, now_ms - parse_duration(one["age"]) * 1000, one["operation"])
+        for one in given.get("updates", ())
+    )
+    facts = replace(facts, updates=updates)
+    today = datetime.fromtimestamp(now_ms / 1000, timezone.utc).date()
+    plan = plan_table(TableInput(policy, facts, record_of(given, now_ms), now_ms, today))
+    return render_why(plan, options=PlanOptions(verbose=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_plan_is_the_one_on_the_page(case: Path, tmp_path: Path) -> None:
+    blocks = blocks_of(case.read_text(encoding="utf-8"))
+    assert planned(tmp_path, blocks["yaml policy"], blocks["yaml table"]) == blocks["text plan"]
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 8
