@@ -98,9 +98,6 @@ _VALUE_RULES = (
 )
 """Rules about one scalar. The first that it breaks is reported: the others follow from it."""
 
-_SHOWN_BY_FORMAT = {"size": ("pattern", "minimum"), "duration": ("pattern",)}
-"""Rules for editors, which know no ``x-format``; ours accept a little more, and say what is wrong."""
-
 
 class _SchemaCheck:
     """The findings of one document."""
@@ -135,7 +132,7 @@ class _SchemaCheck:
             path = tuple(error.absolute_path)
             if "propertyNames" in error.absolute_schema_path or error.validator not in _VALUE_RULES:
                 yield path, error
-            elif error.validator not in _SHOWN_BY_FORMAT.get(error.schema.get("x-format"), ()):
+            else:
                 rival = first.setdefault(path, error)
                 if _VALUE_RULES.index(error.validator) < _VALUE_RULES.index(rival.validator):
                     first[path] = error

@@ -1,7 +1,7 @@
 """Reads one YAML file strictly, as YAML 1.2 core, with the place of every key and value.
 
-The data is built from PyYAML's *events*, never by one of its constructors: no tag can create an object, an
-alias is seen before it could multiply anything, and nothing recurses. What YAML 1.1 reads as a surprise is
+The data is composed from PyYAML's *events*, never by one of its constructors: no tag can create an object, an
+alias is seen before it could multiply anything, and the depth is bounded. What YAML 1.1 reads as a surprise is
 text (`yes`, `22:00`, `2024-01-01`) or an error (`010`, `0x1F`, `.nan`). libyaml is used where PyYAML has it;
 the pure parser gives the same data and the same places.
 """
@@ -12,13 +12,14 @@ import codecs
 import os
 import re
 import stat
+from itertools import islice
 from pathlib import Path
 
 import yaml
 
 from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.scalars import FORBIDDEN, refused_character
-from maintainer.policy.yaml.yaml_builder import TreeBuilder
+from maintainer.policy.yaml.yaml_composer import Composer
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_errors import syntax_diagnostic
 
@@ -66,10 +67,8 @@ def read_document(path: Path, root: Path) -> tuple[Document | None, list[Diagnos
         for what the file holds or is.
     """
     file = display_path(path, root)
-    found = read_bytes(path, root)
-    if isinstance(found, Diagnostic):
-        return None, [found]
-    return read_text(found, file)
+    content = read_bytes(path, root)
+    return (None, [content]) if isinstance(content, Diagnostic) else read_text(content, file)
 
 
 def display_path(path: Path, root: Path) -> str:
@@ -131,33 +130,21 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
     text = text.replace("\r\n", "\n")
     if refused := _refused_characters(text, file):
         return None, refused
-    builder = TreeBuilder(file)
+    composer = Composer(file)
     try:
-        _feed(builder, text, parser)
+        document = composer.read(text, parser)
     except yaml.YAMLError as error:
-        return None, sorted([*builder.findings, _syntax_error(text, file, error, parser)])
-    document = builder.document(text)
-    if document is None and not builder.findings:
+        return None, sorted([*composer.findings, _syntax_error(text, file, error, parser)])
+    if document is None and not composer.findings:
         return None, [_whole("Y112", "the file is empty", file, "write at least `version: 1` and `table:`")]
-    return document, sorted(builder.findings)
-
-
-def _feed(builder: TreeBuilder, text: str, parser: type) -> None:
-    """Hand every event to the builder, until it has seen enough."""
-    events = parser(text)
-    try:
-        while events.check_event():
-            if not builder.take(events.get_event()):
-                return
-    finally:
-        events.dispose()
+    return document, sorted(composer.findings)
 
 
 def _syntax_error(text: str, file: str, error: yaml.YAMLError, parser: type) -> Diagnostic:
     """Translate a parser's error. The pure parser's is preferred, so that both parsers say the same."""
     if parser is not PURE_PARSER:
         try:
-            _feed(TreeBuilder(file), text, PURE_PARSER)
+            Composer(file).read(text, PURE_PARSER)
         except yaml.YAMLError as pure:
             error = pure
     return syntax_diagnostic(error, text, file)
@@ -166,44 +153,23 @@ def _syntax_error(text: str, file: str, error: yaml.YAMLError, parser: type) -> 
 def _refused_characters(text: str, file: str) -> list[Diagnostic]:
     """Find what must not be in a file at all; YAML's own parsers disagree about some of it."""
     findings = []
-    for match in FORBIDDEN.finditer(text):
+    for match in islice(FORBIDDEN.finditer(text), 20):
         refusal = refused_character(match[0])
-        if refusal is not None:
-            span = _span_at(text, match.start())
-            findings.append(Diagnostic(refusal.code, Severity.ERROR, refusal.message, file, span, refusal.help))
-        if len(findings) == 20:
-            break
-    tab = _TAB.search(text) if "\t" in text else None
-    if tab:
-        findings.append(
-            Diagnostic(
-                "Y106",
-                Severity.ERROR,
-                "a tab; YAML and its readers disagree about tabs",
-                file,
-                _span_at(text, tab.end() - 1),
-                "use spaces, not tabs",
-            )
-        )
-    directive = _DIRECTIVE.match(text)
-    if directive:
-        findings.append(
-            Diagnostic(
-                "Y122",
-                Severity.ERROR,
-                "a YAML directive (`%...`) is not allowed",
-                file,
-                _span_at(text, directive.end() - 1),
-                "remove the line; files are always read as YAML 1.2",
-            )
-        )
+        assert refusal is not None
+        findings.append(_at(text, match.start(), refusal.code, refusal.message, file, refusal.help))
+    if "\t" in text and (tab := _TAB.search(text)):
+        message = "a tab; YAML and its readers disagree about tabs"
+        findings.append(_at(text, tab.end() - 1, "Y106", message, file, "use spaces, not tabs"))
+    if directive := _DIRECTIVE.match(text):
+        message, help = "a YAML directive (`%...`) is not allowed", "remove the line; files are always read as YAML 1.2"
+        findings.append(_at(text, directive.end() - 1, "Y122", message, file, help))
     return sorted(findings)
 
 
-def _span_at(text: str, offset: int) -> Span:
+def _at(text: str, offset: int, code: str, message: str, file: str, help: str) -> Diagnostic:
     line = text.count("\n", 0, offset) + 1
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
-    return Span(line, column, line, column + 1)
+    return Diagnostic(code, Severity.ERROR, message, file, Span(line, column, line, column + 1), help)
 
 
 _LINK_HELP = "put the file itself into the project; links are not followed"
@@ -230,11 +196,5 @@ def _not_utf8(content: bytes, error: UnicodeDecodeError, file: str) -> Diagnosti
         return _whole("Y104", "the file is UTF-16, not UTF-8", file, "save it as UTF-8")
     body = content.removeprefix(codecs.BOM_UTF8)
     before = body[: error.start].decode("utf-8").replace("\r\n", "\n")
-    return Diagnostic(
-        "Y104",
-        Severity.ERROR,
-        f"the byte 0x{body[error.start]:02X} is not UTF-8",
-        file,
-        _span_at(before + "?", len(before)),
-        "save the file as UTF-8",
-    )
+    message = f"the byte 0x{body[error.start]:02X} is not UTF-8"
+    return _at(before + "?", len(before), "Y104", message, file, "save the file as UTF-8")
