@@ -34,5 +34,5 @@ def open_project(context: CliContext) -> Project:
 
 
 def now_ms() -> int:
-    """The time of this machine, milliseconds since 1970 UTC. Read once a command and handed on."""
+    """Return the time of this machine, milliseconds since 1970 UTC; read once in a command and passed on."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""What every command knows: the project's root, the environment, how much to say, and whether to colour."""
+"""The settings of every command: the project's root, the environment, how much to print, and whether to colour."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
     """A click group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table, not of the alphabet: it is the order in which they are used."""
+        """List names in the order in which they are used, not of the alphabet."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -169,7 +169,7 @@ def _report_bug(error: Exception, args: list[str]) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    """The kind of an exception and its first line; Spark's own cannot be asked once its JVM is gone."""
+    """Return an exception's kind and first line; Spark's own raise when they are printed after their JVM has ended."""
     try:
         lines = str(error).splitlines()
     except Exception:  # whatever its __str__ raises: the kind is all there is to say
@@ -178,12 +178,12 @@ def _in_words(error: Exception) -> str:
 
 
 def main() -> NoReturn:
-    """Console script: run the command line of this process and exit with its code."""
+    """Run the command line of this process and exit with its code; the console script."""
     sys.exit(run(sys.argv[1:]))
 
 
 def job() -> None:
-    """Entry point for job runners that take any ``SystemExit`` as a failure, such as Databricks' wheel tasks.
+    """Run the command line for job runners that take any ``SystemExit`` as a failure, such as Databricks' wheel tasks.
 
     Returns after a good run instead of exiting with 0.
 

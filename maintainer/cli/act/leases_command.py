@@ -25,10 +25,10 @@ def list_leases(context: CliContext) -> int:
     project = open_project(context)
     now = now_ms()
     held = leases_now(project, now)
-    for one in held:
-        left = (one.expires_at_ms - now) // 1000
+    for lease in held:
+        left = (lease.expires_at_ms - now) // 1000
         click.echo(
-            f"{printable(one.table)}: run {printable(one.run_id)} on {printable(one.host)}, "
+            f"{printable(lease.table)}: run {printable(lease.run_id)} on {printable(lease.host)}, "
             f"ends in {left} s if it is not renewed"
         )
     if not held:
@@ -54,8 +54,10 @@ def break_(context: CliContext, table: str, reason: str) -> int:
         broken = break_leases_on(project, journal, table, reason.strip())
     finally:
         journal.close()
-    for one in broken:
-        click.echo(f"broken: {printable(one.table)}, held by run {printable(one.run_id)} on {printable(one.host)}")
+    for lease in broken:
+        click.echo(
+            f"broken: {printable(lease.table)}, held by run {printable(lease.run_id)} on {printable(lease.host)}"
+        )
     if not broken:
         click.echo(f"Nobody holds a lease on {printable(table)}; nothing was changed.")
         return ExitCode.FINDINGS

@@ -1,4 +1,4 @@
-"""Building the demo's folder: checking that it may be used, the tables, and the policies."""
+"""Builds the demo's folder: checks that it may be used, then makes the tables and the policies."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def claim_folder(root: Path, *, keep: bool) -> DemoFolder:
 
 
 def is_demo(root: Path) -> bool:
-    """Whether the folder was made by the demo."""
+    """Return whether the folder was made by the demo."""
     try:
         return bool(json.loads((root / MARKER).read_text(encoding="utf-8")) == {"demo": FORMAT})
     except (OSError, ValueError):

@@ -45,7 +45,7 @@ class Comparison:
         return same and self.rows_that_differ in (0, None)
 
     def describe(self) -> str:
-        """One line for people."""
+        """Print one line for people."""
         versions = (
             f"version {self.before.version}, untouched"
             if self.before.version == self.after.version
@@ -72,7 +72,7 @@ class Lookup:
     answer: tuple[str, ...]
 
     def describe(self) -> str:
-        """One line for people."""
+        """Print one line for people."""
         return (
             f"WHERE {self.condition}: reads {self.files_read} of {self.files_total} files, "
             f"{self.bytes_read / 2**20:.2f} MiB; answer: {', '.join(self.answer)}"

@@ -54,15 +54,15 @@ def generator() -> str:
     for place in places:
         if place.is_file():
             return str(place.resolve())
-    found = shutil.which(GENERATOR)
-    if found is None:
+    program = shutil.which(GENERATOR)
+    if program is None:
         raise EnvironmentUnfit(
             f"the demo needs the data generator {GENERATOR}",
             code="E660",
             found="not installed",
             help="pip install 'maintainer[demo]'",
         )
-    return found
+    return program
 
 
 def check_scale(scale: float) -> None:

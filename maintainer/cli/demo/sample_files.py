@@ -10,12 +10,12 @@ LOG_FOLDER = "_delta_log"
 
 
 def commit_files(table: Path) -> list[Path]:
-    """The JSON commits of the table's log, oldest first."""
+    """Return the JSON commits of the table's log, oldest first."""
     return sorted(path for path in (table / LOG_FOLDER).iterdir() if _COMMIT.fullmatch(path.name))
 
 
 def newest_version(table: Path) -> int:
-    """The version of the newest commit.
+    """Return the version of the newest commit.
 
     Raises:
         FileNotFoundError: When the folder holds no Delta log.
@@ -27,5 +27,5 @@ def newest_version(table: Path) -> int:
 
 
 def data_files(table: Path) -> list[Path]:
-    """All Parquet files outside the log, whether a version refers to them or not."""
+    """Return all Parquet files outside the log, whether a version refers to them or not."""
     return sorted(path for path in table.rglob("*.parquet") if LOG_FOLDER not in path.relative_to(table).parts)

@@ -1,4 +1,4 @@
-"""Making a table look as if it had been written days ago, so that a vacuum finds files that truly expired.
+"""Makes a table look as if it had been written days ago, so that a vacuum finds files that are really expired.
 
 A vacuum deletes a file when the log removed it longer ago than the retention. A demo cannot wait a week, and
 lowering the retention would show the wrong habit. So the log's own times are moved back: the time of each

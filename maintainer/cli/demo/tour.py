@@ -29,7 +29,7 @@ LOOKUP_MEASURES = ("count(*)", "sum(l_quantity)", "sum(l_extendedprice)")
 
 
 def lookups(scale: float) -> tuple[str, str]:
-    """Conditions of two look-ups in the middle of their columns.
+    """Return the conditions of two look-ups in the middle of their columns.
 
     TPC-H has 200,000 parts and order keys up to 6,000,000 at scale 1.
     """
@@ -182,10 +182,12 @@ class Tour:
 
     def _look_up(self) -> tuple[Lookup, ...]:
         table = self.folder.table(LOOKUP_TABLE)
-        found = tuple(look_up(self.spark, table, condition, LOOKUP_MEASURES) for condition in lookups(self.scale))
-        for lookup in found:
+        lookups_made = tuple(
+            look_up(self.spark, table, condition, LOOKUP_MEASURES) for condition in lookups(self.scale)
+        )
+        for lookup in lookups_made:
             self.screen.say(lookup.describe())
-        return found
+        return lookups_made
 
     def _versions(self) -> dict[str, int]:
         return {name: newest_version(self.folder.table(name)) for name in TABLES}
@@ -198,7 +200,7 @@ class Tour:
 
 
 def places(folder: DemoFolder) -> list[tuple[Path, str]]:
-    """Where everything is that the tour left behind; only what is really there."""
+    """Return where everything is that the tour left behind; only what exists."""
     state = folder.root / ".maintainer"
     runs = sorted((state / "runs").glob("*")) if (state / "runs").is_dir() else []
     candidates = [

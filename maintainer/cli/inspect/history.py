@@ -100,7 +100,7 @@ def _with_others(
 ) -> list[HistoryRow]:
     """Return our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
     try:
-        found = table_commits(table, since_ms=since_ms, limit=limit, options=engine)
+        others = table_commits(table, since_ms=since_ms, limit=limit, options=engine)
     except (MaintainerError, OSError, ValueError) as error:
         why = error.what if isinstance(error, MaintainerError) else str(error)
         warn(f"commits of others are not shown, the table's log cannot be read: {why}")
@@ -108,7 +108,7 @@ def _with_others(
     is_ledger = identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root))
     return beside_ours(
         rows,
-        found.commits,
+        others.commits,
         table.ref.identifier,
         is_ledger=is_ledger,
         runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),

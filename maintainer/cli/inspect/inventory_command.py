@@ -40,9 +40,9 @@ def command(
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]
     with open_engine(spec.engine) as opened, opened.finder() as finder:
-        found = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
-        found += [found_at(location, project.root) for root in below for location in finder.below(root)]
-    entries = inventory(project.loaded, found, whole_catalog=True)
+        tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
+        tables += [found_at(location, project.root) for root in below for location in finder.below(root)]
+    entries = inventory(project.loaded, tables, whole_catalog=True)
     if below:
         entries = tuple(entry for entry in entries if entry.location is not None and _is_below(entry.location, below))
     written = write_stubs(project.root, entries) if write else ()

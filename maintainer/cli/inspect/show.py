@@ -85,7 +85,7 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
 
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
-    """What a run brought back from the trash: it has no plan and no results."""
+    """Show what a run brought back from the trash: it has no plan and no results."""
     text = _read(path)
     if output == "json":
         click.echo(text, nl=False)
@@ -100,7 +100,7 @@ def _show_undelete(context: CliContext, path: Path, output: str) -> None:
 
 
 def _show_verification(context: CliContext, path: Path, output: str) -> None:
-    """What a `verify` found: it has no plan and no results."""
+    """Show a verification: it has no plan and no results."""
     try:
         run = verification_from_json(_read(path))
     except ValueError as error:
@@ -116,7 +116,7 @@ def _show_verification(context: CliContext, path: Path, output: str) -> None:
 
 
 def _find(context: CliContext, file: Path) -> Path:
-    """The file that is meant: itself, the results in a run folder, or those of a run of this project."""
+    """Find the file that is meant: itself, the results in a run folder, or those of a run of this project."""
     for folder in _folders(context):
         candidate = folder / file
         if candidate.is_dir():
@@ -132,7 +132,7 @@ def _find(context: CliContext, file: Path) -> Path:
 
 
 def _folders(context: CliContext) -> Iterator[Path]:
-    """Where a file or run may be: here, where runs are by default, and where maintainer.yml says that they are."""
+    """Yield where a file or run may be: here, the default folder of runs, and the one that maintainer.yml names."""
     yield Path()
     yield context.project_root / ".maintainer" / "runs"
     with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one

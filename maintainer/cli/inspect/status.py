@@ -67,25 +67,25 @@ def command(
     spec = replace(spec, jobs=jobs)
     switch = StopSwitch()
 
-    def text_of(found: StatusLook) -> str:
-        text = render_status(found.rows, found.at_ms, Style(context.color), tz=local_zone())
-        return text if found.ledger is None else f"{text}{problem_line(found.ledger)}\n"
+    def text_of(status: StatusLook) -> str:
+        text = render_status(status.rows, status.at_ms, Style(context.color), tz=local_zone())
+        return text if status.ledger is None else f"{text}{problem_line(status.ledger)}\n"
 
     with operations.status(project, spec, scheduled=scheduled) as look:
         if watch_:
             with signals_stop(switch):
-                found = _watch(look, text_of, switch, interval, looks, color=context.color)
+                status = _watch(look, text_of, switch, interval, looks, color=context.color)
         else:
-            found = look()
+            status = look()
     if output == "json":
-        click.echo(status_json(found.rows, found.at_ms), nl=False)
+        click.echo(status_json(status.rows, status.at_ms), nl=False)
     elif output == "prometheus":
-        click.echo(status_prometheus(found.rows, found.at_ms), nl=False)
+        click.echo(status_prometheus(status.rows, status.at_ms), nl=False)
     elif not watch_:
-        click.echo(text_of(found), nl=False)
-    if output != "text" and found.ledger is not None:
-        click.echo(problem_line(found.ledger), err=True)
-    for line in found.unread:
+        click.echo(text_of(status), nl=False)
+    if output != "text" and status.ledger is not None:
+        click.echo(problem_line(status.ledger), err=True)
+    for line in status.unread:
         warn(f"a run could not be read: {line}")
     if switch.stop_reason is None:
         return ExitCode.OK
@@ -105,8 +105,8 @@ def _watch(
     on_terminal = sys.stdout.isatty()
     with full_screen(sys.stdout, color=color) if on_terminal else nullcontext() as show:
         for number in range(1, (most_looks or MAX_LOOKS) + 1):
-            found = look()
-            text = f"status at {when(found.at_ms, local_zone())}, every {pause_seconds}s\n{text_of(found)}"
+            status = look()
+            text = f"status at {when(status.at_ms, local_zone())}, every {pause_seconds}s\n{text_of(status)}"
             if show is not None:
                 show(text)
             else:
@@ -116,4 +116,4 @@ def _watch(
                 break
     if on_terminal:
         click.echo(text, nl=False)
-    return found
+    return status

@@ -86,7 +86,7 @@ def command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
 
 
 def _stopped(error: Exception, root: Path) -> MaintainerError:
-    """What to say when Spark refused something that the demo itself did, outside of any command."""
+    """Return the error for what Spark refused to the demo itself, outside of any command."""
     place = root / "demo-error.txt"
     with contextlib.suppress(OSError):
         place.write_text("".join(traceback.format_exception(error)), encoding="utf-8")

@@ -37,22 +37,22 @@ def command(context: CliContext, directory: Path | None) -> None:
             found=", ".join(taken),
             help="choose another folder: `maintainer init DIR`",
         )
-    kept = []
+    present = []
     requirement = requirement_line()
     for name, content in project_files(requirement).items():
         if os.path.lexists(root / name):
-            kept.append(name)
+            present.append(name)
             continue
         _write_new(root / name, content)
         if context.verbosity >= 0:
             click.echo(f"  + {name}")
-    for name in kept:
+    for name in present:
         click.echo(f"  = {name}   is there already and was left alone{_WORTH_ADDING.get(name, '')}")
     if context.verbosity < 0:
         return
     where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "
     click.echo(f"A project with an example policy. Next: {where}maintainer validate, then put in your own tables.")
-    if requirement == UNKNOWN and "requirements.txt" not in kept:
+    if requirement == UNKNOWN and "requirements.txt" not in present:
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
 
 

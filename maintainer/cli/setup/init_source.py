@@ -1,4 +1,4 @@
-"""Where this maintainer was installed from, as a line for requirements.txt: what a new project installs in CI.
+"""Finds where this maintainer was installed from, as a line for requirements.txt of a new project.
 
 A bare ``maintainer==1.2`` would be looked up in whatever index pip is configured with, and a public one may hand out
 somebody else's package of that name. So the line names the place; where none is known it names a host that can
@@ -34,13 +34,13 @@ def requirement_line() -> str:
 def requirement_of(record: str) -> str:
     """Return the requirement for a PEP 610 record; ``UNKNOWN`` where it names nothing that others can reach."""
     try:
-        found = json.loads(record) if len(record) <= _MAX_RECORD_CHARACTERS else None
+        source = json.loads(record) if len(record) <= _MAX_RECORD_CHARACTERS else None
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("url"), str) or "subdirectory" in found:
+        source = None
+    if not isinstance(source, dict) or not isinstance(source.get("url"), str) or "subdirectory" in source:
         return UNKNOWN
-    url = _without_password(found["url"])
-    vcs, archive = found.get("vcs_info"), found.get("archive_info")
+    url = _without_password(source["url"])
+    vcs, archive = source.get("vcs_info"), source.get("archive_info")
     if url is None:
         return UNKNOWN
     if isinstance(vcs, dict) and vcs.get("vcs") == "git" and isinstance(vcs.get("commit_id"), str):
@@ -58,5 +58,5 @@ def _without_password(url: str) -> str | None:
         return None
     user, at, host = parts.netloc.rpartition("@")
     # A user of ssh (`git`) is part of the address; one of https is a credential.
-    kept = f"{user.partition(':')[0]}@{host}" if at and parts.scheme == "ssh" else host
-    return urlunsplit((parts.scheme, kept, parts.path, "", ""))
+    address = f"{user.partition(':')[0]}@{host}" if at and parts.scheme == "ssh" else host
+    return urlunsplit((parts.scheme, address, parts.path, "", ""))

@@ -44,7 +44,7 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
     help="Write the findings there; stderr gets the summary.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
-@click.option("--exit-zero", is_flag=True, help="End in 0 whatever was found.")
+@click.option("--exit-zero", is_flag=True, help="End in 0 also with findings.")
 @click.option(
     "--stdin-filename",
     metavar="NAME",
@@ -131,7 +131,7 @@ def _encodable(line: str) -> str:
 
 
 def _folder_in_repository(root: Path) -> str:
-    """The project's folder as annotations need it: relative to the workspace, else to where we run."""
+    """Return the project's folder as annotations need it: relative to the workspace, else to the current folder."""
     base = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     try:
         folder = root.relative_to(base.resolve()).as_posix()

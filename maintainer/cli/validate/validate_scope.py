@@ -1,7 +1,4 @@
-"""What one `validate` looks at: a project, some of its files, files outside any project, or stdin.
-
-``maintainer validate --tests``: the project's files, and the tests of its policies.
-"""
+"""The files that ``validate`` checks: a project and its tests, some files of it, files outside, or stdin."""
 
 from __future__ import annotations
 
@@ -63,22 +60,22 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
     if _is_project(root):
         project = load_project(root, env, keep_resolutions=False)
         findings.extend(finding for finding in findings_of(project) if finding.file in files)
-        documents.update((file, one) for file, one in project.documents.items() if file in files)
+        documents.update((file, document) for file, document in project.documents.items() if file in files)
     known = {*documents, *(finding.file for finding in findings)}
     for file, path in files.items():
         if file not in known:
-            document, found = _read_alone(path, file, root)
-            findings.extend(found)
+            document, errors = _read_alone(path, file, root)
+            findings.extend(errors)
             findings.extend(_checked(document))
             if document is not None:
                 documents[file] = document
                 texts[file] = document.text
-    policies = sum(kind_of(one) in (DocumentKind.POLICY, DocumentKind.RULE) for one in documents.values())
+    policies = sum(kind_of(document) in (DocumentKind.POLICY, DocumentKind.RULE) for document in documents.values())
     return Checked(tuple(sorted(findings)), len(files), policies, texts)
 
 
 def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
-    """What the files say, and which of their paths reach one table on this machine."""
+    """Return the findings of all files, and of paths that reach one table on this machine."""
     return tuple(sorted([*project.diagnostics, *paths_to_one_table(project.tables)]))
 
 

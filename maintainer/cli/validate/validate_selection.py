@@ -48,7 +48,8 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Ch
 
 def _named_tables(project: LoadedProject) -> tuple[list[NamedTable], frozenset[str]]:
     """Return every table that a file names, in the order of files, and those without an effective policy."""
-    effective = {one.policy.file: (one.policy.tags, one.policy.owner) for one in project.each_resolution()}
+    policies = (resolution.policy for resolution in project.each_resolution())
+    effective = {policy.file: (policy.tags, policy.owner) for policy in policies}
     named: list[NamedTable] = []
     broken: set[str] = set()
     for file, document in sorted(project.documents.items()):
@@ -67,16 +68,16 @@ def _named_tables(project: LoadedProject) -> tuple[list[NamedTable], frozenset[s
 
 def _of_others(project: LoadedProject, named: Iterable[NamedTable], chosen: Iterable[NamedTable]) -> set[str]:
     """Return the files that certainly concern none of the chosen tables."""
-    tables = {identity(one.table) for one in chosen}
-    others = {one.file for one in named if identity(one.table) not in tables}
+    tables = {identity(table.table) for table in chosen}
+    others = {table.file for table in named if identity(table.table) not in tables}
     reaching: set[str] = set()
     extended: set[str] = set()
-    for one in chosen:
-        names = one.source.extends
+    for table in chosen:
+        names = table.source.extends
         extended.update(names)
         profiles = [project.profiles[name].tags for name in names if name in project.profiles]
-        tags = own_tags([*profiles, one.source.tags])
-        reaching.update(rule.document.file for rule in project.match_rules_for(one.table, tags))
+        tags = own_tags([*profiles, table.source.tags])
+        reaching.update(rule.document.file for rule in project.match_rules_for(table.table, tags))
     others |= {rule.document.file for rule in project.rules} - reaching
     for file, document in project.documents.items():
         if kind_of(document) is DocumentKind.PROFILE and Path(file).stem not in extended:

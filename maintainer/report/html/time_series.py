@@ -74,7 +74,9 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> dict[str, TablePast]:
                     plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files, seen.small_bytes
                 )
                 points.setdefault(table.ref.identifier, []).append(point)
-            before = next((one.turn.before for one in table.steps if isinstance(one, ZOrderStep) and one.turn), None)
+            before = next(
+                (step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None
+            )
             if before is not None:
                 layout.setdefault(table.ref.identifier, []).append(_layout(plan.created_at_ms, before))
         for ended in outcome.tables:

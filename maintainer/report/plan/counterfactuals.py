@@ -47,7 +47,7 @@ def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> l
 
 
 def _of(entries: Sequence[LeftAlone], code: ReasonCode) -> list[LeftAlone]:
-    return [one for one in entries if one.reason.code is code]
+    return [entry for entry in entries if entry.reason.code is code]
 
 
 def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
@@ -112,14 +112,11 @@ def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
 
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     """Say what would bring on what is left alone for this reason."""
-    return _CHANGES[code](policy, entries)
+    change = _CHANGES[code]
+    return change if isinstance(change, str) else change(policy, entries)
 
 
 _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
-
-
-def _fixed(text: str) -> _Sentence:
-    return lambda policy, entries: text
 
 
 def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -162,45 +159,43 @@ def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     return f"planned again when the limit is raised or optimize.where chooses less ({', '.join(parts)})"
 
 
-_CHANGES: Mapping[ReasonCode, _Sentence] = {
+_CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
-    ReasonCode.NO_PARTNER: _fixed("taken when another small file comes into the same partition"),
-    ReasonCode.OUTSIDE_WHERE: _fixed("taken when optimize.where chooses the partition"),
+    ReasonCode.NO_PARTNER: "taken when another small file comes into the same partition",
+    ReasonCode.OUTSIDE_WHERE: "taken when optimize.where chooses the partition",
     ReasonCode.HOT: _quiet_table,
     ReasonCode.HOT_PARTITION: _hot,
-    ReasonCode.NEWEST_PARTITION: _fixed("taken when a newer partition comes, or skipNewestPartitions is lowered"),
-    ReasonCode.NOT_DUE: _fixed("taken when it is due, or now with --ignore-every"),
+    ReasonCode.NEWEST_PARTITION: "taken when a newer partition comes, or skipNewestPartitions is lowered",
+    ReasonCode.NOT_DUE: "taken when it is due, or now with --ignore-every",
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
-    ReasonCode.NOTHING_EXPIRED: _fixed(
-        "deletes once a file that the log removed is older than the sentence above says"
-    ),
-    ReasonCode.UNPROVEN_REWRITE: _fixed("deleted after the rewrite is proven: the next apply tries first, or `verify`"),
-    ReasonCode.SAME_ZORDER: _fixed("taken when files are added or rewritten, or other columns are asked for"),
-    ReasonCode.WAITS_FOR_TURN: _fixed("taken by a later turn of the same apply"),
-    ReasonCode.BELOW_NEXT_LEVEL: _fixed("taken when more files of this level come together"),
-    ReasonCode.BEFORE_TIMESTAMP: _fixed("taken when optimize.zorder.fromTimestamp is earlier, or not set"),
-    ReasonCode.OFF_ON_TABLE: _fixed("taken when the table's own switch is on, or tableProperties is `ignore`"),
-    ReasonCode.REQUEST_IGNORED: _fixed("nothing: the automatic optimization does what was asked for"),
-    ReasonCode.SAME_REWRITE: _fixed("taken when files are added or rewritten, or optimize.rewrite asks for others"),
-    ReasonCode.SAME_CLUSTERING: _fixed("taken when files come that are in no cube"),
-    ReasonCode.SEALED_CUBE: _fixed("taken with optimize.cluster.full, or a larger minCubeSize"),
-    ReasonCode.OTHER_CLUSTERING: _fixed("taken with optimize.cluster.full: true"),
-    ReasonCode.OUTSIDE_WINDOW: _fixed("taken when the window opens, or now with --ignore-window"),
-    ReasonCode.SUSPENDED: _fixed("taken when `suspend` ends or is removed"),
-    ReasonCode.QUARANTINED: _fixed("taken after a person looked: `maintainer verify TABLE@V --accept REASON`"),
+    ReasonCode.NOTHING_EXPIRED: ("deletes once a file that the log removed is older than the sentence above says"),
+    ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
+    ReasonCode.SAME_ZORDER: "taken when files are added or rewritten, or other columns are asked for",
+    ReasonCode.WAITS_FOR_TURN: "taken by a later turn of the same apply",
+    ReasonCode.BELOW_NEXT_LEVEL: "taken when more files of this level come together",
+    ReasonCode.BEFORE_TIMESTAMP: "taken when optimize.zorder.fromTimestamp is earlier, or not set",
+    ReasonCode.OFF_ON_TABLE: "taken when the table's own switch is on, or tableProperties is `ignore`",
+    ReasonCode.REQUEST_IGNORED: "nothing: the automatic optimization does what was asked for",
+    ReasonCode.SAME_REWRITE: "taken when files are added or rewritten, or optimize.rewrite asks for others",
+    ReasonCode.SAME_CLUSTERING: "taken when files come that are in no cube",
+    ReasonCode.SEALED_CUBE: "taken with optimize.cluster.full, or a larger minCubeSize",
+    ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
+    ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
+    ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
+    ReasonCode.QUARANTINED: "taken after a person looked: `maintainer verify TABLE@V --accept REASON`",
     ReasonCode.OVER_LIMIT: _limit,
-    ReasonCode.OVER_BUDGET: _fixed("taken when the budget is larger; waiting raises its rank each night"),
-    ReasonCode.PLAN_STALE: _fixed("planned again with what the table is now: `maintainer plan --out FILE`"),
-    ReasonCode.NO_LONGER_LIVE: _fixed("a new plan takes what is left"),
-    ReasonCode.LIVE_AGAIN: _fixed("nothing: the files are part of the table"),
-    ReasonCode.NOT_BY_ENGINE: _fixed("taken with --engine transaction"),
-    ReasonCode.KEPT_FOR_CLONE: _fixed("deleted when the clone no longer refers to it"),
-    ReasonCode.NESTED_TABLE: _fixed("nothing: it is another table's"),
-    ReasonCode.BEHIND_SYMLINK: _fixed("nothing: links are never followed"),
-    ReasonCode.UNTRACKED: _fixed("deleted with vacuum.deleteUntracked: true, when old enough"),
-    ReasonCode.LARGE_DELETE: _fixed("deleted with vacuum.allowLargeDelete: true, or a higher limits.maxDeletes"),
-    ReasonCode.CANNOT_BE_SURE: _fixed("deleted when what is named above can be read again"),
-    ReasonCode.COPIED_TABLE: _fixed("nothing: both are kept, each by its own policy"),
+    ReasonCode.OVER_BUDGET: "taken when the budget is larger; waiting raises its rank each night",
+    ReasonCode.PLAN_STALE: "planned again with what the table is now: `maintainer plan --out FILE`",
+    ReasonCode.NO_LONGER_LIVE: "a new plan takes what is left",
+    ReasonCode.LIVE_AGAIN: "nothing: the files are part of the table",
+    ReasonCode.NOT_BY_ENGINE: "taken with --engine transaction",
+    ReasonCode.KEPT_FOR_CLONE: "deleted when the clone no longer refers to it",
+    ReasonCode.NESTED_TABLE: "nothing: it is another table's",
+    ReasonCode.BEHIND_SYMLINK: "nothing: links are never followed",
+    ReasonCode.UNTRACKED: "deleted with vacuum.deleteUntracked: true, when old enough",
+    ReasonCode.LARGE_DELETE: "deleted with vacuum.allowLargeDelete: true, or a higher limits.maxDeletes",
+    ReasonCode.CANNOT_BE_SURE: "deleted when what is named above can be read again",
+    ReasonCode.COPIED_TABLE: "nothing: both are kept, each by its own policy",
 }
 """Every reason why something is left alone; a test holds the set complete."""
 

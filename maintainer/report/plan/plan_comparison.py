@@ -1,4 +1,4 @@
-"""What a change of policies means for the fleet: the part of a plan's comment that compares with the base branch."""
+"""The part of a plan's comment that compares with the base branch: what a change of policies means for the fleet."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
             lines.append(f"* {count(len(names), 'table')} {comes} {verb}: {_names(names)}")
     if changes.changed:
         verb = "changes" if len(changes.changed) == 1 else "change"
-        names = tuple(one.table for one in changes.changed)
+        names = tuple(change.table for change in changes.changed)
         lines.append(f"* {count(len(names), 'table')} {verb}: {_names(names)}")
-    lines += [f"* **{_keeps_less(one)}**" for one in changes.changed if one.shorter_retention]
+    lines += [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
     lines += [f"* {line}" for line in _tonight(total(compared.plan.user_tables), total(plan.user_tables))]
     values = [
-        (escaped(one.table), code(value.key), code(value.before), code(value.now))
-        for one in changes.changed
-        for value in one.values
+        (escaped(change.table), code(value.key), code(value.before), code(value.now))
+        for change in changes.changed
+        for value in change.values
     ]
     if values:
         shown = table(("table", "value", "before", "now"), values[:MAX_VALUES])
@@ -72,7 +72,7 @@ def _keeps_less(change: TableChange) -> str:
 
 
 def _tonight(before: Totals, now: Totals) -> list[str]:
-    """What this change alone adds to, or takes off, the next run."""
+    """Say what this change alone adds to, or takes off, the next run."""
     lines = []
     for old, new, what in (
         (before.bytes_rewritten, now.bytes_rewritten, "rewritten"),
@@ -83,4 +83,4 @@ def _tonight(before: Totals, now: Totals) -> list[str]:
             lines.append(
                 f"tonight {format_size(abs(new - old))} {more} {what}: {format_size(old)} -&gt; {format_size(new)}"
             )
-    return lines or ["tonight as much is rewritten and deleted as without it"]
+    return lines or ["tonight as much is rewritten and deleted as before"]

@@ -1,7 +1,4 @@
-"""The lines of a plan that `plan` and `why` share: facts, reasons, bins, and what is left alone.
-
-What is said of a table's other writers: how they commit, and how much of a rewrite they are expected to cost.
-"""
+"""The lines that ``plan`` and ``why`` share: facts, reasons, bins, what is left alone, and other writers."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class PlanOptions:
 
 
 def problem_lines(problem: Problem, style: Style) -> Iterator[str]:
-    """The lines under a table that could not be planned: code, what, where, help."""
+    """Yield the lines under a table that could not be planned: code, what, where, help."""
     yield _fact_line(Symbol.PROBLEM, printable(problem.code), printable(problem.what), style)
     for label, text in (("at", problem.where), ("help", problem.help)):
         if text:
@@ -63,14 +60,14 @@ def problem_lines(problem: Problem, style: Style) -> Iterator[str]:
 
 
 def step_lines(text: StepText, options: PlanOptions, style: Style) -> Iterator[str]:
-    """The lines of one step; only the first carries symbol and word."""
+    """Yield the lines of one step; only the first has the symbol and the word."""
     for index, (facts, reasons) in enumerate(zip(text.facts, text.reasons, strict=True)):
         symbol, word = (text.symbol, text.word) if index == 0 else (" ", "")
         yield from fact_lines(symbol, word, facts, tuple(reason_text(reason) for reason in reasons), options, style)
 
 
 def reason_text(reason: Reason) -> tuple[str, str]:
-    """A reason as its sentence and its policy line (empty without one)."""
+    """Return a reason as its sentence and its policy line (empty without one)."""
     return (printable(reason.text), printable(reason.origin or ""))
 
 
@@ -82,7 +79,7 @@ def fact_lines(
     options: PlanOptions,
     style: Style,
 ) -> Iterator[str]:
-    """Facts and reasons on one line where they fit, else each reason on a line of its own below.
+    """Yield facts and reasons on one line where they fit, else each reason on a line of its own below.
 
     Each reason is its sentence and its policy line, either of which may be empty.
     """
@@ -104,7 +101,7 @@ def _fact_line(symbol: str, word: str, facts: str, style: Style) -> str:
 
 
 def bin_lines(step: Step) -> Iterator[str]:
-    """One line a bin, or a deleted file: exactly what the step takes."""
+    """Yield a line for each bin or deleted file: exactly what the step takes."""
     match step:
         case SetPropertiesStep():
             return
@@ -112,12 +109,12 @@ def bin_lines(step: Step) -> Iterator[str]:
             rows = [
                 (
                     f"commit {number}/{len(step.batches)}",
-                    f"{count(len(one.files), 'file')}",
-                    format_size(one.size_bytes),
-                    partition(one.partition_values),
+                    f"{count(len(bin_.files), 'file')}",
+                    format_size(bin_.size_bytes),
+                    partition(bin_.partition_values),
                 )
                 for number, batch in enumerate(step.batches, start=1)
-                for one in batch.bins
+                for bin_ in batch.bins
             ]
         case VacuumStep():
             rows = [("delete", file.kind, format_size(file.size_bytes), printable(file.path)) for file in step.files]
@@ -130,7 +127,7 @@ def bin_lines(step: Step) -> Iterator[str]:
 
 
 def left_alone_lines(entries: Sequence[LeftAlone], options: PlanOptions, style: Style) -> Iterator[str]:
-    """What is left alone: a line for each reason code, or with ``verbose`` for each entry."""
+    """Yield a line for each reason why something is left alone, or with ``verbose`` for each entry."""
     if not options.verbose:
         for group in group_left_alone(entries):
             amount = how_much(group.num_files, group.size_bytes, group.num_partitions)
@@ -156,7 +153,7 @@ WORTH_A_LINE = 0.01
 
 
 def share(ratio: float) -> str:
-    """A probability or a share in per cent.
+    """Print a probability or a share in per cent.
 
     >>> share(0.0), share(0.002), share(0.118), share(0.999)
     ('none', 'less than 1 %', '12 %', 'more than 99 %')
@@ -169,7 +166,7 @@ def share(ratio: float) -> str:
 
 
 def conflict_line(rhythm: WriterRhythm | None, lost_ratio: float) -> str | None:
-    """The line of a plan; None where so little is expected to be lost that it is not worth one."""
+    """Say how much of a rewrite is expected to be lost to other writers; None for less than ``WORTH_A_LINE``."""
     if lost_ratio < WORTH_A_LINE:
         return None
     text = f"{share(lost_ratio)} of this is expected to be lost to other writers"
@@ -179,7 +176,7 @@ def conflict_line(rhythm: WriterRhythm | None, lost_ratio: float) -> str | None:
 
 
 def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
-    """All that `why` says of them."""
+    """Say everything about other writers, for ``why``."""
     lines = [_seen(rhythm)]
     if rhythm.num_taking:
         busiest = max(range(len(rhythm.taking_by_hour)), key=rhythm.taking_by_hour.__getitem__)

@@ -57,25 +57,25 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
     room = max_characters - _length(lines) - 1_000
 
     named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
-    kept, room = _fit(named, room)
-    if kept:
-        lines += ["", *table(("", "table", "step", "what", "why"), kept)]
-    lines += _left_out(len(named) - len(kept), "row")
+    shown, room = _fit(named, room)
+    if shown:
+        lines += ["", *table(("", "table", "step", "what", "why"), shown)]
+    lines += _left_out(len(named) - len(shown), "row")
 
     for title, members in _sections(plan):
         rows = [row for member in members for row in _left_rows(member)]
-        kept, room = _fit(rows, room)
-        if kept:
-            lines += ["", *folded(title, table(("table", "left alone", "why"), kept))]
-        lines += _left_out(len(rows) - len(kept), "row")
+        shown, room = _fit(rows, room)
+        if shown:
+            lines += ["", *folded(title, table(("table", "left alone", "why"), shown))]
+        lines += _left_out(len(rows) - len(shown), "row")
     return "\n".join(lines) + "\n"
 
 
 def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
-    changed = [one for one in plan.user_tables if one.steps and one.left_alone]
-    unnamed = [one for one in plan.user_tables if not is_named(one)]
-    waiting = [one for one in unnamed if one.state == "waiting"]
-    quiet = [one for one in unnamed if one.state != "waiting"]
+    changed = [member for member in plan.user_tables if member.steps and member.left_alone]
+    unnamed = [member for member in plan.user_tables if not is_named(member)]
+    waiting = [member for member in unnamed if member.state == "waiting"]
+    quiet = [member for member in unnamed if member.state != "waiting"]
     sections = [
         (f"Left alone in {count(len(changed), 'table')} to change", changed),
         (f"{count(len(waiting), 'table')} waiting", waiting),
@@ -85,7 +85,7 @@ def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
 
 
 def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
-    """The rows of one table: its problem, what blocks it, its steps, or why it is left alone as a whole."""
+    """Return the rows of one table: its problem, what blocks it, its steps, or why it is left alone as a whole."""
     name = code(table_plan.ref.identifier)
     if table_plan.problem:
         problem = table_plan.problem
@@ -140,14 +140,14 @@ def _length(lines: Sequence[str]) -> int:
 
 def _fit(rows: Sequence[tuple[str, ...]], room: int) -> tuple[list[tuple[str, ...]], int]:
     """Return the rows that fit, from the first on, and the room that is left."""
-    kept: list[tuple[str, ...]] = []
+    fitting: list[tuple[str, ...]] = []
     for row in rows:
         needed = sum(len(cell) + 3 for cell in row) + 2
         if needed > room:
-            return kept, 0
+            return fitting, 0
         room -= needed
-        kept.append(row)
-    return kept, room
+        fitting.append(row)
+    return fitting, room
 
 
 def _left_out(number: int, noun: str) -> list[str]:

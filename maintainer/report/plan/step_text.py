@@ -115,7 +115,7 @@ _KINDS = {
 
 
 def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
-    """How much of which kind, how old, what decided; then what is moved, emptied and listed, where it is."""
+    """Say how much is deleted, how old it is and what decided; then what is moved, emptied and listed."""
     doing = "" if not step.trash_seconds else f" to the trash for {format_duration(step.trash_seconds)}"
     before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
     facts = [
@@ -159,12 +159,12 @@ def _describe_properties(step: SetPropertiesStep) -> StepText:
 
 
 def _shortened(text: str) -> str:
-    """The beginning of a long value, such as the boundaries of a Z-order; the plan's JSON has all of it."""
+    """Cut a long value, such as the boundaries of a Z-order; the plan's JSON has all of it."""
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
 
 
 def _request(request: RewriteRequest) -> str:
-    """``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
+    """Print a request: ``4 a partition, sorted by id``, or ``of about 128 MiB each``."""
     size = request.file_size_bytes
     text = f"{request.num_files or 0:,} a partition" if size is None else f"of about {format_size(size)} each"
     return text + (f", sorted by {_columns(request.sort_columns)}" if request.sort_columns else "")
@@ -224,7 +224,7 @@ def with_code(code: ReasonCode, text: str) -> str:
 
 
 def is_named(table: TablePlan) -> bool:
-    """Whether a table is named in a plan that is not verbose: it changes, or someone may have to look at it."""
+    """Return whether a plan that is not verbose names a table: it changes, or someone may have to look at it."""
     return table.state not in ("up_to_date", "waiting") or any(
         entry.reason.code in LOUD_REASONS for entry in table.left_alone
     )
@@ -267,7 +267,7 @@ _REST_WORDS = {
 
 
 def tables_line(totals: Totals) -> str:
-    """``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
+    """Print ``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
     kinds = ", ".join(f"{word} {number:,}" for word, number in sorted(totals.num_steps.items()))
     text = f"{count(totals.num_tables[TableState.CHANGES], 'table')} to change, "
     text += count(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
@@ -279,7 +279,7 @@ def tables_line(totals: Totals) -> str:
 
 
 def cost_line(totals: Totals) -> str | None:
-    """``rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB``, or None for neither."""
+    """Print ``rewrites 41.5 GiB in 1,300 files into about 157 files; deletes 2,310 files, 41 GiB``, or None."""
     parts = []
     if totals.files_rewritten:
         parts.append(

@@ -149,8 +149,8 @@ def run_markdown(outcome: RunOutcome) -> str:
         f"{count(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
     ]
     findings = [
-        (one.severity.value, code(one.table), escaped(one.step), escaped(f"{one.code} {one.what}"))
-        for one in run_findings(outcome)
+        (finding.severity.value, code(finding.table), escaped(finding.step), escaped(f"{finding.code} {finding.what}"))
+        for finding in run_findings(outcome)
     ]
     if findings:
         lines += ["", *table(("", "table", "step", "what"), findings)]

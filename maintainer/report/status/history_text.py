@@ -96,19 +96,19 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
 
 
 def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
-    """What neighbours must share to be joined; a row that stays alone shares nothing with any other."""
+    """Return what neighbours must share to be joined; a row that stays alone shares nothing with any other."""
     if row.run_id is not None or row.step.upper() in {*MAINTENANCE, "VACUUM"}:
         return (number,)
     return (row.table, row.step, row.by, row.reason == APPENDED)
 
 
 def _is_without_folder(row: HistoryRow) -> bool:
-    """Whether only the table's log tells of a commit of ours."""
+    """Return whether only the table's log knows of a commit of ours."""
     return row.reason is not None and row.reason.endswith((LOST, NOT_RECORDED, BY_HOOK))
 
 
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
-    """How to go on from the newest of our rows: its run, its report, its policy as it was."""
+    """Name what shows more about the newest of our rows: its run, its report, its policy as it was."""
     ours = next(
         (row for row in rows if row.run_id is not None and not _is_without_folder(row)),
         None,

@@ -1,7 +1,7 @@
-"""`status` as Prometheus text: a file for the folder that a node exporter's textfile collector reads.
+"""``status`` as Prometheus text: a file for the folder that a node exporter's textfile collector reads.
 
-Each figure is a gauge with the table as label; what is unknown is left out, never given as 0. The state is one gauge
-a state, 1 for the one that holds, as Prometheus' own guide has it for enumerations.
+Each figure is a gauge with the table as label; an unknown figure is left out, never given as 0. Each state is a gauge,
+1 for the table's state and 0 for the others.
 """
 
 from __future__ import annotations
@@ -24,40 +24,28 @@ STATES = (
     "problem",
     "unmanaged",
 )
-"""Every state of a row, so that an alert on one that nobody is in has a series to look at."""
+"""Every state of a row, so that an alert on a state has a series also while no table is in it."""
 
 _GAUGES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
-    ("maintainer_table_files", "Live data files.", lambda row: row.num_files),
-    ("maintainer_table_small_files", "Live data files under the policy's minFileSize.", lambda row: row.small_files),
+    ("files", "Live data files.", lambda row: row.num_files),
+    ("small_files", "Live data files under the policy's minFileSize.", lambda row: row.small_files),
+    ("small_bytes", "Bytes in data files under the policy's minFileSize.", lambda row: row.small_bytes),
+    ("deleted_rows_ratio", "Share of rows that deletion vectors hide, 0 to 1.", lambda row: row.deleted_rows_ratio),
+    ("bytes", "Bytes of live data files.", lambda row: row.size_bytes),
+    ("version", "Newest version of the table.", lambda row: row.version),
     (
-        "maintainer_table_small_bytes",
-        "Bytes in data files under the policy's minFileSize.",
-        lambda row: row.small_bytes,
-    ),
-    (
-        "maintainer_table_deleted_rows_ratio",
-        "Share of rows that deletion vectors hide, 0 to 1.",
-        lambda row: row.deleted_rows_ratio,
-    ),
-    ("maintainer_table_bytes", "Bytes of live data files.", lambda row: row.size_bytes),
-    ("maintainer_table_version", "Newest version of the table.", lambda row: row.version),
-    (
-        "maintainer_table_last_optimize_timestamp_seconds",
+        "last_optimize_timestamp_seconds",
         "When maintainer last rewrote files.",
         lambda row: _seconds(row.last_optimize_at_ms),
     ),
     (
-        "maintainer_table_last_vacuum_timestamp_seconds",
+        "last_vacuum_timestamp_seconds",
         "When maintainer last deleted files.",
         lambda row: _seconds(row.last_vacuum_at_ms),
     ),
+    ("last_proof_timestamp_seconds", "When a commit was last proven.", lambda row: _seconds(row.last_proof_at_ms)),
     (
-        "maintainer_table_last_proof_timestamp_seconds",
-        "When a commit was last proven.",
-        lambda row: _seconds(row.last_proof_at_ms),
-    ),
-    (
-        "maintainer_table_last_proof_ok",
+        "last_proof_ok",
         "1 if the last proof held, 0 if it did not or could not be made.",
         lambda row: None if row.last_proof is None else float(row.last_proof == "pass"),
     ),
@@ -65,12 +53,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
 
 
 def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
-    """Return rows in the text exposition format, version 0.0.4, ending in a newline.
-
-    Args:
-        rows: The tables.
-        at_ms: When they were looked at.
-    """
+    """Return rows in the text exposition format, version 0.0.4; ``at_ms`` is the time of the look."""
     lines = _series([row for row in rows if not row.is_ledger], "maintainer_table")
     of_ledger = [row for row in rows if row.is_ledger]
     if of_ledger:  # under names of its own, so that a sum over tables is one over the user's
@@ -82,11 +65,10 @@ def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
 
 def _series(rows: Sequence[StatusRow], prefix: str) -> list[str]:
     lines: list[str] = []
-    for table_name, help_text, figure in _GAUGES:
-        name = table_name.replace("maintainer_table", prefix, 1)
+    for name, help_text, figure in _GAUGES:
+        lines += _head(f"{prefix}_{name}", help_text)
         samples = [(row, value) for row in rows if (value := figure(row)) is not None]
-        lines += _head(name, help_text)
-        lines += [f"{name}{_labels(row)} {_number(value)}" for row, value in samples]
+        lines += [f"{prefix}_{name}{_labels(row)} {_number(value)}" for row, value in samples]
     lines += _head(f"{prefix}_state", "1 for the state that the table is in.")
     for row in rows:
         lines += [f"{prefix}_state{_labels(row, state=state)} {int(row.state == state)}" for state in STATES]

@@ -1,1 +1,1 @@
-"""Text that lines up and cannot be hijacked: escaping, widths, colours, Markdown."""
+"""Escaping, widths, colours, live lines and Markdown: what every text is made with."""

@@ -1,4 +1,4 @@
-"""Markdown that stays what it is: names from outside cannot open a tag, a link, a mention or a table cell."""
+"""Markdown in which names from outside cannot open a tag, a link, a mention or a table cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that lines up and cannot be hijacked: escaping, widths, columns, numbers, times.
+"""Escaping, widths, columns, numbers and times of everything that is printed.
 
 Names and values come from outside (catalogs, logs, other people's files). Everything printed passes through
 `printable`, so that no name can move the cursor, colour a line, break one or turn its direction.

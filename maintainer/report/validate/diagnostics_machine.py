@@ -58,8 +58,12 @@ def render_github(report: DiagnosticsReport) -> str:
 def render_step_summary(report: DiagnosticsReport) -> str:
     """Return Markdown: the summary line and a table of all findings."""
     rows = [
-        (escaped(f"{_place(one)}"), escaped(f"{one.severity.value} {one.code}: {one.message}"), escaped(one.help or ""))
-        for one in report.diagnostics
+        (
+            escaped(f"{_place(finding)}"),
+            escaped(f"{finding.severity.value} {finding.code}: {finding.message}"),
+            escaped(finding.help or ""),
+        )
+        for finding in report.diagnostics
     ]
     lines = ["### maintainer validate", "", escaped(report.summary()), ""]
     return "\n".join([*lines, *(table(("place", "finding", "help"), rows) if rows else [])]) + "\n"
