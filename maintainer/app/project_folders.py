@@ -22,7 +22,7 @@ class PolicyProblems(ProjectError):
 
     def __init__(self, loaded: LoadedProject) -> None:
         self.loaded = loaded
-        errors = sum(one.is_error for one in loaded.diagnostics)
+        errors = sum(diagnostic.is_error for diagnostic in loaded.diagnostics)
         noun = "error" if errors == 1 else "errors"
         super().__init__(f"{errors} {noun} in the policies; nothing was run", help="maintainer validate")
 

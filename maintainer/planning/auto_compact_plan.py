@@ -152,9 +152,9 @@ def _choose(
 ) -> AutoCompactDecision:
     partitions = group_by_partition(table.facts.files)
     if settings.modified_partitions_only and written is not None:
-        partitions = tuple(one for one in partitions if one.values in written)
-    full = [one for one in partitions if _small_files(one, settings) >= settings.min_num_files]
-    most = max((_small_files(one, settings) for one in partitions), default=0)
+        partitions = tuple(partition for partition in partitions if partition.values in written)
+    full = [partition for partition in partitions if _small_files(partition, settings) >= settings.min_num_files]
+    most = max((_small_files(partition, settings) for partition in partitions), default=0)
     if not full:
         where = " in a partition written since the last auto compaction" if settings.modified_partitions_only else ""
         return AutoCompactDecision(

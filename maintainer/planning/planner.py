@@ -98,7 +98,7 @@ def assemble(
 
 def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) -> Observed:
     """Record what the plan was made from; ``staleness.recheck`` compares it with the table as it is then."""
-    small = [one.size_bytes for one in facts.files if one.size_bytes < policy.optimize.min_file_size_bytes]
+    small = [file.size_bytes for file in facts.files if file.size_bytes < policy.optimize.min_file_size_bytes]
     return Observed(
         location=facts.location,
         table_id=facts.table_id,
@@ -109,7 +109,7 @@ def observe(policy: ResolvedPolicy, facts: TableFacts, *, with_columns: bool) ->
         num_files=len(facts.files),
         size_bytes=facts.size_bytes,
         managed_properties=managed_properties(policy, facts),
-        file_sizes=file_sizes(one.size_bytes for one in facts.files),
+        file_sizes=file_sizes(file.size_bytes for file in facts.files),
         listed=facts.storage is not None and facts.storage.listing is not None,
         small_files=len(small),
         small_bytes=sum(small),
@@ -210,8 +210,10 @@ def _checks(policy: ResolvedPolicy) -> Checks:
     verify = policy.verify
     try:
         expectations = tuple(
-            CheckedExpectation(one.type, json.dumps(dict(one.arguments), sort_keys=True, separators=(",", ":")))
-            for one in verify.expectations
+            CheckedExpectation(
+                expectation.type, json.dumps(dict(expectation.arguments), sort_keys=True, separators=(",", ":"))
+            )
+            for expectation in verify.expectations
         )
     except (TypeError, ValueError) as error:
         raise TableError(

@@ -63,7 +63,11 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
         raise EnvironmentUnfit(
             "Great Expectations does not work here",
             code="E653",
-            found=next(one.error or one.outcome for one in probe.assertions if one.outcome != Verdict.PASS),
+            found=next(
+                assertion.error or assertion.outcome
+                for assertion in probe.assertions
+                if assertion.outcome != Verdict.PASS
+            ),
             help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
         )
     for expectation in expectations:

@@ -141,10 +141,10 @@ def _with_updates(
         return facts
     updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
     read = reader.commits(facts.ref, limit=MAX_COMMITS, since_ms=now_ms - LOOK_BACK_MS)
-    others = any(one.takes_files and one.stamp is None and one.version not in own for one in read.commits)
+    others = any(commit.takes_files and commit.stamp is None and commit.version not in own for commit in read.commits)
     return replace(
         facts,
-        updates=tuple(one for one in updates if one.version not in own),
+        updates=tuple(update for update in updates if update.version not in own),
         own_rewrites=own_rewrites_of(read, now_ms) if others else None,
     )
 

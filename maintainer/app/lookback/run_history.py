@@ -58,15 +58,15 @@ def history_rows(
                 rows.append(history_row(row))
         if len(rows) >= limit:
             break
-    for one in past_undeletes(runs_dir, most=MAX_RUNS_READ):
-        if isinstance(one, tuple):
-            unread.append(f"{one[0]}: {one[1]}")
+    for past_undelete in past_undeletes(runs_dir, most=MAX_RUNS_READ):
+        if isinstance(past_undelete, tuple):
+            unread.append(f"{past_undelete[0]}: {past_undelete[1]}")
         elif (
-            of_table(one)
-            and (since_ms is None or one.started_at_ms >= since_ms)
-            and not (failed and one.status == "succeeded")
+            of_table(past_undelete)
+            and (since_ms is None or past_undelete.started_at_ms >= since_ms)
+            and not (failed and past_undelete.status == "succeeded")
         ):
-            rows.append(history_row(one))
+            rows.append(history_row(past_undelete))
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id or "", reverse=True)
     return rows[:limit], unread

@@ -105,8 +105,8 @@ def beside_ours(
         is_ledger: The table is the ledger, to which runs append.
         runs_here: Tells of a run's id whether its folder is on this machine.
     """
-    rest = [one for one in commits if one.stamp is None or not _told(one, ours)]
-    rows = [*ours, *(_row(one, table, runs_here) for one in _whole_vacuums(rest))]
+    rest = [commit for commit in commits if commit.stamp is None or not _told(commit, ours)]
+    rows = [*ours, *(_row(whole_vacuum, table, runs_here) for whole_vacuum in _whole_vacuums(rest))]
     if is_ledger:
         rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
     return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
@@ -129,7 +129,7 @@ def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
     for number, commit in enumerate(commits):
         if commit.version in skipped:
             continue
-        start = next((one for one in commits[number + 1 :] if one.operation == "VACUUM START"), None)
+        start = next((commit for commit in commits[number + 1 :] if commit.operation == "VACUUM START"), None)
         if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
             skipped.add(start.version)
             # The first says how many bytes were planned: true of those deleted only where every file went.

@@ -42,7 +42,7 @@ def unmanaged_tables(project: Project) -> list[TableRef]:
 def _folders(tables: Iterable[TableRef]) -> list[Path]:
     """Folders that hold a managed table each, sorted; the ledger's own holds nothing of the user's."""
     parents = {one.parent for place in _places(tables) for one in (place, Path(os.path.realpath(place)))}
-    return sorted(one for one in parents if one.name != ".maintainer")[:MAX_FOLDERS]
+    return sorted(parent for parent in parents if parent.name != ".maintainer")[:MAX_FOLDERS]
 
 
 def _places(tables: Iterable[TableRef]) -> Iterator[Path]:

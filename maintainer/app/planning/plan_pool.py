@@ -74,7 +74,7 @@ class PlanPool:
         self._waiting.extend(policies)
         for _ in range(max(1, min(jobs, len(policies)))):
             self._hire()
-        while any(self._is_working(one) for one in self._members):
+        while any(self._is_working(member) for member in self._members):
             for member in list(self._members):
                 if self._is_working(member) and member.thread is not None:
                     member.thread.join(TICK_SECONDS / len(self._members))
@@ -128,5 +128,5 @@ class PlanPool:
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
             self._engine.cancel(member.name)
         self._give_up(policy, f"no answer within {limit:g} s")
-        if self._waiting and sum(one.given_up for one in self._members) < MAX_GIVEN_UP:
+        if self._waiting and sum(member.given_up for member in self._members) < MAX_GIVEN_UP:
             self._hire()

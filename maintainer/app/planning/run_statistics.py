@@ -83,7 +83,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     tried: dict[str, tuple[int, int]] = {}
     for table in outcome.tables:
         for step in table.steps:
-            size = sum(one.bytes_removed for one in step.commits)
+            size = sum(commit.bytes_removed for commit in step.commits)
             if size and step.status is StepStatus.SUCCEEDED:
                 one = Timed.of_step(len(step.commits), size, step.duration_seconds)
                 timed[step.kind] = timed.get(step.kind, Timed()) + one

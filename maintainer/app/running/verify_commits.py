@@ -106,7 +106,11 @@ def _verify(
     answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
     if request.accept is not None:
         return _accept(journal, facts, record, answer, request.accept)
-    left = [one for one in record.unproven_versions if one != version or commit.result is not CheckResult.PROVEN]
+    left = [
+        unproven_version
+        for unproven_version in record.unproven_versions
+        if unproven_version != version or commit.result is not CheckResult.PROVEN
+    ]
     if left:
         listed = ", ".join(map(str, left))
         answer = replace(answer, note=f"not proven yet: version {listed}")

@@ -89,7 +89,7 @@ def watch(
     while switch.stop_reason is None:
         rounds += 1
         now = monotonic()
-        plan = plan_tables(tuple(one for one in policies if not aside.holds(one.table.identifier, now)))
+        plan = plan_tables(tuple(policy for policy in policies if not aside.holds(policy.table.identifier, now)))
         for table in plan.tables:
             name = table.ref.identifier
             codes[name] = plan_exit_code(replace(plan, tables=(table,)))

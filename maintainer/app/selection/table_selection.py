@@ -121,7 +121,7 @@ def _ended_as(project: LoadedProject, candidates: Sequence[Selectable]) -> Calla
     """Read the last run, and return who ended how in it."""
     from maintainer.app.selection.last_run import LastResults  # planning is loaded only when it is asked for
 
-    return LastResults((one.table for one in candidates), Path(project.project.run_dir)).ended_as
+    return LastResults((candidate.table for candidate in candidates), Path(project.project.run_dir)).ended_as
 
 
 class _Modified:

@@ -147,7 +147,9 @@ class CommandTableReader:
         """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
         try:
             storage = self.storage(facts)
-            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            entry = next(
+                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
+            )
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
@@ -280,7 +282,7 @@ def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
     ours = {
         "id": state.metadata["id"],
         "numFiles": len(state.adds),
-        "sizeInBytes": sum(int(one["size"]) for one in state.adds.values()),
+        "sizeInBytes": sum(int(add["size"]) for add in state.adds.values()),
         "partitionColumns": list(state.metadata["partitionColumns"]),
     }
     unlike = [
@@ -296,7 +298,7 @@ def _facts_of(
     schema = json.loads(metadata["schemaString"])
     names = PartitionNames.of(metadata)
     properties: dict[str, str] = metadata.get("configuration") or {}
-    files = (data_file(one, names) for one in state.adds.values())
+    files = (data_file(add, names) for add in state.adds.values())
     return TableFacts(
         ref=ref,
         location=storage.root_uri,
@@ -313,7 +315,7 @@ def _facts_of(
             tuple(sorted(protocol.get("readerFeatures") or ())),
             tuple(sorted(protocol.get("writerFeatures") or ())),
         ),
-        files=tuple(sorted(files, key=lambda one: one.path)),
+        files=tuple(sorted(files, key=lambda file: file.path)),
         clustering_columns=tuple(detail.get("clusteringColumns") or ()),
         columns_with_stats=stats_columns(collected_schema(schema, properties, names.logical)),
     )

@@ -54,9 +54,9 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
         batch: The files that the plan wants rewritten together.
         table: The table as a statement names it.
     """
-    partitions = {one.partition_values for one in batch.bins}
+    partitions = {bin_.partition_values for bin_ in batch.bins}
     where = in_partitions(partitions, partition_types(facts.schema_json, facts.partition_columns))
-    there = [one for one in facts.files if one.partition_values in partitions]
+    there = [file for file in facts.files if file.partition_values in partitions]
     match step:
         case ZOrderStep():
             statement = optimize(table, where, step.columns)
@@ -106,12 +106,12 @@ def _compaction(step: CompactStep, batch: Batch, there: list[DataFile], table: s
         )
         for size, ratio in _thresholds(batch)
     ]
-    if any(len(one.files) == 1 for one in batch.bins):
+    if any(len(bin_.files) == 1 for bin_ in batch.bins):
         # OPTIMIZE drops bins of one file; only REORG rewrites a lone file with deleted rows.
         purged = [one for one in there if one.deletion_vector is not None]
         taken = _packed(purged, step.max_file_size_bytes, lone=True)
         choices.append(_selected(reorg_purge(table, where), _settings(step, None, None), taken, batch))
-    return min(choices, key=lambda one: (_difference(one), one.statement))
+    return min(choices, key=lambda choice: (_difference(choice), choice.statement))
 
 
 def _difference(one: Selected) -> tuple[bool, int]:
@@ -122,12 +122,12 @@ def _difference(one: Selected) -> tuple[bool, int]:
 def _thresholds(batch: Batch) -> list[tuple[int, float]]:
     """Pairs of minFileSize and maxDeletedRowsRatio that take all planned files, as narrow as can be."""
     files = batch.files
-    whole = max(one.size_bytes for one in files) + 1
+    whole = max(file.size_bytes for file in files) + 1
     pairs = [(whole, 1.0)]
-    ratios = [one.deleted_rows_ratio for one in files if one.deleted_rows_ratio]
+    ratios = [file.deleted_rows_ratio for file in files if file.deleted_rows_ratio]
     if ratios:
         ratio = max(0.0, min(ratios) - _SMALLEST_STEP)
-        rest = [one.size_bytes for one in files if not one.deleted_rows_ratio]
+        rest = [file.size_bytes for file in files if not file.deleted_rows_ratio]
         pairs += [(max(rest, default=-1) + 1, ratio), (whole, ratio)]
     return pairs
 
@@ -135,10 +135,10 @@ def _thresholds(batch: Batch) -> list[tuple[int, float]]:
 def _candidates(there: Iterable[DataFile], size: int, ratio: float) -> list[DataFile]:
     """Files that OPTIMIZE considers, as its source says."""
 
-    def deleted(one: DataFile) -> bool:
-        if one.deletion_vector is None:
+    def deleted(file: DataFile) -> bool:
+        if file.deletion_vector is None:
             return False
-        return one.physical_records is None or (one.deleted_rows_ratio or 0.0) > ratio
+        return file.physical_records is None or (file.deleted_rows_ratio or 0.0) > ratio
 
     return [one for one in there if one.size_bytes < size or deleted(one)]
 
@@ -147,8 +147,8 @@ def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> lis
     groups: dict[PartitionValues, list[DataFile]] = defaultdict(list)
     for one in files:
         groups[one.partition_values].append(one)
-    bins = [one for group in groups.values() for one in pack_bins(group, max_bin_bytes=max_bin_bytes)]
-    return [file for one in bins if lone or len(one.files) > 1 for file in one.files]
+    bins = [bin_ for group in groups.values() for bin_ in pack_bins(group, max_bin_bytes=max_bin_bytes)]
+    return [file for bin_ in bins if lone or len(bin_.files) > 1 for file in bin_.files]
 
 
 def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:

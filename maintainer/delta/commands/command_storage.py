@@ -131,11 +131,14 @@ class SparkStorage:
             actions = [json.loads(row[1]) for row in rows if str(row[1]).strip()]
         else:
             actions = list(self._parquet_actions([f"{folder}/{name}" for name in names]))
-        sidecars = [str(one["sidecar"]["path"]) for one in actions if "sidecar" in one]
+        sidecars = [str(action["sidecar"]["path"]) for action in actions if "sidecar" in action]
         yield from actions
         if sidecars:
             yield from self._parquet_actions(
-                [unquote(one) if is_absolute(one) else f"{folder}/_sidecars/{unquote(one)}" for one in sidecars]
+                [
+                    unquote(sidecar) if is_absolute(sidecar) else f"{folder}/_sidecars/{unquote(sidecar)}"
+                    for sidecar in sidecars
+                ]
             )
 
     def _parquet_actions(self, paths: list[str]) -> Iterator[dict[str, Any]]:

@@ -50,7 +50,7 @@ class CommandVersionReader:
         try:
             if frame is not None:
                 return int(frame.count())
-            counts = [one.live_records for one in self._files(facts, version)]
+            counts = [file.live_records for file in self._files(facts, version)]
             return -1 if None in counts else sum(count or 0 for count in counts)
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
@@ -60,9 +60,9 @@ class CommandVersionReader:
         try:
             storage = storage_of(self._session, facts)
             wanted: dict[str, tuple[str, int | None]] = {}
-            for one in self._files(facts, version):
-                wanted[storage.uri(one.path)] = (one.path, one.size_bytes)
-                vector = storage.vector_uri_of_id(one.deletion_vector.unique_id) if one.deletion_vector else None
+            for file in self._files(facts, version):
+                wanted[storage.uri(file.path)] = (file.path, file.size_bytes)
+                vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
                 if vector is not None:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     wanted[vector] = (vector, None)
@@ -97,4 +97,4 @@ class CommandVersionReader:
             return facts.files
         state, _ = read_state(storage_of(self._session, facts), version)
         names = PartitionNames.of(state.metadata)
-        return tuple(data_file(one, names) for one in state.adds.values())
+        return tuple(data_file(add, names) for add in state.adds.values())

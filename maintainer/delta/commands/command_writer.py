@@ -84,7 +84,7 @@ class CommandTableWriter:
         started = time.monotonic()
         self._check_session(facts)
         now = self._now(facts)
-        gone = [one for one in batch.files if one.key not in now.file_keys]
+        gone = [file for file in batch.files if file.key not in now.file_keys]
         if gone:
             raise self._files_gone(facts, gone, len(batch.files))
         self._session.describe(f"{facts.ref.identifier}: {step.kind}")
@@ -222,7 +222,7 @@ class CommandTableWriter:
 
     def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:
         """The command was content and committed nothing."""
-        keys = {one.key for one in batch.files}
+        keys = {file.key for file in batch.files}
         winner = find_winner(self._reader.storage(facts), keys, after_version=facts.version)
         if winner is not None:
             return CommitConflict(f"another writer won ({winner})", where=facts.ref.identifier, help="plan again")
@@ -242,7 +242,7 @@ class CommandTableWriter:
         names = PartitionNames.of(
             {"schemaString": facts.schema_json, "partitionColumns": list(facts.partition_columns)}
         )
-        known = {one.key: one for one in facts.files}
+        known = {file.key: file for file in facts.files}
         try:
             for entry in storage.commits(after_version=facts.version):
                 if entry.version == version:

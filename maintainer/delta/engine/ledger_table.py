@@ -184,7 +184,7 @@ class LedgerTable:
                 return frozenset()
             frame = self._spark.read.format("delta").load(self._location)
             mine = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
-            return frozenset(str(one[0]) for one in mine.limit(MAX_ROWS_READ).collect())
+            return frozenset(str(row[0]) for row in mine.limit(MAX_ROWS_READ).collect())
         except Exception as error:  # see append
             raise self._error(error) from error
 
@@ -253,7 +253,7 @@ class LedgerTable:
         writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
         writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
         for entry in storage.commits(after_version=before):
-            if any(one.get("txn", {}).get("appId") == token for one in storage.actions(entry, with_adds=True)):
+            if any(action.get("txn", {}).get("appId") == token for action in storage.actions(entry, with_adds=True)):
                 return
         # Left out by Delta because an earlier try had landed, or landed and overwritten: a fresh look tells.
         jvm.forget_log(storage.root_uri)

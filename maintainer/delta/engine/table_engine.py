@@ -90,7 +90,7 @@ class DeltaTableWriter:
         self._jvm.activate()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
         prefix = prefix_of_run(run_id)
-        live = [one.path for one in facts.files if prefix in one.path]
+        live = [file.path for file in facts.files if prefix in file.path]
         if live:
             raise CheckImpossible(
                 "files of a run that never tried to commit are live: nothing of it is removed",

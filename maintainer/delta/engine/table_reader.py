@@ -151,7 +151,9 @@ class DeltaTableReader:
         self._jvm.activate()
         try:
             storage = self._storage(facts)
-            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            entry = next(
+                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
+            )
             return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error

@@ -137,4 +137,4 @@ class LogCalls(Gateway):
     def partition_values(self, add_files: JavaObject) -> list[dict[str, str | None]]:
         """The partition values of a Scala ``Seq`` of AddFiles as the log has them, in one call."""
         fields = json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(add_files)))
-        return [one.get("partitionValues") or {} for one in fields]
+        return [field.get("partitionValues") or {} for field in fields]

@@ -98,7 +98,7 @@ class TransactionCalls(CommitStoreCalls):
     def observe(self, frame: DataFrame, aggregates: Iterable[str]) -> tuple[DataFrame, JavaObject]:
         """The same frame with whole-number aggregates that Spark makes while its rows pass by; see ``observed``."""
         observation = self._jvm.org.apache.spark.sql.Observation()
-        first, *others = [self._jvm.org.apache.spark.sql.functions.expr(one) for one in aggregates]
+        first, *others = [self._jvm.org.apache.spark.sql.functions.expr(aggregate) for aggregate in aggregates]
         return self._frame(self._dataset(frame).observe(observation, first, self.seq(others))), observation
 
     def observed(self, observation: JavaObject, waits: int) -> tuple[int, ...] | None:
@@ -120,8 +120,8 @@ class TransactionCalls(CommitStoreCalls):
     def fields_of(self, actions: Iterable[JavaObject]) -> list[dict[str, Any]]:
         """The fields of actions as Delta would write them, in one call."""
         listed = self._jvm.java.util.ArrayList()
-        for one in actions:
-            listed.add(one)
+        for action in actions:
+            listed.add(action)
         found: list[dict[str, Any]] = json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(listed))
         return found
 

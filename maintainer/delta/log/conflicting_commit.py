@@ -45,9 +45,9 @@ def find_winner(storage: LogStorage, keys: Collection[tuple[str, str]], *, after
     try:
         for entry in storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]:
             actions = list(storage.actions(entry))
-            if any(removed_key(one["remove"]) in wanted for one in actions if "remove" in one):
+            if any(removed_key(action["remove"]) in wanted for action in actions if "remove" in action):
                 return winner_of(entry, actions)
-            if other is None and any("metaData" in one or "protocol" in one for one in actions):
+            if other is None and any("metaData" in action or "protocol" in action for action in actions):
                 other = winner_of(entry, actions)
     except Exception:
         return other
@@ -56,6 +56,6 @@ def find_winner(storage: LogStorage, keys: Collection[tuple[str, str]], *, after
 
 def winner_of(entry: LogEntry, actions: list[dict[str, Any]]) -> Winner:
     """Name a commit by what its ``commitInfo`` says."""
-    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
     return Winner(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

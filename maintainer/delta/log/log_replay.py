@@ -83,7 +83,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
         found.times.append((entry.version, committed_at_ms))
         found.newest_file_ms = entry.modification_time_ms
-        adds = [(one["add"], storage.uri(one["add"]["path"])) for one in actions if "add" in one]
+        adds = [(action["add"], storage.uri(action["add"]["path"])) for action in actions if "add" in action]
         new = [body for body, uri in adds if uri not in found.known]
         took_ms = write_time_ms(_info(actions), new, said_ms)
         if found.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
@@ -152,9 +152,9 @@ def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:
 
 def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
     """URIs of all live data files and deletion vector files of the facts' version."""
-    ids = {one.deletion_vector.unique_id for one in facts.files if one.deletion_vector is not None}
+    ids = {file.deletion_vector.unique_id for file in facts.files if file.deletion_vector is not None}
     vectors = {uri for uri in map(storage.vector_uri_of_id, ids) if uri is not None}
-    return {uri for one in facts.files for uri in storage.readings(one.path)} | vectors
+    return {uri for file in facts.files for uri in storage.readings(file.path)} | vectors
 
 
 def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
@@ -176,10 +176,10 @@ def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committe
         took = 0
     if any(word in str(info.get("operation") or "").upper() for word in REVIVING):
         return took
-    written = [int(one["modificationTime"]) for one in new_adds if "deletionVector" not in one]
+    written = [int(new_add["modificationTime"]) for new_add in new_adds if "deletionVector" not in new_add]
     return max(took, committed_at_ms - min(written)) if written else took
 
 
 def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
-    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return info

@@ -120,7 +120,7 @@ def _comparison(column: str, type_name: str, compare: Callable[[_Key, _Key], boo
 
 
 def _column(name: str, types: Mapping[str, str]) -> tuple[str | None, str]:
-    found = next((one for one in types if one.casefold() == name.strip().casefold()), None)
+    found = next((type_ for type_ in types if type_.casefold() == name.strip().casefold()), None)
     return found, types.get(found, "") if found is not None else ""
 
 

@@ -34,7 +34,7 @@ def physical_path_to_logical(schema: dict[str, Any], path: list[str]) -> str:
     fields = schema["fields"]
     for name in path:
         field = next(
-            (one for one in fields if one["metadata"].get(PHYSICAL_NAME, one["name"]) == name),
+            (field for field in fields if field["metadata"].get(PHYSICAL_NAME, field["name"]) == name),
             None,
         )
         if field is None:

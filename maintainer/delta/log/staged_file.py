@@ -81,13 +81,13 @@ def marks_of(facts: TableFacts, step: RewriteStep, batch: Batch) -> tuple[Marks,
     """Decide the marks of each bin of a batch, in order; the id of a new cube is made here."""
     dropped = dropped_columns_digest(facts)
     common = (*step.file_tags, *(((DROPPED_COLUMNS_TAG, dropped),) if dropped else ()))
-    return tuple(_marks(step, one, common) for one in batch.bins)
+    return tuple(_marks(step, bin_, common) for bin_ in batch.bins)
 
 
-def _marks(step: RewriteStep, one: Bin, common: tuple[tuple[str, str], ...]) -> Marks:
+def _marks(step: RewriteStep, bin_: Bin, common: tuple[tuple[str, str], ...]) -> Marks:
     if isinstance(step, ClusterStep):
         # Each bin is a cube of its own.
         return Marks((*common, (ZCUBE_ID_TAG, str(uuid.uuid4()))), LIQUID)
-    if isinstance(step, PurgeStep) and len(one.files) == 1:
-        return Marks((*common, *step.row_order_tags(one)), one.files[0].clustering_provider)
+    if isinstance(step, PurgeStep) and len(bin_.files) == 1:
+        return Marks((*common, *step.row_order_tags(bin_)), bin_.files[0].clustering_provider)
     return Marks(common)

@@ -60,9 +60,9 @@ def _read(
     facts: TableFacts,
 ) -> frozenset[PartitionValues] | None:
     """The partitions that the commit read or changed; None where nothing in the log bounds them."""
-    if not facts.partition_columns or any(one.get("partitionValues") is None for one in removes):
+    if not facts.partition_columns or any(remove.get("partitionValues") is None for remove in removes):
         return None
-    touched = frozenset(names.values_of(one["partitionValues"]) for one in removes)
+    touched = frozenset(names.values_of(remove["partitionValues"]) for remove in removes)
     operation = str(info.get("operation") or "").upper()
     parameters = info.get("operationParameters")
     parameters = parameters if isinstance(parameters, dict) else {}

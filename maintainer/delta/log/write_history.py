@@ -62,7 +62,7 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
     try:
         storage = TableStorage(jvm, jvm.log_at(facts.location))
         oldest = max(facts.version - MAX_COMMITS_READ, -1)
-        entries = [one for one in storage.commits(after_version=oldest) if one.version <= facts.version]
+        entries = [commit for commit in storage.commits(after_version=oldest) if commit.version <= facts.version]
         for entry in reversed(entries):
             for action in storage.actions(entry, with_adds=True):
                 if _is_auto_compaction(action.get("commitInfo") or {}):
@@ -114,7 +114,7 @@ def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str])
     found: set[str] = set()
     for entry in storage.commits(after_version=oldest):
         if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == wanted:
-            found.update(one["add"]["path"] for one in storage.actions(entry, with_adds=True) if "add" in one)
+            found.update(action["add"]["path"] for action in storage.actions(entry, with_adds=True) if "add" in action)
     return frozenset(found)
 
 

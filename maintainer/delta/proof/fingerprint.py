@@ -38,7 +38,7 @@ def hashed_columns(schema: dict[str, Any], extra: tuple[str, ...] = ()) -> Hashe
     """Build both row hashes for a schema's columns; ``extra`` are expressions of plain types hashed too."""
     collated = "__COLLATIONS" in json.dumps(schema)
     encoders = [_Encoder(prefix, collated=collated) for prefix in PREFIXES]
-    return HashedColumns(tuple(one.row(schema, extra) for one in encoders), tuple(encoders[0].uncovered))
+    return HashedColumns(tuple(encoder.row(schema, extra) for encoder in encoders), tuple(encoders[0].uncovered))
 
 
 def sum_expressions(hash_columns: tuple[str, ...], suffix: str = "") -> tuple[str, ...]:

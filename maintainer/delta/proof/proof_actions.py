@@ -54,7 +54,7 @@ def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
     """What is wrong with the new files' actions, as sentences; empty if nothing is."""
     found: list[str] = []
     seen: set[str] = set()
-    sources = {one.path for one in expected.batch.files}
+    sources = {file.path for file in expected.batch.files}
     for one in written:
         action = json.loads(one.to_line())
         if set(action) != {"add"}:
@@ -123,18 +123,18 @@ def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -
 
 def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[str]:
     """What is wrong with the removals of a commit: exactly the batch's files go, with their deletion vectors."""
-    planned = {one.key: one for one in batch.files}
+    planned = {file.key: file for file in batch.files}
     found: list[str] = []
     seen: set[tuple[str, str]] = set()
-    for one in removes:
-        key = removed_key(one)
+    for remove in removes:
+        key = removed_key(remove)
         if key not in planned:
             found.append(f"{key[0]} is removed and was not planned")
         elif key in seen:
             found.append(f"{key[0]} is removed twice")
-        elif one.get("size") not in (None, planned[key].size_bytes):
-            found.append(f"{key[0]} is removed with {one['size']} bytes, planned with {planned[key].size_bytes}")
-        if one.get("dataChange") is not False:
+        elif remove.get("size") not in (None, planned[key].size_bytes):
+            found.append(f"{key[0]} is removed with {remove['size']} bytes, planned with {planned[key].size_bytes}")
+        if remove.get("dataChange") is not False:
             found.append(f"{key[0]}: dataChange is not false")
         seen.add(key)
     return found + [f"{key[0]} was planned and is not removed" for key in planned if key not in seen]

@@ -106,7 +106,7 @@ class _Measurement:
         self._jvm = jvm
         self._adds = adds
         storage = TableStorage(jvm, log)
-        self._uris = [storage.uri(str(one["path"])) for one in adds]
+        self._uris = [storage.uri(str(add["path"])) for add in adds]
         self._source, self._target = (
             jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") if one is not None and one.adds else None
             for one in (sources, written)
@@ -137,7 +137,7 @@ class _Measurement:
         for group in others if self._adds else ():
             for place, row in enumerate(self._by_file(self._job(group, ()))):
                 parts[place].append((group, _figures(group, row, 1)))
-        files = tuple(joined(one) for one in parts)
+        files = tuple(joined(part) for part in parts)
         return Measured(read, written, self._columns, files, self._hashed.uncovered)
 
     def _by_file(self, rows: Mapping[int, Row]) -> list[Row | None]:

@@ -70,7 +70,7 @@ class FileFigures:
 
 def statistics_columns(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> tuple[StatisticsColumn, ...]:
     """Every leaf of a table's schema that is stored in its files, in order."""
-    hidden = {one.lower() for one in partition_columns}
+    hidden = {partition_column.lower() for partition_column in partition_columns}
     kept = [field for field in schema["fields"] if field["name"].lower() not in hidden]
     return tuple(_leaves(kept, (), ()))
 
@@ -94,12 +94,12 @@ def _leaves(
 def bounds_schema(columns: tuple[StatisticsColumn, ...]) -> dict[str, Any]:
     """The Spark schema (as JSON) that reads both bounds of the columns from the text of the statistics."""
     tree: dict[str, Any] = {}
-    for one in columns:
-        if one.has_bounds:
+    for column in columns:
+        if column.has_bounds:
             node = tree
-            for name in one.physical[:-1]:
+            for name in column.physical[:-1]:
                 node = node.setdefault(name, {})
-            node[one.physical[-1]] = one.kind
+            node[column.physical[-1]] = column.kind
     return _struct({"minValues": tree, "maxValues": tree})
 
 

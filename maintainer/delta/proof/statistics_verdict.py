@@ -94,7 +94,7 @@ def _judge_presence(stats: Mapping[str, Any], one: StatisticsColumn, values: int
 
 def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:
     """Names in the statistics that no stored column of the table has."""
-    known = {one.physical for one in columns}
+    known = {column.physical for column in columns}
     sides = ("minValues", "maxValues", "nullCount")
     return sorted({".".join(path) for side in sides for path in named_in(stats.get(side)) if path not in known})
 

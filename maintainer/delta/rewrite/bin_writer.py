@@ -171,15 +171,15 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
-        live = live_files(self.jvm, self.log, self.snapshot, [one.key for one in self.batch.files])
+        live = live_files(self.jvm, self.log, self.snapshot, [file.key for file in self.batch.files])
         self._check_all_live(live)
-        refuse_what_is_no_file(self.storage, (one.path for one in self.batch.files), self.where)
-        self.sources = [live[one.key] for one in self.batch.files]
+        refuse_what_is_no_file(self.storage, (file.path for file in self.batch.files), self.where)
+        self.sources = [live[file.key] for file in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
 
     def _check_all_live(self, live: Collection[FileKey]) -> None:
-        gone = [one for one in self.batch.files if one.key not in live]
+        gone = [file for file in self.batch.files if file.key not in live]
         if gone:
             winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)
             raise CommitConflict(
@@ -245,7 +245,7 @@ class RewriteJob:
             )
         if found.code != "T408":
             return found
-        gone = [one.path for one in self.batch.files if self.storage.status(self.storage.uri(one.path)) is None]
+        gone = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
         if not gone:
             return found
         noun = "live file of the table is" if len(gone) == 1 else "live files of the table are"
@@ -257,15 +257,15 @@ class RewriteJob:
             help=MISSING_HELP,
         )
 
-    def _write_bin(self, number: int, one: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
+    def _write_bin(self, number: int, bin_: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
         adds = self.jvm.seq(sources)
         frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
-            return self._write_along_curve(frame, self.step, self.step.turn, number, one, adds)
+            return self._write_along_curve(frame, self.step, self.step.turn, number, bin_, adds)
         if not (self._observable and reads_once(self.step)):
-            return self._written_by(lay_out(self.jvm, frame, self.step, one), number, adds)
-        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, one), number, adds)
+            return self._written_by(lay_out(self.jvm, frame, self.step, bin_), number, adds)
+        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, bin_), number, adds)
 
     @property
     def _observable(self) -> bool:
@@ -343,7 +343,7 @@ class RewriteJob:
                     continue
         if self.file_prefix:
             try:
-                folders = folders_of(storage, self.facts, (one.partition_values for one in self.batch.files))
+                folders = folders_of(storage, self.facts, (file.partition_values for file in self.batch.files))
                 self.left_over = remove_files_named(
                     storage, folders, self.file_prefix, tasks_may_write=not self.is_written
                 )

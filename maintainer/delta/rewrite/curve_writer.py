@@ -51,14 +51,14 @@ class Cuts:
 ONE_FILE = Cuts(0, (0,), (1,))
 
 
-def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, one: Bin, num_files: int) -> Cuts:
+def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, bin_: Bin, num_files: int) -> Cuts:
     """Count the rows along the curve and cut it; a Spark job, unless one file is wanted.
 
     Args:
         frame: The rows of the bin.
         revision: Its columns are in the frame.
         turn: Its cube, where it has one, is where all rows lie.
-        one: The bin. A small one is counted by one task: a shuffle costs more than it saves.
+        bin_: The bin. A small one is counted by one task: a shuffle costs more than it saves.
         num_files: About how many files are wanted.
     """
     from pyspark.sql import functions as F
@@ -67,7 +67,7 @@ def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, one: Bin, num_fi
         return ONE_FILE
     shift = max(0, revision.num_bits - len(turn.cube or "") - MAX_COUNTED_BITS)
     cells = with_address(frame, revision).select(F.shiftright(F.col(ADDRESS), shift).alias(ADDRESS))
-    if one.size_bytes <= SMALL_BYTES:
+    if bin_.size_bytes <= SMALL_BYTES:
         cells = cells.coalesce(1)
     counts = sorted((int(row[0]), int(row[1])) for row in cells.groupBy(ADDRESS).count().collect())
     max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
@@ -105,7 +105,7 @@ def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
 
 def _hashable(frame: DataFrame) -> list[str]:
     """Columns that a hash takes; without any, a cell stays whole."""
-    return [_quoted(one.name) for one in frame.schema.fields if one.dataType.typeName().startswith(_HASHABLE)]
+    return [_quoted(field.name) for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
 
 
 def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:

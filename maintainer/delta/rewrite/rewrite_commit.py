@@ -42,7 +42,7 @@ def optimize_metrics(batch: Batch, added_sizes_bytes: Sequence[int]) -> dict[str
     sizes. Without added files (a batch whose rows were all soft-deleted) they are 0.
     """
     sizes = sorted(added_sizes_bytes)
-    vectors = [one.deletion_vector for one in batch.files if one.deletion_vector is not None]
+    vectors = [file.deletion_vector for file in batch.files if file.deletion_vector is not None]
 
     def quantile(percent: int) -> int:
         return sizes[min(len(sizes) - 1, len(sizes) * percent // 100)] if sizes else 0
@@ -58,8 +58,8 @@ def optimize_metrics(batch: Batch, added_sizes_bytes: Sequence[int]) -> dict[str
         "numAddedBytes": sum(sizes),
         "numRemovedBytes": batch.size_bytes,
         "numDeletionVectorsRemoved": len(vectors),
-        "numDeletionVectorRowsRemoved": sum(one.cardinality for one in vectors),
-        "numDeletionVectorBytesRemoved": sum(one.size_bytes for one in vectors),
+        "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
+        "numDeletionVectorBytesRemoved": sum(vector.size_bytes for vector in vectors),
     }
 
 
@@ -172,17 +172,17 @@ def _receipt(
     adds: list[dict[str, Any]] = [one.add for one in job.written]
     removes: list[dict[str, Any]] = [
         {
-            "size": one.size_bytes,
-            "deletionVector": one.deletion_vector and {"cardinality": one.deletion_vector.cardinality},
+            "size": file.size_bytes,
+            "deletionVector": file.deletion_vector and {"cardinality": file.deletion_vector.cardinality},
         }
-        for one in job.batch.files
+        for file in job.batch.files
     ]
     if landed is not None:
         adds = [one["add"] for one in landed if "add" in one]
         removes = [one["remove"] for one in landed if "remove" in one]
-    sizes_removed = [int(one.get("size") or 0) for one in removes]
-    sizes_added = [int(one.get("size") or 0) for one in adds]
-    vectors = [one["deletionVector"] for one in removes if one.get("deletionVector")]
+    sizes_removed = [int(remove.get("size") or 0) for remove in removes]
+    sizes_added = [int(add.get("size") or 0) for add in adds]
+    vectors = [remove["deletionVector"] for remove in removes if remove.get("deletionVector")]
     return CommitReceipt(
         version=version,
         read_version=read_version,
@@ -196,7 +196,7 @@ def _receipt(
         duration_seconds=seconds,
         sizes_removed=file_sizes(sizes_removed),
         sizes_added=file_sizes(sizes_added),
-        num_deletion_vector_rows_removed=sum(int(one.get("cardinality") or 0) for one in vectors),
+        num_deletion_vector_rows_removed=sum(int(vector.get("cardinality") or 0) for vector in vectors),
         files_removed=FileSizeMetrics.of(sizes_removed),
         files_added=FileSizeMetrics.of(sizes_added),
         total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
@@ -206,7 +206,7 @@ def _receipt(
 def _actions(job: RewriteJob) -> JavaObject:
     now_ms = int(time.time() * 1000)
     adds = [job.jvm.action(one.to_line()) for one in job.written]
-    removes = [job.jvm.remove_of(one, now_ms) for one in job.sources]
+    removes = [job.jvm.remove_of(source, now_ms) for source in job.sources]
     prove_removes(job, removes)
     return job.jvm.seq([*adds, *removes])
 
@@ -273,7 +273,7 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_aga
             raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
         snapshot = _check_head(job)
-        live = live_files(job.jvm, job.log, snapshot, [one.key for one in job.batch.files])
+        live = live_files(job.jvm, job.log, snapshot, [file.key for file in job.batch.files])
         if len(live) != len(job.batch.files):
             raise _conflict(job, "files of the batch were removed or changed", error)
         txn = job.jvm.start_transaction(job.log, snapshot)
@@ -289,7 +289,7 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_aga
 
 
 def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
-    keys = {one.key for one in job.batch.files}
+    keys = {file.key for file in job.batch.files}
     winner = find_winner(job.storage, keys, after_version=int(job.snapshot.version()))
     return CommitConflict(
         f"another writer won: {why}" + (f" ({winner})" if winner else ""),

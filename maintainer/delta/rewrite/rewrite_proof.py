@@ -50,7 +50,7 @@ def prove_rewrite(job: RewriteJob) -> Proof:
         _prove_adds(job)
         job.timings.proof_actions = time.monotonic() - started
         measured = _measure(job)
-        in_log = [one.live_records for one in job.batch.files]
+        in_log = [file.live_records for file in job.batch.files]
         proof = Proof(
             read=measured.read,
             written=measured.written,
@@ -83,7 +83,7 @@ def _prove_adds(job: RewriteJob) -> None:
     metadata = job.jvm.metadata(job.snapshot)
     schema = json.loads(metadata["schemaString"])
     kinds = {field["name"]: field["type"] for field in schema["fields"]}
-    live = {one.path for one in job.facts.files}
+    live = {file.path for file in job.facts.files}
     expected = Expected(
         batch=job.batch,
         marks=job.marks,
@@ -208,4 +208,4 @@ def shortened(found: list[str]) -> str:
 
 
 def _figures(rows: int, sums: tuple[int, ...]) -> str:
-    return f"{rows} rows, fingerprint {'/'.join(f'{one:x}' for one in sums)}"
+    return f"{rows} rows, fingerprint {'/'.join(f'{sum_:x}' for sum_ in sums)}"

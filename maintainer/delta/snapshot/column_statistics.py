@@ -31,7 +31,7 @@ def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
     fields = schema["fields"]
     for quoted, plain in _NAME_PART.findall(column):
         part = quoted.replace("``", "`") or plain
-        field = next((one for one in fields if one["name"].lower() == part.lower()), None)
+        field = next((field for field in fields if field["name"].lower() == part.lower()), None)
         if field is None:
             raise ValueError(f"no column {column}")
         found.append(field["metadata"].get(PHYSICAL_NAME, field["name"]))

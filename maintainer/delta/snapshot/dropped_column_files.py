@@ -22,7 +22,7 @@ def find_dropped_columns(
     One Spark job reads statistics from the log; a second one, only where they do not settle it, reads footers with
     the code of Delta's own REORG.
     """
-    asked = {one.path: one.key for one in files}
+    asked = {file.path: file.key for file in files}
     if not asked:
         return frozenset()
     present = physical_leaves(json.loads(facts.schema_json), facts.partition_columns)
@@ -37,7 +37,7 @@ def find_dropped_columns(
         elif verdict:
             found.add(asked[path])
     if unsettled:
-        actions = jvm.seq(jvm.action(_as_action(one)) for one in files if one.path in unsettled)
+        actions = jvm.seq(jvm.action(_as_action(file)) for file in files if file.path in unsettled)
         found |= {asked[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
     return frozenset(found)
 

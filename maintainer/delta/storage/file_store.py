@@ -235,7 +235,7 @@ class HadoopFiles:
         # Some file systems (viewfs) say their files' paths only where they are asked one by one.
         folder = uri.rstrip("/")
         if parsed is None or len(parsed) != len(statuses) or any(_folder_of(one) != folder for one in parsed):
-            parsed = [self._stored(one) for one in statuses]
+            parsed = [self._stored(status) for status in statuses]
         return {one.uri: one for one in parsed}
 
     def status(self, uri: str) -> StoredFile | None:

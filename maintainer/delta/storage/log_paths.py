@@ -148,4 +148,4 @@ def one_value_of(values: Sequence[dict[str, str | None]]) -> dict[str, str | Non
     without a zone, which readers take to be in their own.
     """
     first = values[0] if values else None
-    return first if all(one == first for one in values) else None
+    return first if all(value == first for value in values) else None

@@ -34,11 +34,13 @@ def landed_actions(
         CommitConflict: C701, another writer's commit stands there and ours is nowhere in the log.
     """
     try:
-        entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+        entry = next(
+            (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
+        )
         if entry is None:
             return None
         actions = list(storage.actions(entry, with_adds=True))
-        info: Mapping[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         if info.get("userMetadata") == stamp.to_json():
             return actions
         if find_stamp(storage, stamp, after_version=-1) is not None:
@@ -59,10 +61,10 @@ def landed_actions(
 
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
     """What is in a landed rewrite beside, or instead of, what was handed over, as sentences; empty if nothing is."""
-    found = check_removes([one["remove"] for one in actions if "remove" in one], batch)
-    adds = sorted((str(one["add"]["path"]), int(one["add"]["size"])) for one in actions if "add" in one)
+    found = check_removes([action["remove"] for action in actions if "remove" in action], batch)
+    adds = sorted((str(action["add"]["path"]), int(action["add"]["size"])) for action in actions if "add" in action)
     if adds != sorted((one.path, one.size_bytes) for one in written):
         found.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
-    others = sorted({kind for one in actions for kind in one} - REWRITE_ACTIONS)
+    others = sorted({kind for action in actions for kind in action} - REWRITE_ACTIONS)
     found += [f"the log has an action {kind} that was not handed over" for kind in others]
     return tuple(found)

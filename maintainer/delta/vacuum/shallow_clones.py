@@ -139,11 +139,11 @@ def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iter
 
 def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
     found = set()
-    for one in facts.files:
-        uri = log_uri(root_uri, one.path)
-        if is_absolute(one.path) or not uri.startswith(root_uri + "/"):
+    for file in facts.files:
+        uri = log_uri(root_uri, file.path)
+        if is_absolute(file.path) or not uri.startswith(root_uri + "/"):
             found.add(uri)
-        vector = one.deletion_vector.unique_id if one.deletion_vector is not None else ""
+        vector = file.deletion_vector.unique_id if file.deletion_vector is not None else ""
         if vector.startswith("p"):
             path, _, offset = vector[1:].rpartition("@")
             found.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))

@@ -56,7 +56,7 @@ def as_removed_files(found: dict[str, Removal], present: dict[str, StoredFile]) 
         for uri, one in found.items()
         if uri in present
     ]
-    return tuple(sorted(files, key=lambda one: (one.removed_at_ms, one.path)))
+    return tuple(sorted(files, key=lambda file: (file.removed_at_ms, file.path)))
 
 
 def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
@@ -142,8 +142,8 @@ def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
             vectors.add(rest[at + len(_VECTOR) : end])
         elif b'"deletionVector"' in rest:
             return None
-    parts = [one.decode().split('","pathOrInlineDv":"') for one in vectors]
-    if any(len(one) != 2 or one[0] not in ("u", "p") or "\\" in one[1] for one in parts):
+    parts = [vector.decode().split('","pathOrInlineDv":"') for vector in vectors]
+    if any(len(part) != 2 or part[0] not in ("u", "p") or "\\" in part[1] for part in parts):
         return None
     return [path.decode() for path, _ in found], {(kind, name) for kind, name in parts}
 
@@ -184,4 +184,4 @@ def _in_folder(folder: str, wanted: set[str]) -> Iterable[str]:
 
 
 def _live(facts: TableFacts) -> set[str]:
-    return {unquote(one.path) if "%" in one.path else one.path for one in facts.files}
+    return {unquote(file.path) if "%" in file.path else file.path for file in facts.files}

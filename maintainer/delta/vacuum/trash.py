@@ -51,7 +51,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """As JSON."""
-        files = [[one.path, one.size_bytes, one.modification_time_ms] for one in self.files]
+        files = [[file.path, file.size_bytes, file.modification_time_ms] for file in self.files]
         document = {
             "run": self.run_id,
             "location": self.location,
@@ -67,7 +67,7 @@ class Manifest:
         try:
             found: dict[str, Any] = json.loads(data)
             files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in found["files"])
-            if any(".." in unquote(one.path).split("/") or unquote(one.path).startswith("/") for one in files):
+            if any(".." in unquote(file.path).split("/") or unquote(file.path).startswith("/") for file in files):
                 return None
             return Manifest(
                 str(found["run"]), str(found["location"]), str(found["table_id"]), int(found["keep_until_ms"]), files
@@ -135,7 +135,7 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
         manifest = _manifest(storage, folder)
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
-        left = [one for one in manifest.files if storage.status(trash_target(folder, one.path)) is not None]
+        left = [file for file in manifest.files if storage.status(trash_target(folder, file.path)) is not None]
         size_bytes = sum(one.size_bytes for one in left)
         if left:
             found.append(TrashedRun(manifest.run_id, folder, len(left), size_bytes, manifest.keep_until_ms))
@@ -151,15 +151,15 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
         manifest = _manifest(storage, run.folder) if run.folder in there else None
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
-        for one in manifest.files:
+        for file in manifest.files:
             try:
-                deleted = storage.delete(trash_target(run.folder, one.path))
+                deleted = storage.delete(trash_target(run.folder, file.path))
             except Exception as error:
-                problems.append(f"{FOLDER}: {one.path} ({_first_line(error)})")
+                problems.append(f"{FOLDER}: {file.path} ({_first_line(error)})")
                 continue
             if deleted:
                 num_files += 1
-                size_bytes += one.size_bytes
+                size_bytes += file.size_bytes
         _remove_folders(storage, run.folder, manifest)
     return Emptied(num_files, size_bytes, tuple(problems))
 
@@ -181,12 +181,12 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
         )
     restored: list[TrashedFile] = []
     refused: list[str] = []
-    for one in manifest.files:
-        problem = _restore(storage, folder, one)
+    for file in manifest.files:
+        problem = _restore(storage, folder, file)
         if problem is None:
-            restored.append(one)
+            restored.append(file)
         else:
-            refused.append(f"{one.path} ({problem})")
+            refused.append(f"{file.path} ({problem})")
     if not refused:
         _remove_folders(storage, folder, manifest)
     return UndeleteReceipt(run_id, len(restored), sum(one.size_bytes for one in restored), tuple(refused))
@@ -243,8 +243,8 @@ def _manifest(storage: TableStorage, folder: str) -> Manifest | None:
 def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> None:
     """Remove a run's folder if nothing is left in it; what nobody's manifest names stays."""
     folders = {folder, f"{folder}/files"}
-    for one in manifest.files:
-        parent = trash_target(folder, one.path).rpartition("/")[0]
+    for file in manifest.files:
+        parent = trash_target(folder, file.path).rpartition("/")[0]
         while len(parent) > len(folder):
             folders.add(parent)
             parent = parent.rpartition("/")[0]

@@ -150,12 +150,12 @@ def _untracked(
     known = NeededFiles()
     known.add(named, root_uri=storage.root_uri)
     # A file that the log names under another spelling is none that it never knew.
-    return [one for one in found.files if known.claim_on(one) is None], found.listing
+    return [file for file in found.files if known.claim_on(file) is None], found.listing
 
 
 def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:
     start = len(storage.root_uri) + 1
-    found = [RemovedFile(one.uri[start:], one.size_bytes, one.modification_time_ms, "untracked") for one in files]
+    found = [RemovedFile(file.uri[start:], file.size_bytes, file.modification_time_ms, "untracked") for file in files]
     return sorted(found, key=lambda one: (one.removed_at_ms, one.path))
 
 
@@ -174,7 +174,7 @@ def _fenced_off(storage: TableStorage, there: dict[str, StoredFile], kept: list[
     for (why_code, place), files in sorted(behind.items()):
         words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
         text = f"{_of(files)} {words} {place[len(storage.root_uri) + 1 :]}"
-        kept.append(Kept(why_code, text, len(files), sum(one.size_bytes for one in files)))
+        kept.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
     return free
 
 
@@ -223,4 +223,4 @@ def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept
 
 def _of(files: list[StoredFile]) -> str:
     noun = "file" if len(files) == 1 else "files"
-    return f"{len(files):,} {noun} ({format_size(sum(one.size_bytes for one in files))})"
+    return f"{len(files):,} {noun} ({format_size(sum(file.size_bytes for file in files))})"

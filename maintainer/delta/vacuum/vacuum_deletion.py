@@ -102,7 +102,7 @@ class Deletion:
         self._tools = tools
         self._table_retention_ms = table_retention_ms
         self._read_version = read_version
-        self._planned = {storage.uri(one.path): one for one in step.files}
+        self._planned = {storage.uri(file.path): file for file in step.files}
         self._started = time.monotonic()
         self._seen = read_version
         self._present: dict[str, StoredFile] = {}
@@ -152,8 +152,9 @@ class Deletion:
         step, moment = self._step, self._tools.clock() + MAX_CLOCK_SKEW_MS
         longest_ms = max(step.retention_seconds * 1000, self._table_retention_ms)
         young = any(
-            one.removed_at_ms >= (step.untracked_before_ms or 0 if one.kind == "untracked" else step.removed_before_ms)
-            for one in step.files
+            file.removed_at_ms
+            >= (step.untracked_before_ms or 0 if file.kind == "untracked" else step.removed_before_ms)
+            for file in step.files
         )
         newest_ms = max(step.removed_before_ms, step.untracked_before_ms or 0)
         if newest_ms > moment - longest_ms or young:
@@ -280,7 +281,9 @@ class Deletion:
         Raises:
             Refused: A451.
         """
-        entry = next((one for one in self._storage.commits(after_version=first - 1) if one.version == first), None)
+        entry = next(
+            (commit for commit in self._storage.commits(after_version=first - 1) if commit.version == first), None
+        )
         moment = self._tools.clock()
         if entry is None or abs(moment - entry.modification_time_ms) <= MAX_CLOCK_SKEW_MS:
             return

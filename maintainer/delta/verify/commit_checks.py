@@ -56,7 +56,7 @@ class CommitWork:
     def claims_no_change(self) -> bool:
         """Whether the commit has files and says of each that it changes no data."""
         files = [*self.adds, *self.removes]
-        return bool(files) and not any(one.get("dataChange", True) for one in files)
+        return bool(files) and not any(file.get("dataChange", True) for file in files)
 
     @property
     def kind(self) -> str:
@@ -87,8 +87,8 @@ class CommitWork:
         if isinstance(before, str):
             yield _unchecked("rows", SAME_ROWS, before)
             return
-        added = [removed_key(one) for one in self.adds]
-        removed = [removed_key(one) for one in self.removes]
+        added = [removed_key(add) for add in self.adds]
+        removed = [removed_key(remove) for remove in self.removes]
         live_before = live_files(self.jvm, self.log, before, {*removed, *added})
         yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
         after = self._snapshot(self.version)
@@ -113,23 +113,23 @@ class CommitWork:
         yield from self._compare(
             FileSet(before, handles),
             FileSet(after, tuple(live_after[key] for key in added)),
-            live_rows(json.loads(str(one.json()))["add"] for one in handles),
+            live_rows(json.loads(str(handle.json()))["add"] for handle in handles),
         )
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:
         found = [f"{one['path']}: dataChange is true" for one in (*self.adds, *self.removes) if one.get("dataChange")]
         found += [f"it also has a {name} action" for name in sorted(set(self.others))]
-        keys = [removed_key(one) for one in self.removes]
+        keys = [removed_key(remove) for remove in self.removes]
         before_it = self.version - 1
         found += [f"{key[0]} is removed and was not live at version {before_it}" for key in keys if key not in before]
         if len(set(keys)) < len(keys):
             found.append("a file is removed twice")
-        paths = [str(one["path"]) for one in self.adds]
+        paths = [str(add["path"]) for add in self.adds]
         if len(set(paths)) < len(paths):
             found.append("a file is added twice")
-        for one in self.adds:
-            if not self.storage.is_below_root(self.storage.uri(str(one["path"]))):
-                found.append(f"{one['path']} lies outside the table's folder")
+        for add in self.adds:
+            if not self.storage.is_below_root(self.storage.uri(str(add["path"]))):
+                found.append(f"{add['path']} lies outside the table's folder")
         return found
 
     def _compare(self, sources: FileSet, written: FileSet, in_log: int | None) -> Iterator[CommitCheck]:
@@ -161,7 +161,7 @@ class CommitWork:
             for one, figures in zip(self.adds, measured.files, strict=True)
             for text in judge(one, measured.columns, figures, Strictness(complete=False, exact=exact))
         ]
-        num = sum(bool(one.get("stats")) for one in self.adds)
+        num = sum(bool(add.get("stats")) for add in self.adds)
         if self.adds and not num:
             yield _unchecked("statistics", STATISTICS_FIT, "they have none")
         else:
@@ -215,7 +215,7 @@ class CommitWork:
             return f"version {version} cannot be read any more: {message_of(error)}"
 
     def _missing(self, paths: Sequence[str]) -> list[str]:
-        return [one for one in paths if self.storage.status(self.storage.uri(one)) is None]
+        return [path for path in paths if self.storage.status(self.storage.uri(path)) is None]
 
 
 def _judged(level: str, name: str, found: Sequence[str], figures: str | None = None) -> CommitCheck:

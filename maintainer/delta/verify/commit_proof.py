@@ -69,7 +69,9 @@ class DeltaCommitProver:
         try:
             log = self._jvm.log_at(facts.location)
             storage = TableStorage(self._jvm, log)
-            entry = next((one for one in storage.commits(after_version=version - 1) if one.version == version), None)
+            entry = next(
+                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
+            )
             if entry is None:
                 raise _no_such_version(facts, version)
             work = CommitWork(self._jvm, self._versions, facts, log, storage, entry, exact)

@@ -104,7 +104,7 @@ def _side(
     selected = [f"{text} AS {name}" for text, name in zip(hashed.hashes, names, strict=True)]
     # Projected before it is filtered: a scan that reads no column may leave out what the filter needs.
     frame = frame.selectExpr(f"_metadata.file_path AS {_FILE}", *selected)
-    frame = frame.where(frame[_FILE].isin([file_uri(place.location, one.path) for one in files]))
+    frame = frame.where(frame[_FILE].isin([file_uri(place.location, file.path) for file in files]))
     functions = functions_of(spark)
     totals = [functions.expr(text) for text in (f"count(1) AS {_ROWS}", *sum_expressions(names))]
     rows = frame.groupBy(_FILE).agg(*totals).collect()
@@ -114,8 +114,8 @@ def _side(
 def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
     """Keep to the partitions of the files, column by column, so that Spark lists no others. May keep a few more."""
     values: dict[str, set[str | None]] = {}
-    for one in files:
-        for column, value in one.partition_values:
+    for file in files:
+        for column, value in file.partition_values:
             # An empty text is null to some readers and not to others: then both are kept.
             values.setdefault(column, set()).update({value} if value else {value, None})
     for column, wanted in values.items():
@@ -129,12 +129,12 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
 def _unlike(found: dict[str, Fingerprint], files: tuple[DataFile, ...], which: str, place: TablePlace) -> list[str]:
     """Files whose rows are not as many as the log says. A file without live rows cannot be seen, and need not be."""
     unlike = []
-    if files and not found and all(one.live_records is None for one in files):
+    if files and not found and all(file.live_records is None for file in files):
         return [f"none of the {len(files)} files {which} has a row that could be read"]
-    for one in files:
-        rows = found[uri].rows if (uri := file_uri(place.location, one.path)) in found else 0
-        if one.live_records is not None and rows != one.live_records:
-            unlike.append(f"{one.path} ({which}) has {rows} rows, the log says {one.live_records}")
+    for file in files:
+        rows = found[uri].rows if (uri := file_uri(place.location, file.path)) in found else 0
+        if file.live_records is not None and rows != file.live_records:
+            unlike.append(f"{file.path} ({which}) has {rows} rows, the log says {file.live_records}")
     return unlike
 
 

@@ -203,7 +203,7 @@ class _Fleet:
         places = self._context.places
         tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
         if any(task.plan.steps for task in tasks):
-            expectations = {one for task in tasks for one in task.plan.checks.expectations}
+            expectations = {expectation for task in tasks for expectation in task.plan.checks.expectations}
             self._context.verifier.preflight(tuple(sorted(expectations, key=repr)))
         self._results.write()
         return tasks

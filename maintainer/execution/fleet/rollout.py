@@ -31,7 +31,7 @@ def parse_batches(text: str) -> tuple[BatchSize, ...]:
     sizes = [one.strip() for one in text.split(",")]
     if len(sizes) > MAX_SIZES:
         raise UnitError(f"{len(sizes)} batches", f"at most {MAX_SIZES}; the last size is repeated anyway")
-    return tuple(_size(one) for one in sizes)
+    return tuple(_size(size) for size in sizes)
 
 
 def _size(text: str) -> BatchSize:

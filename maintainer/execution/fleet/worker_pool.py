@@ -150,7 +150,9 @@ class Crew:
             return any(one.running is not None for one in self._alive()) or (startable and bool(self._alive()))
 
     def _alive(self) -> list[_Member]:
-        return [one for one in self._members if not one.given_up and one.thread and one.thread.is_alive()]
+        return [
+            member for member in self._members if not member.given_up and member.thread and member.thread.is_alive()
+        ]
 
     def _open_next_batch(self) -> None:
         """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
@@ -284,7 +286,7 @@ class Crew:
             member.given_up = True
         running.control.abandon()
         self._end(_hung(running, self.results, self.bounds.hang_after(self.context.switch)))
-        if sum(one.given_up for one in self._members) >= MAX_GIVEN_UP:
+        if sum(member.given_up for member in self._members) >= MAX_GIVEN_UP:
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
             self._hire()
@@ -295,7 +297,7 @@ class Crew:
             return
         running.last_beat = now
         plan = running.task.plan
-        step = next((one for one in plan.steps if plan.step_id(one) == work.step_id), None)
+        step = next((step for step in plan.steps if plan.step_id(step) == work.step_id), None)
         if step is None:
             return
         self.context.emit(
@@ -313,7 +315,7 @@ class Crew:
 
     def _report_broken_workers(self) -> None:
         """Tables that nobody could start because no worker came up: failed, with the reason."""
-        problem = next((one.problem for one in self._members if one.problem is not None), None)
+        problem = next((member.problem for member in self._members if member.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
         for task in (*self._waiting, *(one for batch in self._batches for one in batch)):

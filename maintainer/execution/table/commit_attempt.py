@@ -210,7 +210,9 @@ def check_no_update(
     if not quiet_seconds:
         return
     updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
-    update = next((one for one in updates if one.version not in own_versions and one.meets(partitions)), None)
+    update = next(
+        (update for update in updates if update.version not in own_versions and update.meets(partitions)), None
+    )
     if update is not None:
         ago = format_duration(max(0, now_ms - update.at_ms) // 1000)
         raise TableHot(

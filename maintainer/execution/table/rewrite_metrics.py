@@ -49,18 +49,18 @@ def rewrite_metrics(
         ended_at_ms: When it ended.
     """
     receipts = [receipt for _, receipt in rewritten]
-    bins = [one for batch, _ in rewritten for one in batch.bins]
-    removed = sum((one.files_removed for one in receipts), NO_FILES)
-    added = sum((one.files_added for one in receipts), NO_FILES)
+    bins = [bin_ for batch, _ in rewritten for bin_ in batch.bins]
+    removed = sum((receipt.files_removed for receipt in receipts), NO_FILES)
+    added = sum((receipt.files_added for receipt in receipts), NO_FILES)
     considered = _considered(plan, facts)
-    vectors = sum(one.num_deletion_vectors_removed for one in receipts)
+    vectors = sum(receipt.num_deletion_vectors_removed for receipt in receipts)
     spared = [one for one in plan.left_alone if one.reason.code is ReasonCode.NOT_WORTH_IT]
     return OptimizeMetrics(
         num_files_added=added.total_files,
         num_files_removed=removed.total_files,
         files_added=added,
         files_removed=removed,
-        partitions_optimized=len({one.partition_values for one in bins}),
+        partitions_optimized=len({bin_.partition_values for bin_ in bins}),
         num_bins=len(bins),
         num_batches=len(rewritten),
         total_considered_files=considered,
@@ -72,7 +72,7 @@ def rewrite_metrics(
         deletion_vector_stats=_vectors(vectors, receipts) if vectors else None,
         num_files_skipped_to_reduce_write_amplification=sum(one.num_files for one in spared),
         num_bytes_skipped_to_reduce_write_amplification=sum(one.size_bytes for one in spared),
-        total_cluster_parallelism=max((one.total_cluster_parallelism for one in receipts), default=0),
+        total_cluster_parallelism=max((receipt.total_cluster_parallelism for receipt in receipts), default=0),
         num_table_columns=len(facts.columns),
         num_table_columns_with_stats=min(_num_indexed_columns(facts), len(facts.columns)),
     )
@@ -91,7 +91,7 @@ def _num_indexed_columns(facts: TableFacts) -> int:
 
 
 def _vectors(number: int, receipts: Sequence[CommitReceipt]) -> DeletionVectorStats:
-    return DeletionVectorStats(number, sum(one.num_deletion_vector_rows_removed for one in receipts))
+    return DeletionVectorStats(number, sum(receipt.num_deletion_vector_rows_removed for receipt in receipts))
 
 
 def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ZOrderStats:
@@ -107,7 +107,7 @@ def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) 
         input_other_files=ZOrderFileStats(merged.num - in_cubes.num, merged.size - in_cubes.size),
         input_num_cubes=len({file.partition_values for file in cube}),
         merged_files=merged,
-        num_output_cubes=len({one.partition_values for batch, _ in rewritten for one in batch.bins}),
+        num_output_cubes=len({bin_.partition_values for batch, _ in rewritten for bin_ in batch.bins}),
     )
 
 

@@ -136,7 +136,7 @@ def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
     """
     planned = worker.plan.observed.version if worker.plan.observed is not None else facts.version
     updates = worker.engine.reader.updates(facts, since_ms=sys.maxsize, after_version=planned)
-    update = next((one for one in updates if one.operation.upper() not in MAINTENANCE), None)
+    update = next((update for update in updates if update.operation.upper() not in MAINTENANCE), None)
     if update is not None:
         raise CommitConflict(
             f"another writer won: the files were replaced before they could be read (version {update.version}, "

@@ -110,11 +110,13 @@ class _TableRun:
 
     def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
         observed = self._plan.observed
-        began = observed is not None and any(one.table_id == observed.table_id for one in self._worker.context.writings)
+        began = observed is not None and any(
+            writing.table_id == observed.table_id for writing in self._worker.context.writings
+        )
         if open_intents or self._record.unproven_versions or began:
             self._settle(open_intents)
         for step in self._plan.steps:
-            blocker = next((one for one in self._steps if one.status not in _GOES_ON), None)
+            blocker = next((step for step in self._steps if step.status not in _GOES_ON), None)
             if self._failed is not None or blocker is not None:
                 left = "what an earlier run left is not settled"
                 outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else left)

@@ -47,7 +47,7 @@ class Writing:
             "table": self.table,
             "table_id": self.table_id,
             "location": self.location,
-            "partitions": [[list(value) for value in one] for one in self.partitions[:MAX_PARTITIONS]],
+            "partitions": [[list(value) for value in partition] for partition in self.partitions[:MAX_PARTITIONS]],
         }
 
 

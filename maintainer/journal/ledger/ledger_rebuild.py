@@ -107,7 +107,7 @@ def _is_run(run_id: str) -> bool:
 def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, read: CommitsRead) -> LedgerRow:
     stamp = commits[0].stamp
     assert stamp is not None
-    seconds = sum(one.duration_seconds or 0.0 for one in commits)
+    seconds = sum(commit.duration_seconds or 0.0 for commit in commits)
     files_removed, bytes_removed, status = _removed(commits)
     return LedgerRow(
         run_id=key[0],
@@ -121,9 +121,9 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         version_before=commits[0].version - 1,
         version_after=commits[-1].version,
         num_files_removed=files_removed,
-        num_files_added=sum(one.num_files_added for one in commits),
+        num_files_added=sum(commit.num_files_added for commit in commits),
         bytes_removed=bytes_removed,
-        bytes_added=sum(one.bytes_added for one in commits),
+        bytes_added=sum(commit.bytes_added for commit in commits),
         predicted_files_removed=None,
         predicted_files_added=None,
         predicted_bytes_removed=None,
@@ -149,11 +149,11 @@ def _removed(commits: Sequence[TableCommit]) -> tuple[int, int, StepStatus]:
     A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
     only where every file went, and nothing is known where the second is missing.
     """
-    start = next((one for one in commits if one.operation == "VACUUM START"), None)
+    start = next((commit for commit in commits if commit.operation == "VACUUM START"), None)
     if start is None:
-        removed = sum(one.num_files_removed for one in commits), sum(one.bytes_removed for one in commits)
+        removed = sum(commit.num_files_removed for commit in commits), sum(commit.bytes_removed for commit in commits)
         return (*removed, StepStatus.SUCCEEDED)
-    end = next((one for one in commits if one.operation == "VACUUM END"), None)
+    end = next((commit for commit in commits if commit.operation == "VACUUM END"), None)
     if end is None:
         return 0, 0, StepStatus.UNKNOWN
     whole = end.num_files_removed == start.num_files_removed

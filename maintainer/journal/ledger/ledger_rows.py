@@ -173,13 +173,13 @@ def _rows(
 ) -> Iterator[LedgerRow]:
     """A row for each turn, told as a step of its own; and one for the step where it has none, or did not succeed."""
     for number, turn in enumerate(step.turns, start=1):
-        commits = tuple(one for one in step.commits if one.version == turn.version)
+        commits = tuple(commit for commit in step.commits if commit.version == turn.version)
         alone = replace(
             step,
             commits=commits,
             status=StepStatus.SUCCEEDED,
             error=None,
-            duration_seconds=sum(one.duration_seconds for one in commits),
+            duration_seconds=sum(commit.duration_seconds for commit in commits),
         )
         row = _row(plan, table_plan, run, table, alone)
         yield replace(
@@ -197,7 +197,7 @@ def _rows(
         )
     if not step.turns or step.status is not StepStatus.SUCCEEDED:
         turned = {turn.version for turn in step.turns}
-        rest = tuple(one for one in step.commits if one.version not in turned)
+        rest = tuple(commit for commit in step.commits if commit.version not in turned)
         own = f"{step.step_id}#{len(step.turns) + 1}" if step.turns else step.step_id
         yield replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
 

@@ -54,7 +54,7 @@ def _settled_rows(plan: Plan, known: RunOutcome, outcome: RunOutcome) -> Iterato
         for step in table.steps:
             old = before.get(step.step_id)
             versions = {receipt.version for receipt in old.commits} if old else set()
-            commits = tuple(one for one in step.commits if one.version not in versions)
+            commits = tuple(commit for commit in step.commits if commit.version not in versions)
             vacuum = None if old is not None and old.vacuum == step.vacuum else step.vacuum
             if old is None or commits or vacuum is not None:
                 row = step_row(plan, outcome, table, replace(step, commits=commits, vacuum=vacuum, turns=()))

@@ -58,7 +58,7 @@ class CommitVerification:
     @property
     def result(self) -> CheckResult:
         """The gravest of all checks; without any, nothing was checked."""
-        found = {one.result for one in self.checks}
+        found = {check.result for check in self.checks}
         for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED):
             if result in found:
                 return result
@@ -66,12 +66,12 @@ class CommitVerification:
 
     def worst(self, result: CheckResult) -> CommitCheck | None:
         """The first check that ended so."""
-        return next((one for one in self.checks if one.result is result), None)
+        return next((check for check in self.checks if check.result is result), None)
 
     @property
     def content_is_wrong(self) -> bool:
         """Whether rows or actions are wrong: then the files that it removed must be kept."""
-        return any(one.result is CheckResult.WRONG and one.level in ("actions", "rows") for one in self.checks)
+        return any(check.result is CheckResult.WRONG and check.level in ("actions", "rows") for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ class VerifyRun:
 
     def count(self, result: CheckResult) -> int:
         """Tables that ended so."""
-        return sum(one.result is result for one in self.tables)
+        return sum(table.result is result for table in self.tables)

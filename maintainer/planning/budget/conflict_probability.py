@@ -59,11 +59,11 @@ def rhythm_of(read: CommitsRead, now_ms: int) -> WriterRhythm:
         oldest = read.commits[-1]
         if len(read.commits) >= MAX_COMMITS or oldest.version == read.oldest_version:
             since_ms = max(since_ms, min(now_ms, oldest.at_ms))
-    others = [one for one in read.commits if one.stamp is None]
+    others = [commit for commit in read.commits if commit.stamp is None]
     by_hour = [0] * HOURS
-    for one in others:
-        if one.takes_files:
-            by_hour[_hour(min(one.at_ms, now_ms))] += 1
+    for other in others:
+        if other.takes_files:
+            by_hour[_hour(min(other.at_ms, now_ms))] += 1
     return WriterRhythm(since_ms, now_ms, len(others), tuple(by_hour) if any(by_hour) else ())
 
 

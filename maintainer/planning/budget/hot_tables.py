@@ -45,12 +45,12 @@ def own_rewrites_of(read: CommitsRead, now_ms: int) -> OwnRewrites | None:
         read: The newest commits, asked for with ``MAX_COMMITS`` and a week back.
         now_ms: The time of planning: a commit's clock may run ahead.
     """
-    taking = [one for one in read.commits if one.takes_files]
+    taking = [commit for commit in read.commits if commit.takes_files]
     ours = list(takewhile(lambda one: one.stamp is not None, taking))
     if not ours:
         return None
     whole = len(read.commits) < MAX_COMMITS or read.commits[-1].version == read.oldest_version
-    runs = {one.stamp.run_id for one in ours if one.stamp is not None}
+    runs = {commit.stamp.run_id for commit in ours if commit.stamp is not None}
     return OwnRewrites(len(runs), min(ours[0].at_ms, now_ms), whole and len(ours) == len(taking))
 
 
@@ -79,7 +79,7 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
         return (), (leave_files(ReasonCode.HOT, f"hot: {rest}", facts.files, origin),)
     if not quiet_ms or not facts.updates:
         return facts.files, ()
-    recent = tuple(one for one in facts.updates if one.at_ms > now_ms - quiet_ms)
+    recent = tuple(update for update in facts.updates if update.at_ms > now_ms - quiet_ms)
     likely = _next_is_likely(policy, facts.writers, now_ms)
     hot = facts.updates if likely else recent
     if not hot:
@@ -132,5 +132,5 @@ def _why(facts: TableFacts, hot: tuple[Update, ...], now_ms: int, quiet_seconds:
 
 
 def _without(facts: TableFacts, partitions: list[Partition]) -> tuple[DataFile, ...]:
-    values = {one.values for one in partitions}
+    values = {partition.values for partition in partitions}
     return tuple(file for file in facts.files if file.partition_values not in values)

@@ -109,19 +109,19 @@ def choose(
     owners: dict[str, _Spent] = {}
     chosen: list[Candidate] = []
     waiting: list[Waiting] = []
-    for one in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
-        share = owners.setdefault(one.owner, _Spent()) if one.owner is not None else None
-        own = budgets.of_owner(one.owner)
-        exceeded = spent.exceeds(budgets.run, one) or (
-            share is not None and (why := share.exceeds(own, one)) and f"{why} of {one.owner}"
+    for candidate in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
+        share = owners.setdefault(candidate.owner, _Spent()) if candidate.owner is not None else None
+        own = budgets.of_owner(candidate.owner)
+        exceeded = spent.exceeds(budgets.run, candidate) or (
+            share is not None and (why := share.exceeds(own, candidate)) and f"{why} of {candidate.owner}"
         )
         if exceeded:
-            waiting.append(Waiting(one, len(waiting) + 1, exceeded))
+            waiting.append(Waiting(candidate, len(waiting) + 1, exceeded))
             continue
-        spent.take(one)
+        spent.take(candidate)
         if share is not None:
-            share.take(one)
-        chosen.append(one)
+            share.take(candidate)
+        chosen.append(candidate)
     return Choice(tuple(chosen), tuple(waiting))
 
 
@@ -131,7 +131,9 @@ def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Cand
         case Scorer.BENEFIT:
             return score
         case Scorer.AUTOCOMP:
-            scores = autocomp_scores({one.name: (float(one.files_fewer), one.seconds) for one in candidates})
+            scores = autocomp_scores(
+                {candidate.name: (float(candidate.files_fewer), candidate.seconds) for candidate in candidates}
+            )
             return lambda one: scores[one.name]
         case _:
             assert_never(scorer)
@@ -143,20 +145,20 @@ class _Spent:
     num_files: int = 0
     seconds: float = 0.0
 
-    def exceeds(self, budget: Budget, one: Candidate) -> str | None:
+    def exceeds(self, budget: Budget, candidate: Candidate) -> str | None:
         """The first bound that the candidate would break, in words."""
-        if budget.size_bytes is not None and self.size_bytes + one.size_bytes > budget.size_bytes:
+        if budget.size_bytes is not None and self.size_bytes + candidate.size_bytes > budget.size_bytes:
             return "the budget of bytes"
-        if budget.num_files is not None and self.num_files + one.num_files > budget.num_files:
+        if budget.num_files is not None and self.num_files + candidate.num_files > budget.num_files:
             return "the budget of files"
-        if budget.seconds is not None and self.seconds + one.seconds > budget.seconds:
+        if budget.seconds is not None and self.seconds + candidate.seconds > budget.seconds:
             return "the budget of time"
         return None
 
-    def take(self, one: Candidate) -> None:
-        self.size_bytes += one.size_bytes
-        self.num_files += one.num_files
-        self.seconds += one.seconds
+    def take(self, candidate: Candidate) -> None:
+        self.size_bytes += candidate.size_bytes
+        self.num_files += candidate.num_files
+        self.seconds += candidate.seconds
 
 
 def autocomp_scores(

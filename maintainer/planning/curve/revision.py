@@ -273,5 +273,5 @@ def _told_apart(text: str, other: str) -> str:
 
 def _cut_ends(low: str, high: str, boundaries: Sequence[str]) -> tuple[str, str]:
     """Smallest and largest text, cut to what tells them from the boundary beside them."""
-    above_low = next((one for one in boundaries if one > low), "")
+    above_low = next((boundary for boundary in boundaries if boundary > low), "")
     return _told_apart(low, above_low), _told_apart(high, boundaries[-1] if boundaries else "")

@@ -112,7 +112,7 @@ def layout_figures(files: Sequence[DataFile], revision: Revision, ranges: Ranges
 
 def unindexed_bytes(files: Sequence[DataFile], revision: Revision) -> int:
     """Return the bytes in files that are not of the revision."""
-    indexed = sum(one.size_bytes for one in curve_files(files, revision, {}))
+    indexed = sum(curve_file.size_bytes for curve_file in curve_files(files, revision, {}))
     return sum(file.size_bytes for file in files) - indexed
 
 

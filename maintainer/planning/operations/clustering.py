@@ -145,7 +145,7 @@ def _live_bytes(cube: list[DataFile]) -> int:
 
 
 def _reasons(policy: ResolvedPolicy, facts: TableFacts, bins: list[Bin]) -> tuple[Reason, ...]:
-    files = [file for one in bins for file in one.files]
+    files = [file for bin_ in bins for file in bin_.files]
     loose = sum(cube_of(file) is None for file in files)
     other = sum(not _is_ours(file, facts.clustering_columns) for file in files)
     parts = [f"{count_of(loose, 'file')} not clustered by {', '.join(facts.clustering_columns)}"] if loose else []

@@ -43,7 +43,7 @@ def plan_compaction(table: TableInput) -> Decision:
     selection = select_partitions(table)
     parts = [(partition, _sort_files(partition, optimize)) for partition in selection.partitions]
     left = [*selection.left_alone, *_left_by_files(policy, parts)]
-    bins = [one for _, part in parts for one in part.bins]
+    bins = [bin_ for _, part in parts for bin_ in part.bins]
     bins, not_worth_it = weigh(policy, bins, lambda file: is_small(file, optimize), "small file", "small files")
     left += not_worth_it
     if not bins:
@@ -75,15 +75,15 @@ def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
         taken = [file for file in taken if file.key not in done]
     bins: list[Bin] = []
     alone: list[DataFile] = []
-    for one in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
-        if any(file.key in deleted for file in one.files):
-            bins.append(one)
-        elif len(one.files) == 1:
-            alone += one.files
-        elif all(file.key in done for file in one.files):
-            packed += one.files
+    for bin_ in pack_bins(taken, max_bin_bytes=optimize.max_file_size_bytes):
+        if any(file.key in deleted for file in bin_.files):
+            bins.append(bin_)
+        elif len(bin_.files) == 1:
+            alone += bin_.files
+        elif all(file.key in done for file in bin_.files):
+            packed += bin_.files
         else:
-            bins.append(one)
+            bins.append(bin_)
     return _Sorted(tuple(bins), at_target, tuple(alone), tuple(packed))
 
 
@@ -141,7 +141,7 @@ def weigh(
         The bins that remain, and what is left alone because it is not worth it.
     """
     when = policy.optimize.when
-    counted = [file for one in bins for file in one.files if counts(file)]
+    counted = [file for bin_ in bins for file in bin_.files if counts(file)]
     size_bytes = sum(file.size_bytes for file in counted)
     unmet: list[tuple[str, str]] = []
     if when.min_small_files is not None and len(counted) < when.min_small_files:
@@ -152,17 +152,17 @@ def weigh(
     if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
         text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"
         unmet.append((text, "optimize.when.minSmallBytes"))
-    purged = [one for one in bins if any(has_many_deleted_rows(file, policy.optimize) for file in one.files)]
+    purged = [bin_ for bin_ in bins if any(has_many_deleted_rows(file, policy.optimize) for file in bin_.files)]
     if not unmet or len(purged) == len(bins):
         return bins, []
     kept = {one.files[0].key for one in purged}
-    dropped = [file for one in bins if one.files[0].key not in kept for file in one.files]
+    dropped = [file for bin_ in bins if bin_.files[0].key not in kept for file in bin_.files]
     text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
     return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, str(policy.origin(unmet[0][1])))]
 
 
 def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
-    files = [file for one in bins for file in one.files]
+    files = [file for bin_ in bins for file in bin_.files]
     small = sum(is_small(file, policy.optimize) for file in files)
     reasons: list[Reason] = []
     if small:

@@ -68,7 +68,7 @@ def plan_zorder(table: TableInput) -> Decision:
     left += not_worth_it
     if not bins:
         return Decision(None, tuple(left))
-    files = [file for one in bins for file in one.files]
+    files = [file for bin_ in bins for file in bin_.files]
     new = sum(not _is_ordered(file, tag, optimize, facts.zordered_paths) for file in files)
     reasons = (
         [Reason(ReasonCode.ZORDER_DUE, f"{count_of(new, 'file')} not in Z-order of {listed}", origin)] if new else []

@@ -107,7 +107,7 @@ def plan_rewrite(table: TableInput) -> Decision:
     left += not_worth_it
     if not bins:
         return Decision(None, tuple(left))
-    taken = [file for one in bins for file in one.files]
+    taken = [file for bin_ in bins for file in bin_.files]
     new = sum(not _is_as_asked(file, request) for file in taken)
     text = f"{count_of(new, 'file')} not written as asked, {wanted}"
     step = PartitionRewriteStep(

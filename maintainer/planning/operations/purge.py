@@ -59,7 +59,7 @@ def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decisio
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
         max_file_size_bytes=optimize.max_file_size_bytes,
         max_threads=optimize.max_threads,
-        reasons=_reasons(policy, facts, [file for one in bins for file in one.files], purge),
+        reasons=_reasons(policy, facts, [file for bin_ in bins for file in bin_.files], purge),
     )
     return Decision(step)
 

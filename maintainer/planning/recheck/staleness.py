@@ -205,8 +205,8 @@ def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[
     kept: list[Batch] = []
     dropped: list[LeftAlone] = []
     for batch in batches:
-        live = tuple(one for one in batch.bins if all(file.key in facts.file_keys for file in one.files))
-        dropped += [_dropped(one, facts) for one in batch.bins if one not in live]
+        live = tuple(bin_ for bin_ in batch.bins if all(file.key in facts.file_keys for file in bin_.files))
+        dropped += [_dropped(bin_, facts) for bin_ in batch.bins if bin_ not in live]
         if live:
             kept.append(Batch(live))
     return tuple(kept), dropped
@@ -214,18 +214,18 @@ def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[
 
 def _live_turn(turn: Turn, batches: tuple[Batch, ...], live: tuple[Batch, ...]) -> Turn:
     """The turn of what is left: as many numbers of files as bins, in their order."""
-    kept = [one for batch in live for one in batch.bins]
-    bins = [one for batch in batches for one in batch.bins]
+    kept = [bin_ for batch in live for bin_ in batch.bins]
+    bins = [bin_ for batch in batches for bin_ in batch.bins]
     num_files = tuple(number for one, number in zip(bins, turn.num_files, strict=True) if one in kept)
     elements = sum(file.live_records or 0 for one in kept for file in one.files)
     return replace(turn, num_files=num_files, elements=elements)
 
 
-def _dropped(one: Bin, facts: TableFacts) -> LeftAlone:
-    gone = sum(file.key not in facts.file_keys for file in one.files)
-    text = f"a bin of {count_of(len(one.files), 'file')}, of which {gone:,} changed since the plan was made"
+def _dropped(bin_: Bin, facts: TableFacts) -> LeftAlone:
+    gone = sum(file.key not in facts.file_keys for file in bin_.files)
+    text = f"a bin of {count_of(len(bin_.files), 'file')}, of which {gone:,} changed since the plan was made"
     return LeftAlone(
-        Reason(ReasonCode.NO_LONGER_LIVE, text), len(one.files), one.size_bytes, one.partition_values or None
+        Reason(ReasonCode.NO_LONGER_LIVE, text), len(bin_.files), bin_.size_bytes, bin_.partition_values or None
     )
 
 

@@ -21,9 +21,9 @@ def file_order(file: DataFile) -> tuple[int, str, str]:
     return (file.size_bytes, *file.key)
 
 
-def bin_order(one: Bin) -> tuple[int, tuple[int, str, str]]:
+def bin_order(bin_: Bin) -> tuple[int, tuple[int, str, str]]:
     """Order bins as batches take them: fewest bytes first, equal ones by their first file."""
-    return (one.size_bytes, file_order(one.files[0]))
+    return (bin_.size_bytes, file_order(bin_.files[0]))
 
 
 def pack_bins(files: Iterable[DataFile], *, max_bin_bytes: int) -> tuple[Bin, ...]:

@@ -39,12 +39,12 @@ class Piece:
     @property
     def size_bytes(self) -> int:
         """Bytes to rewrite."""
-        return sum(one.size_bytes for one in self.files)
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def elements(self) -> int:
         """Rows to rewrite."""
-        return sum(one.elements for one in self.files)
+        return sum(file.elements for file in self.files)
 
     @property
     def excess(self) -> float:
@@ -84,7 +84,7 @@ def select_piece(
         bytes_per_iteration: A piece with more bytes is not taken; smaller ones inside it may be.
         min_excess: See ``MIN_EXCESS``.
     """
-    files = sorted(files, key=lambda one: one.file.key)
+    files = sorted(files, key=lambda file: file.file.key)
     best: tuple[float, int, str, PartitionValues] | None = None
     sums = _sum_up(files, revision, max_file_size_bytes)
     costs: dict[tuple[str, PartitionValues], tuple[float, float]] = {}
@@ -101,7 +101,7 @@ def select_piece(
     if best is None:
         return None
     _, _, cube, partition = best
-    inside = tuple(one for one in files if one.partition == partition and one.cube.startswith(cube))
+    inside = tuple(file for file in files if file.partition == partition and file.cube.startswith(cube))
     return Piece(cube, partition, inside, *costs[cube, partition])
 
 
@@ -112,20 +112,20 @@ def _sum_up(
     num_ranks = [column.num_ranks for column in revision.columns]
     open_cost = max_file_size_bytes * OPEN_COST_SHARE
     sums: dict[tuple[str, PartitionValues], _Sums] = {}
-    for one in files:
-        cost = (one.size_bytes + open_cost) * read_share(sides_of(one.low, one.high, num_ranks))
-        for depth in range(len(one.cube) + 1):
-            found = sums.setdefault((one.cube[:depth], one.partition), _Sums())
-            found.size_bytes += one.size_bytes
+    for file in files:
+        cost = (file.size_bytes + open_cost) * read_share(sides_of(file.low, file.high, num_ranks))
+        for depth in range(len(file.cube) + 1):
+            found = sums.setdefault((file.cube[:depth], file.partition), _Sums())
+            found.size_bytes += file.size_bytes
             found.cost += cost
             found.num_files += 1
-            if one.settled:
-                found.settled_bytes += one.size_bytes
+            if file.settled:
+                found.settled_bytes += file.size_bytes
                 found.settled_cost += cost
             else:
                 found.num_fresh += 1
-            found.low = [min(pair) for pair in zip(found.low or one.low, one.low, strict=True)]
-            found.high = [max(pair) for pair in zip(found.high or one.high, one.high, strict=True)]
+            found.low = [min(pair) for pair in zip(found.low or file.low, file.low, strict=True)]
+            found.high = [max(pair) for pair in zip(found.high or file.high, file.high, strict=True)]
     return sums
 
 

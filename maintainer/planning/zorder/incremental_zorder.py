@@ -170,7 +170,7 @@ def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts
 def _strategies(options: ZOrderOptions) -> tuple[Strategy, ...]:
     """Revision 0 is what is not indexed: then nothing but indexing is done."""
     if options.revision == 0:
-        return tuple(one for one in options.strategies if one is Strategy.UNINDEXED)
+        return tuple(strategy for strategy in options.strategies if strategy is Strategy.UNINDEXED)
     return options.strategies
 
 
@@ -184,7 +184,7 @@ def _worth_it(
     small = when.min_small_bytes is not None and sum(file.size_bytes for file in files) < when.min_small_bytes
     if settings.request or purged or not files or not (few or small):
         return settings, ()
-    others = tuple(one for one in settings.strategies if one is not Strategy.UNINDEXED)
+    others = tuple(strategy for strategy in settings.strategies if strategy is not Strategy.UNINDEXED)
     return replace(settings, strategies=others), files
 
 

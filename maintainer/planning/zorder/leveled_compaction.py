@@ -26,12 +26,12 @@ class Group:
     @property
     def elements(self) -> int:
         """Rows of all its files."""
-        return sum(one.elements for one in self.files)
+        return sum(file.elements for file in self.files)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all its files."""
-        return sum(one.size_bytes for one in self.files)
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def threshold(self) -> int:
@@ -51,8 +51,8 @@ def leveled_groups(files: Iterable[CurveFile]) -> list[Group]:
     nothing, partition and cube.
     """
     found: dict[tuple[int, str, PartitionValues], list[CurveFile]] = {}
-    for one in files:
-        found.setdefault((one.level, one.cube, one.partition), []).append(one)
+    for file in files:
+        found.setdefault((file.level, file.cube, file.partition), []).append(file)
     groups = [
         Group(level, cube, partition, tuple(sorted(members, key=_age)))
         for (level, cube, partition), members in found.items()
@@ -60,8 +60,8 @@ def leveled_groups(files: Iterable[CurveFile]) -> list[Group]:
     return sorted(groups, key=_order)
 
 
-def _age(one: CurveFile) -> tuple[int, str, str]:
-    return (one.file.modification_time_ms, *one.file.key)
+def _age(file: CurveFile) -> tuple[int, str, str]:
+    return (file.file.modification_time_ms, *file.file.key)
 
 
 def _order(group: Group) -> tuple[int, int, int, list[tuple[bool, str]], str]:
@@ -112,10 +112,10 @@ def select_leveled(
 def _cut(group: Group, room: int) -> Group | None:
     """What of a group has room, oldest files first; None where that would not be worth a file of the next level."""
     taken: list[CurveFile] = []
-    for one in group.files:
-        if one.size_bytes <= room:
-            taken.append(one)
-            room -= one.size_bytes
+    for file in group.files:
+        if file.size_bytes <= room:
+            taken.append(file)
+            room -= file.size_bytes
     cut = Group(group.level, group.cube, group.partition, tuple(taken))
     return cut if len(taken) > 1 and cut.qualifies else None
 

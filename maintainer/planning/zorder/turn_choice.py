@@ -77,7 +77,7 @@ def sort_candidates(
     indexed = {one.file.key for one in on_curve}
     other: tuple[DataFile, ...] = ()
     if target.tag != optimized.tag:
-        other = tuple(one.file for one in curve_files(kept, target, {}))
+        other = tuple(curve_file.file for curve_file in curve_files(kept, target, {}))
         indexed |= {file.key for file in other}
     unindexed: list[DataFile] = []
     too_old: list[DataFile] = []
@@ -161,7 +161,9 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
         groups.setdefault(file.partition_values, []).append(file)
     bins = tuple(Bin(tuple(group)) for group in groups.values())
     largest = settings.max_file_size_bytes
-    num_files = tuple(num_files_of(one.size_bytes, candidates.bytes_of[one.partition_values], largest) for one in bins)
+    num_files = tuple(
+        num_files_of(bin_.size_bytes, candidates.bytes_of[bin_.partition_values], largest) for bin_ in bins
+    )
     turn = Turn(Strategy.UNINDEXED, target.tag, _elements(taken), num_files)
     return Chosen(turn, Batch(bins))
 
@@ -186,7 +188,7 @@ def _leveled(candidates: Candidates, settings: ZOrderSettings, optimized: Revisi
     first, elements = groups[0], sum(group.elements for group in groups)
     sizes = tuple(num_files(group) for group in groups)
     turn = Turn(Strategy.LEVELED, optimized.tag, elements, sizes, first.level, first.cube)
-    bins = tuple(Bin(tuple(one.file for one in group.files)) for group in groups)
+    bins = tuple(Bin(tuple(file.file for file in group.files)) for group in groups)
     return Chosen(turn, Batch(bins), groups=groups)
 
 
@@ -201,4 +203,4 @@ def _piece(candidates: Candidates, settings: ZOrderSettings, optimized: Revision
         return None
     num_files = max(1, round(piece.size_bytes / settings.max_file_size_bytes))
     turn = Turn(Strategy.PIECES, optimized.tag, piece.elements, (num_files,), cube=piece.cube)
-    return Chosen(turn, Batch((Bin(tuple(one.file for one in piece.files)),)), piece=piece)
+    return Chosen(turn, Batch((Bin(tuple(file.file for file in piece.files)),)), piece=piece)

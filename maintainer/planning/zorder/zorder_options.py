@@ -101,7 +101,7 @@ def _of_properties(options: ZOrderOptions, facts: TableFacts, most_bytes: int) -
     Pieces of the curve are not in that documentation; they stay where the policy has them, after the others. And
     ``optimize.batchSize`` (``most_bytes``) still bounds each commit.
     """
-    indexed = [Strategy.LEVELED, *(one for one in options.strategies if one is Strategy.PIECES)]
+    indexed = [Strategy.LEVELED, *(strategy for strategy in options.strategies if strategy is Strategy.PIECES)]
     strategies = indexed
     if _boolean(facts, UNINDEXED_ENABLED, True):
         first = _boolean(facts, UNINDEXED_FIRST, True)
@@ -128,7 +128,11 @@ def _with_request(options: ZOrderOptions, facts: TableFacts, *, automatic: bool)
         return replace(options, note=f"{REQUEST} is ignored: the table is under automatic optimization ({ENABLED})")
     most = _number(facts, REQUEST_BYTES, options.bytes_per_iteration)
     # A round that finds nothing must not keep the policy's own work from being done.
-    others = () if options.disabled_by else tuple(one for one in options.strategies if one is not Strategy.LEVELED)
+    others = (
+        ()
+        if options.disabled_by
+        else tuple(strategy for strategy in options.strategies if strategy is not Strategy.LEVELED)
+    )
     return replace(
         options,
         strategies=(Strategy.LEVELED, *others),

@@ -60,7 +60,7 @@ def left_on_curve(
     options: ZOrderOptions,
 ) -> list[LeftAlone]:
     """Say why files that are on the curve stay as they are; each is counted once."""
-    rest = [one for one in files if one.file.key not in taken]
+    rest = [file for file in files if file.file.key not in taken]
     left: list[LeftAlone] = []
     named: set[tuple[str, str]] = set()
     if Strategy.LEVELED in settings.strategies:
@@ -71,11 +71,11 @@ def left_on_curve(
             for group in found[:MAX_NAMED_GROUPS]:
                 text = _group_text(group)
                 left.append(_leave(code, text, group.files, options.origin))
-            others = [one for group in found[MAX_NAMED_GROUPS:] for one in group.files]
+            others = [file for group in found[MAX_NAMED_GROUPS:] for file in group.files]
             if others:
                 more = f"{count_of(len(found) - MAX_NAMED_GROUPS, 'more group')} of files in one cube"
                 left.append(_leave(code, more, others, options.origin))
-            named |= {one.file.key for group in found for one in group.files}
+            named |= {file.file.key for group in found for file in group.files}
     settled = [one for one in rest if one.file.key not in named]
     if settled:
         listed = ", ".join(optimized.names())
@@ -93,4 +93,4 @@ def _group_text(group: Group) -> str:
 
 
 def _leave(code: ReasonCode, text: str, files: Sequence[CurveFile], origin: str) -> LeftAlone:
-    return leave_files(code, text, [one.file for one in files], origin)
+    return leave_files(code, text, [file.file for file in files], origin)
