@@ -159,7 +159,7 @@ def worst_first(mood: str, bytes_rewritten: int, name: str) -> tuple[int, int, s
 
 
 def _mood(outcome: RunOutcome, code: ExitCode) -> str:
-    if any(table.status in BAD for table in outcome.tables):
+    if any(table.status in BAD for table in outcome.user_tables):
         return "bad"
     return "warn" if code or outcome.end is not RunEnd.FINISHED else "good"
 
