@@ -23,7 +23,9 @@ from maintainer.report.plan.plan_markdown import render_plan_markdown
 
 @click.command("plan")
 @spec_options(SELECTION, SHARD, ENGINE, BUDGET, SCHEDULE)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, to apply exactly it.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the plan, so that apply can do exactly that."
+)
 @output_option("json", "markdown")
 @click.option("--compare", metavar="REF", help="With -o markdown: what differs from the policies at a Git commit.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")

@@ -38,7 +38,7 @@ EXIT_CODES = {
     show_default=True,
     help="How rows are compared; exact compares every value, too, and costs a shuffle of the rows.",
 )
-@click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE: you have looked, and this is why.")
+@click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE, and record why that is safe.")
 @output_option("json", "junit", "github")
 @click.pass_obj
 def command(

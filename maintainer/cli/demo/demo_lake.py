@@ -79,7 +79,7 @@ def claim_folder(root: Path, *, keep: bool) -> DemoFolder:
     if keep:
         if not (ours and all((root / LAKE / name).is_dir() for name in TABLES)):
             raise ProjectError(
-                "there is no demo to go on with", code="E662", where=str(root), help="run it once without --keep"
+                "there is no demo here to continue", code="E662", where=str(root), help="run it once without --keep"
             )
         return DemoFolder(root)
     if root.exists() and not ours and (not root.is_dir() or any(root.iterdir())):

@@ -35,7 +35,7 @@ MAX_ROWS = 100_000
 @click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
 @click.option("--ledger", is_flag=True, help="Read the ledger, which knows the runs of every machine, with Spark.")
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most so many steps."
+    "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most this many steps."
 )
 @spec_options(ENGINE)
 @output_option("json", "csv")

@@ -42,7 +42,7 @@ MAX_LOOKS = 1_000_000
 @click.option(
     "--interval", type=pause(86_400), default="10s", show_default=True, help="With --watch: between two looks."
 )
-@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after so many.")
+@click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after this many looks.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def command(

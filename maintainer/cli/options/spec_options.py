@@ -62,7 +62,9 @@ ROLLOUT: Options = (
     click.option("--timeout", "timeout_seconds", type=DURATION, help="Stop after this time, such as 2h."),
 )
 SAVED_PLAN: Options = (
-    click.option("--exact", is_flag=True, help="With PLAN: demand the very versions that were planned, or refuse all."),
+    click.option(
+        "--exact", is_flag=True, help="With PLAN: refuse all of it if a table has another version than planned."
+    ),
     click.option(
         "--all-or-nothing", is_flag=True, help="With PLAN: refuse all of it if one table is not as it was planned."
     ),

@@ -47,7 +47,7 @@ def command(context: CliContext, directory: Path | None) -> None:
         if context.verbosity >= 0:
             click.echo(f"  + {name}")
     for name in present:
-        click.echo(f"  = {name}   is there already and was left alone{_WORTH_ADDING.get(name, '')}")
+        click.echo(f"  = {name}   already exists and was not changed{_WORTH_ADDING.get(name, '')}")
     if context.verbosity < 0:
         return
     where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "

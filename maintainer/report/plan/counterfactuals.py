@@ -59,7 +59,7 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
             return _of_compaction(step, policy)
         case ZOrderStep():
             columns = ", ".join(step.columns)
-            return f"left alone once a Z-order by {columns} wrote the files, or with optimize.when above what is found"
+            return f"left alone after a Z-order by {columns}, or when optimize.when asks for more than there is"
         case PartitionRewriteStep():
             return "left alone once the files are as optimize.rewrite asks, or without that key"
         case ClusterStep():
@@ -121,7 +121,7 @@ _Sentence = Callable[[ResolvedPolicy, Sequence[LeftAlone]], str]
 
 def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     least = format_size(policy.optimize.min_file_size_bytes)
-    return f"taken when two or more files under {least} (optimize.minFileSize) lie beside each other, or that is raised"
+    return f"taken when a partition has two or more files under {least} (optimize.minFileSize), or when that is raised"
 
 
 def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -161,14 +161,14 @@ def _limit(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.AT_TARGET: _at_target,
-    ReasonCode.NO_PARTNER: "taken when another small file comes into the same partition",
+    ReasonCode.NO_PARTNER: "taken when the partition gets another small file",
     ReasonCode.OUTSIDE_WHERE: "taken when optimize.where chooses the partition",
     ReasonCode.HOT: _quiet_table,
     ReasonCode.HOT_PARTITION: _hot,
     ReasonCode.NEWEST_PARTITION: "taken when a newer partition comes, or skipNewestPartitions is lowered",
     ReasonCode.NOT_DUE: "taken when it is due, or now with --ignore-every",
     ReasonCode.NOT_WORTH_IT: _not_worth_it,
-    ReasonCode.NOTHING_EXPIRED: ("deletes once a file that the log removed is older than the sentence above says"),
+    ReasonCode.NOTHING_EXPIRED: ("deletes once a removed file is older than the sentence above says"),
     ReasonCode.UNPROVEN_REWRITE: "deleted after the rewrite is proven: the next apply tries first, or `verify`",
     ReasonCode.SAME_ZORDER: "taken when files are added or rewritten, or other columns are asked for",
     ReasonCode.WAITS_FOR_TURN: "taken by a later turn of the same apply",
@@ -177,12 +177,12 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.OFF_ON_TABLE: "taken when the table's own switch is on, or tableProperties is `ignore`",
     ReasonCode.REQUEST_IGNORED: "nothing: the automatic optimization does what was asked for",
     ReasonCode.SAME_REWRITE: "taken when files are added or rewritten, or optimize.rewrite asks for others",
-    ReasonCode.SAME_CLUSTERING: "taken when files come that are in no cube",
+    ReasonCode.SAME_CLUSTERING: "taken when there are files in no cube",
     ReasonCode.SEALED_CUBE: "taken with optimize.cluster.full, or a larger minCubeSize",
     ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
     ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
     ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
-    ReasonCode.QUARANTINED: "taken after a person looked: `maintainer verify TABLE@V --accept REASON`",
+    ReasonCode.QUARANTINED: "taken after a person has checked the table: `maintainer verify TABLE@V --accept REASON`",
     ReasonCode.OVER_LIMIT: _limit,
     ReasonCode.OVER_BUDGET: "taken when the budget is larger; waiting raises its rank each night",
     ReasonCode.PLAN_STALE: "planned again with what the table is now: `maintainer plan --out FILE`",

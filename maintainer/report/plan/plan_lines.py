@@ -24,9 +24,7 @@ from maintainer.units import format_duration, format_size
 
 _STEP_INDENT = 6
 _WORD_WIDTH = 10
-ONLY_APPLY_CAN_TELL = (
-    "checked again by apply alone: both clocks, other tables' logs, whether each file is still the same"
-)
+ONLY_APPLY_CAN_TELL = "only apply checks: both clocks, other tables' logs, whether each file is still the same"
 _FACT_COLUMN = _STEP_INDENT + 2 + _WORD_WIDTH + 2
 
 

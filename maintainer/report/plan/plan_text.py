@@ -128,7 +128,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     for table in plan.tables:
         if table.is_ledger and table.state != "up_to_date":
             steps = ", ".join(step_word(step.kind) for step in table.steps)
-            yield f"Beside them our own ledger: {steps or table.state}."
+            yield f"Also our own ledger: {steps or table.state}."
     cost = cost_line(totals)
     if cost:
         yield cost[0].upper() + cost[1:] + "."

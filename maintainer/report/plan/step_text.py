@@ -262,7 +262,7 @@ def total(tables: Iterable[TablePlan]) -> Totals:
 _REST_WORDS = {
     TableState.WAITING: "waiting",
     TableState.BLOCKED: "blocked",
-    TableState.PROBLEM: "not plannable",
+    TableState.PROBLEM: "cannot be planned",
 }
 
 

@@ -115,7 +115,7 @@ def _heading(table: TablePlan, style: Style) -> str:
 def _checks(checks: Checks) -> Iterator[str]:
     yield f"      rowCount    {printable(checks.row_count)}"
     yield f"      content     {printable(checks.content)}"
-    yield f"      files       {'each live file is looked for' if checks.files else 'off'}"
+    yield f"      files       {'each live file must exist' if checks.files else 'off'}"
     for expectation in checks.expectations:
         yield f"      expects     {printable(expectation.type)} {printable(expectation.arguments_json)}"
 

@@ -77,7 +77,7 @@ def render_run(
     elif code is not ExitCode.OK:
         lines.append(style.paint(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD))
     if next_command and any(table.status in _LEFT_UNDONE for table in outcome.user_tables):
-        lines.append(f"To go on with what is left:   {printable(next_command)}")
+        lines.append(f"To continue with the rest:    {printable(next_command)}")
     if run_folder:
         lines.append(f"Everything about this run:    {printable(run_folder)}")
     return "\n".join(lines) + "\n"

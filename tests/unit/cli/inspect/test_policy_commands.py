@@ -121,7 +121,7 @@ def test_init_leaves_other_files_alone_and_says_so(tmp_path: Path, capsys: pytes
     (tmp_path / ".gitignore").write_text("mine\n")
     assert run(["init", str(tmp_path)]) == 0
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
-    assert "= .gitignore   is there already and was left alone; add the line `.maintainer/`" in capsys.readouterr().out
+    assert "= .gitignore   already exists and was not changed; add the line `.maintainer/`" in capsys.readouterr().out
 
 
 def test_our_hook_and_the_one_of_init_run_the_same_command(tmp_path: Path) -> None:

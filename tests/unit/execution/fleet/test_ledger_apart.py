@@ -93,7 +93,7 @@ def test_a_good_run_counts_the_tables_of_the_user_and_names_the_ledger(night: Ni
     plan = night.plan()
     text = render_plan(plan)
     assert "Plan: 2 tables to change, 2 steps (compact 2); 0 up to date.\n" in text
-    assert "Beside them our own ledger: compact.\n" in text
+    assert "Also our own ledger: compact.\n" in text
     assert "2 tables to change, 2 steps" in render_plan_markdown(plan)
     outcome = night.run(plan)
     said = render_run(outcome)

@@ -165,7 +165,7 @@ def test_the_end_of_an_interrupted_run() -> None:
         "Interrupted by SIGINT after 1.0s: 0 steps succeeded, 0 failed.",
         "1 table: 1 interrupted.",
         "Exit code 130: interrupted before everything was done.",
-        "To go on with what is left:   maintainer retry",
+        "To continue with the rest:    maintainer retry",
     ]
 
 
