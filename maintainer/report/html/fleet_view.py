@@ -11,7 +11,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
 from maintainer.report.html.time_series import PastPoint, TablePast, past_of
-from maintainer.report.run.outcome_text import TABLE_STATUS_TEXT
+from maintainer.report.run.status_words import TABLE_ENDS
 from maintainer.report.run.work_done import WorkDone
 from maintainer.report.text.text_layout import count, when
 from maintainer.units import format_size
@@ -143,7 +143,7 @@ def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: Tabl
     return FleetTable(
         name=name,
         owner=last.owner or "",
-        status=TABLE_STATUS_TEXT[last.status],
+        status=TABLE_ENDS[last.status].text,
         mood=mood_of(last.status),
         last_changed=when(changed.started_at_ms, tz) if changed else "",
         last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",

@@ -19,17 +19,12 @@ from maintainer.model.table.file_sizes import FileSizes, combined
 from maintainer.report.findings.finding import Finding
 from maintainer.report.html.time_series import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import describe, group_left_alone, how_much, step_word
-from maintainer.report.run.outcome_text import (
-    STATUS_WORD,
-    TABLE_STATUS_TEXT,
-    assertion_text,
-    figures,
-    message,
-    time_text,
-)
+from maintainer.report.run.outcome_text import assertion_text, figures, message, time_text
 from maintainer.report.run.run_findings import run_findings
 from maintainer.report.run.run_text import END_TEXT
+from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
 from maintainer.report.run.work_done import WorkDone
+from maintainer.report.text.style import Role
 from maintainer.report.text.text_layout import count, named, when
 from maintainer.units import format_size
 
@@ -46,9 +41,7 @@ MAX_CHECKS_NAMED = 6
 """Names of checks that passed, for an idea of what was checked; all are in results.json."""
 
 BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
-_CALM = frozenset({TableStatus.UP_TO_DATE, TableStatus.WAITING})
-_GOOD_STEPS = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
-_WARN_STEPS = frozenset({StepStatus.YIELDED, StepStatus.SKIPPED, StepStatus.INTERRUPTED})
+_MOODS = {None: "calm", Role.GOOD: "good", Role.DIM: "good", Role.WARN: "warn", Role.BAD: "bad"}
 PROOF_WORDS = {"fail": "failed", "error": "could not check", "pass": "proven"}
 """How a table's proofs ended, the worst first."""
 
@@ -228,11 +221,7 @@ def _tiles(outcome: RunOutcome) -> tuple[Tile, ...]:
 
 def mood_of(status: TableStatus) -> str:
     """Return ``good``, ``bad``, ``warn`` or ``calm``: the class that colours what the word beside it says."""
-    if status in BAD:
-        return "bad"
-    if status in _CALM:
-        return "calm"
-    return "good" if status is TableStatus.DONE else "warn"
+    return _MOODS[TABLE_ENDS[status].role]
 
 
 def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TablePast, tz: tzinfo) -> TableView:
@@ -247,7 +236,7 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
         name=table.ref.identifier,
         owner=table.owner or "",
         policy_file=table.policy_file,
-        status=TABLE_STATUS_TEXT[table.status],
+        status=TABLE_ENDS[table.status].text,
         mood=mood_of(table.status),
         num_files_before=observed.num_files if observed else None,
         num_files_after=observed.num_files + work.files_added - work.files_removed if observed else None,
@@ -286,8 +275,8 @@ def _step(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView:
     ]
     return StepView(
         word=step_word(step.kind),
-        status=STATUS_WORD[step.status][0],
-        mood="good" if step.status in _GOOD_STEPS else "warn" if step.status in _WARN_STEPS else "bad",
+        status=STEP_ENDS[step.status].word,
+        mood=_MOODS[STEP_ENDS[step.status].role],
         planned=text.facts if text else (),
         reasons=tuple(
             (reason.text, reason.origin or "") for group in (text.reasons if text else ()) for reason in group

@@ -6,52 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from maintainer.model.codec import encode
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableStatus, VacuumReceipt
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, VacuumReceipt
 from maintainer.model.run.progress import Verified
 from maintainer.report.plan.step_text import step_word
+from maintainer.report.run.status_words import STEP_ENDS
 from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.style import PLAIN, Role, Style
+from maintainer.report.text.style import PLAIN, Style
 from maintainer.report.text.text_layout import count, printable
 from maintainer.units import format_duration, format_size
-
-STATUS_WORD: Mapping[StepStatus, tuple[str, Role]] = {
-    StepStatus.SUCCEEDED: ("OK", Role.GOOD),
-    StepStatus.NOTHING_LEFT: ("NOOP", Role.DIM),
-    StepStatus.YIELDED: ("YIELD", Role.WARN),
-    StepStatus.INCOMPLETE: ("INCOMPLETE", Role.BAD),
-    StepStatus.FAILED: ("FAIL", Role.BAD),
-    StepStatus.VERIFY_FAILED: ("FAIL", Role.BAD),
-    StepStatus.UNKNOWN: ("UNKNOWN", Role.BAD),
-    StepStatus.SKIPPED: ("SKIP", Role.WARN),
-    StepStatus.INTERRUPTED: ("STOP", Role.WARN),
-}
-"""The word on a progress line for how a step ended, and its colour."""
-
-_WITHOUT_MESSAGE: Mapping[StepStatus, str] = {
-    StepStatus.SUCCEEDED: "",
-    StepStatus.NOTHING_LEFT: "nothing left to do",
-    StepStatus.YIELDED: "another writer was first; nothing more was committed",
-    StepStatus.INCOMPLETE: "not all planned files are gone",
-    StepStatus.FAILED: "failed",
-    StepStatus.VERIFY_FAILED: "verification failed",
-    StepStatus.UNKNOWN: "whether the commit landed is not known",
-    StepStatus.SKIPPED: "an earlier step of this table did not succeed",
-    StepStatus.INTERRUPTED: "interrupted",
-}
-
-TABLE_STATUS_TEXT: Mapping[TableStatus, str] = {
-    TableStatus.DONE: "done",
-    TableStatus.UP_TO_DATE: "up to date",
-    TableStatus.WAITING: "waiting: held back for now",
-    TableStatus.YIELDED: "another writer was first",
-    TableStatus.FAILED: "failed",
-    TableStatus.VERIFY_FAILED: "verification failed",
-    TableStatus.BLOCKED: "blocked: not touched",
-    TableStatus.UNSUPPORTED: "not supported: not touched",
-    TableStatus.NOT_REACHED: "not reached: the run ended before its turn",
-    TableStatus.INTERRUPTED: "interrupted",
-}
-"""How a table ended, in words, where it has no problem of its own to tell."""
 
 
 def figures(step: StepOutcome) -> str:
@@ -95,7 +57,7 @@ def message(step: StepOutcome) -> str:
     if step.status is StepStatus.INCOMPLETE and step.vacuum and step.vacuum.remaining:
         remaining = len(step.vacuum.remaining)
         return f"{remaining:,} of {count(remaining + step.vacuum.num_files_deleted, 'file')} could not be deleted"
-    return printable(step.note) if step.note else _WITHOUT_MESSAGE[step.status]
+    return printable(step.note) if step.note else STEP_ENDS[step.status].message
 
 
 def verified_detail(event: Verified) -> str:
@@ -164,11 +126,11 @@ def render_steps(outcome: RunOutcome, style: Style = PLAIN) -> str:
     lines: list[str] = []
     for table in outcome.tables:
         for step in table.steps:
-            word, role = STATUS_WORD[step.status]
+            end = STEP_ENDS[step.status]
             what = figures(step)
             if not what or (step.status is not StepStatus.SUCCEEDED and step.error is not None):
                 what = ", ".join(part for part in (what, message(step)) if part)
-            head = f"{printable(table.ref.identifier)}  {step_word(step.kind)}  {style.paint(word, role)}"
+            head = f"{printable(table.ref.identifier)}  {step_word(step.kind)}  {style.paint(end.word, end.role)}"
             lines.append(f"{head}  {format_duration(step.duration_seconds)}  {what}".rstrip())
             lines += [f"    {line}" for line in metrics_lines(step)]
     return "".join(line + "\n" for line in lines)

@@ -30,7 +30,8 @@ from maintainer.model.run.progress import (
     Verified,
 )
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STATUS_WORD, TABLE_STATUS_TEXT, figures, message, verified_detail
+from maintainer.report.run.outcome_text import figures, message, verified_detail
+from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
 from maintainer.report.run.work_done import WorkDone
 from maintainer.report.text.live_terminal import LiveLines, QuietStream
 from maintainer.report.text.style import PLAIN, Role, Style
@@ -47,13 +48,6 @@ _STATUS_WIDTH = 7
 _DURATION_WIDTH = 7
 _FAILED = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 _VERDICT_ROLE = {Verdict.PASS: Role.GOOD, Verdict.FAIL: Role.BAD, Verdict.ERROR: Role.BAD}
-_TABLE_WORD = {
-    TableStatus.BLOCKED: ("BLOCKED", Role.WARN),
-    TableStatus.NOT_REACHED: ("SKIP", Role.WARN),
-    TableStatus.UNSUPPORTED: ("SKIP", Role.WARN),
-    TableStatus.WAITING: ("WAIT", Role.DIM),
-    TableStatus.UP_TO_DATE: ("OK", Role.GOOD),
-}
 
 
 @dataclass(slots=True)
@@ -223,12 +217,14 @@ class ProgressText:
         took = "" if step.status is StepStatus.SKIPPED else _short(step.duration_seconds)
         why = "" if step.status is StepStatus.SUCCEEDED and not step.note else message(step)
         detail = "   ".join(part for part in (figures(step), why) if part)
-        return self._line(event.at_ms, event.number, event.table, step.kind, STATUS_WORD[step.status], took, detail)
+        end = STEP_ENDS[step.status]
+        return self._line(event.at_ms, event.number, event.table, step.kind, (end.word, end.role), took, detail)
 
     def _table_lines(self, at_ms: int, outcome: TableOutcome) -> list[str]:
         """Return a line for a table that did not come to a step; the steps of the others have said all."""
         status, problem = outcome.status, outcome.problem
-        word = _TABLE_WORD.get(status)
+        end = TABLE_ENDS[status]
+        word = (end.word, end.role or Role.DIM) if end.word else None
         if status is TableStatus.UP_TO_DATE or (status is TableStatus.WAITING and problem is None):
             word = word if self._verbose else None
         if word is None and problem is not None and all(step.error != problem for step in outcome.steps):
@@ -236,7 +232,7 @@ class ProgressText:
         if word is None:
             return []
         if problem is None:
-            detail = TABLE_STATUS_TEXT[status]
+            detail = end.text
         elif outcome.ref.identifier in self._in_plan:
             detail = f"{printable(problem.code)}, in full at the end"
         else:

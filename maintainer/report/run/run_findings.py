@@ -11,39 +11,15 @@ from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, Ta
 from maintainer.policy.diagnostics.diagnostics import Severity
 from maintainer.report.findings.finding import Finding
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import STATUS_WORD, assertion_text, figures, message, time_text
+from maintainer.report.run.outcome_text import assertion_text, figures, message, time_text
+from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
 from maintainer.report.text.markdown import code, escaped, table
+from maintainer.report.text.style import Role
 from maintainer.report.text.text_layout import count, named, printable
 from maintainer.units import format_duration
 
 MAX_NAMES = 5
 """Tables named where one warning is about many of them."""
-
-_ERRORS = {
-    StepStatus.VERIFY_FAILED: "V501",
-    StepStatus.FAILED: "E600",
-    StepStatus.UNKNOWN: "C703",
-    StepStatus.INCOMPLETE: "C704",
-}
-_WARNINGS = {StepStatus.YIELDED: "C701", StepStatus.INTERRUPTED: "C710"}
-_CODES = {**_ERRORS, **_WARNINGS}
-"""The code of a step that ended so and has no error of its own."""
-
-_HELP = {
-    StepStatus.INCOMPLETE: (
-        "a later vacuum takes what is left; where it says permission denied, let this user delete in the table's folder"
-    ),
-    StepStatus.FAILED: "look into results.json and spark.log of the run folder",
-}
-_RANKS = {
-    TableStatus.VERIFY_FAILED: (0, Severity.ERROR),
-    TableStatus.BLOCKED: (2, Severity.ERROR),
-    TableStatus.UNSUPPORTED: (2, Severity.ERROR),
-    TableStatus.YIELDED: (3, Severity.WARNING),
-    TableStatus.WAITING: (3, Severity.WARNING),
-    TableStatus.NOT_REACHED: (3, Severity.WARNING),
-    TableStatus.INTERRUPTED: (3, Severity.WARNING),
-}
 
 
 def run_findings(outcome: RunOutcome) -> list[Finding]:
@@ -83,13 +59,14 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
 def _of_table(table: TableOutcome) -> Iterator[Finding]:
     reported = False
     for step in table.steps:
-        if step.status in _CODES:
+        if STEP_ENDS[step.status].code:
             reported = reported or step.error == table.problem
             yield _of_step(table, step)
         elif any(assertion.outcome != "pass" for assertion in step.assertions):
             yield _checks_not_passed(table, step)
     if table.problem and not reported:
-        rank, severity = _RANKS.get(table.status, (1, Severity.ERROR))
+        rank = TABLE_ENDS[table.status].rank
+        severity = Severity.ERROR if rank < 3 else Severity.WARNING
         finding = problem_finding(table.problem, severity, table=table.ref.identifier)
         yield replace(finding, file=table.policy_file, rank=rank)
 
@@ -111,9 +88,9 @@ def _checks_not_passed(table: TableOutcome, step: StepOutcome) -> Finding:
 
 
 def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
-    incomplete = step.status is StepStatus.INCOMPLETE
+    end, incomplete = STEP_ENDS[step.status], step.status is StepStatus.INCOMPLETE
     what = message(step) if incomplete else step.note or message(step)
-    problem = step.error or Problem(_CODES[step.status], what, help=_HELP.get(step.status))
+    problem = step.error or Problem(end.code, what, help=end.help)
     notes = _check_notes(step)
     if step.commits:
         versions = ", ".join(f"v{receipt.version}" for receipt in step.commits)
@@ -122,7 +99,7 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
         notes.append(f"still there: {named([printable(path) for path in step.vacuum.remaining], 3)}")
     if incomplete and step.note:
         notes.append(printable(step.note))
-    error = step.status in _ERRORS
+    error = end.role is Role.BAD
     return replace(
         problem_finding(problem, Severity.ERROR if error else Severity.WARNING, table=table.ref.identifier),
         step=step_word(step.kind),
@@ -156,7 +133,7 @@ def run_markdown(outcome: RunOutcome) -> str:
         lines += ["", *table(("", "table", "step", "what"), findings)]
     steps = [
         (
-            STATUS_WORD[step.status][0],
+            STEP_ENDS[step.status].word,
             code(ended.ref.identifier),
             escaped(step_word(step.kind)),
             format_duration(float(step.duration_seconds)) if step.duration_seconds else "",

@@ -8,25 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, TableOutcome
 from maintainer.report.findings.junit_xml import Case, Suite, render_suites
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import TABLE_STATUS_TEXT, assertion_text, figures, message
-
-_STEP_ELEMENT = {
-    StepStatus.SUCCEEDED: None,
-    StepStatus.NOTHING_LEFT: None,
-    StepStatus.YIELDED: "skipped",
-    StepStatus.SKIPPED: "skipped",
-    StepStatus.VERIFY_FAILED: "failure",
-}
-_TABLE_ELEMENT = {
-    TableStatus.NOT_REACHED: "skipped",
-    TableStatus.YIELDED: "skipped",
-    TableStatus.WAITING: "skipped",
-    TableStatus.VERIFY_FAILED: "failure",
-}
-"""What stands for a step and a table that ended so; every other status but success is an ``error``."""
+from maintainer.report.run.outcome_text import assertion_text, figures, message
+from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
 
 
 def render_junit(outcome: RunOutcome) -> str:
@@ -52,15 +38,15 @@ def _cases(table: TableOutcome) -> list[Case]:
 
 def _table_case(table: TableOutcome) -> Case:
     """Return the case of a table without steps, or that failed apart from its steps."""
-    if table.status in (TableStatus.UP_TO_DATE, TableStatus.DONE):
+    end, problem = TABLE_ENDS[table.status], table.problem
+    if end.element is None:
         return Case("plan")
-    problem = table.problem
-    what = f"{problem.code}: {problem.what}" if problem else TABLE_STATUS_TEXT[table.status]
-    return Case("plan", 0.0, _TABLE_ELEMENT.get(table.status, "error"), what, _problem_body(problem))
+    what = f"{problem.code}: {problem.what}" if problem else end.text
+    return Case("plan", 0.0, end.element, what, _problem_body(problem))
 
 
 def _step_case(step: StepOutcome) -> Case:
-    element = _STEP_ELEMENT.get(step.status, "error")
+    element = STEP_ENDS[step.status].element
     done = figures(step)
     if element is None:
         return Case(step_word(step.kind), step.duration_seconds, body=done or (step.note or ""))

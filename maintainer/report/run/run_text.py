@@ -13,6 +13,7 @@ from maintainer.report.findings.finding import Finding
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import time_text
 from maintainer.report.run.run_findings import joined, run_findings
+from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
 from maintainer.report.run.work_done import WorkDone
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import count, printable
@@ -27,26 +28,6 @@ END_TEXT = {
 }
 """What stands in the place of the exit code of a run that did not come to its end."""
 
-_TABLE_WORDS: dict[TableStatus, tuple[str, Role | None]] = {
-    TableStatus.DONE: ("done", Role.GOOD),
-    TableStatus.UP_TO_DATE: ("up to date", None),
-    TableStatus.WAITING: ("waiting", None),
-    TableStatus.YIELDED: ("yielded to another writer", Role.WARN),
-    TableStatus.BLOCKED: ("blocked", Role.WARN),
-    TableStatus.UNSUPPORTED: ("not supported", Role.WARN),
-    TableStatus.NOT_REACHED: ("not reached", Role.WARN),
-    TableStatus.INTERRUPTED: ("interrupted", Role.WARN),
-    TableStatus.FAILED: ("failed", Role.BAD),
-    TableStatus.VERIFY_FAILED: ("VERIFICATION FAILED", Role.BAD),
-}
-_STEP_WORDS = {
-    StepStatus.NOTHING_LEFT: "had nothing left to do",
-    StepStatus.YIELDED: "yielded",
-    StepStatus.INCOMPLETE: "incomplete",
-    StepStatus.UNKNOWN: "with an unknown result",
-    StepStatus.SKIPPED: "skipped",
-    StepStatus.INTERRUPTED: "interrupted",
-}
 _LEFT_UNDONE = frozenset(
     {TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED},
 )
@@ -111,7 +92,11 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
     parts = [
         f"{count(numbers[StepStatus.SUCCEEDED], 'step')} succeeded",
         style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed",
-        *(f"{numbers[status]:,} {word}" for status, word in _STEP_WORDS.items() if numbers[status]),
+        *(
+            f"{numbers[status]:,} {end.counted}"
+            for status, end in STEP_ENDS.items()
+            if numbers[status] and end.counted not in ("succeeded", "failed")
+        ),
     ]
     verb = f"Interrupted by {printable(outcome.interrupted_by)} after" if outcome.interrupted_by else "Done in"
     if outcome.end is not RunEnd.FINISHED:
@@ -125,10 +110,10 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
 
 def _tables_line(outcome: RunOutcome, style: Style) -> str:
     parts = []
-    for status, (word, role) in _TABLE_WORDS.items():
-        number = outcome.count(status)
-        if number:
-            parts.append(style.paint(f"{number:,} {word}", role) if role else f"{number:,} {word}")
+    for status, end in TABLE_ENDS.items():
+        if number := outcome.count(status):
+            text = f"{number:,} {end.counted}"
+            parts.append(style.paint(text, end.role) if end.role else text)
     return f"{count(len(outcome.user_tables), 'table')}: {', '.join(parts) or 'none selected'}."
 
 
