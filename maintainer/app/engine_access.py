@@ -1,4 +1,4 @@
-"""Opens the engine for as long as a command needs it. Spark and Delta are imported here, on the way in."""
+"""Open the engine for as long as a command needs it. Spark and Delta are imported here, when it opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens the ledger of a project for a run, and says where there can be none."""
+"""Open the ledger of a project for a run, or say why there is none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Operations on a project: plan, apply, watch, status, why, verify and undelete, each one function.
 
-The command line, ``watch``, ``retry`` and the Python API call these functions and print what comes back. Each takes a
-loaded project and a ``RunSpec``, opens the engine for as long as it needs it, and leaves the records of its run behind.
+The command line, ``watch``, ``retry`` and the Python API call these functions and print the result. Each takes a
+loaded project and a ``RunSpec``, opens the engine for as long as it needs it, and writes the record of its run.
 """
 
 from __future__ import annotations

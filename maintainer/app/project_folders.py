@@ -1,4 +1,4 @@
-"""A project on disk and what it means: policies, settings, and the folders that a run uses."""
+"""Load a project from disk: policies, settings, and the folders that a run uses."""
 
 from __future__ import annotations
 

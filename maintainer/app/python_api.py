@@ -1,7 +1,7 @@
-"""The Python API: a project, its plan, and a run, for jobs and orchestrators.
+"""The Python API for jobs and orchestrators: a project, its plan, and a run.
 
-``from maintainer import Project``. Nothing here prints, prompts or ends the process; what the command line says on
-stderr comes as events, and what it says by an exit code is in what is returned or raised.
+``from maintainer import Project``. Nothing here prints, prompts or ends the process. What the command line prints on
+stderr comes as events; what it says by an exit code is returned or raised.
 """
 
 from __future__ import annotations

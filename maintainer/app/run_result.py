@@ -1,4 +1,4 @@
-"""What came of a run: every outcome, and the exit code that follows from it."""
+"""The result of a run: every outcome, and the exit code that follows from it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Detect that the Spark JVM or Connect server is gone.
 
-A JVM ends by a signal to its process, by the system when memory runs out, or by a user who stops the session. Nothing
-is imported here to find out: exceptions are known by the names of their classes and by what they say.
+A JVM ends by a signal, by the system when memory runs out, or when a user stops the session. Nothing is imported here:
+exceptions are recognised by their class names and messages.
 """
 
 from __future__ import annotations

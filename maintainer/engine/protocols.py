@@ -1,9 +1,9 @@
-"""The boundary to the engine: what planning, execution and verification may ask of it.
+"""The protocols of an engine: what planning, execution and verification may ask of it.
 
 ``TableReader`` cannot change a table. ``TableWriter`` changes one table by one commit (or one deletion) at a
-time; it proves before it commits and reports one of three fates: it returns a receipt (landed), raises
+time. It proves before it commits and reports one of three results: it returns a receipt (landed), raises
 ``CommitConflict`` or ``CommitNotLanded`` (did not land, what was written is removed), or raises
-``CommitUnknown``. ``VersionReader`` serves checks after the fact.
+``CommitUnknown``. ``VersionReader`` serves checks after the commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One run's record while it is being made: what is about to happen, what happened, what was proven.
+"""Write the record of a run while it works: what is about to happen, what happened, what was proven.
 
-Used from several threads. A method that returns has written; INTENT, RESULT and whatever gates a deletion are also
-on the disk. A method that raises ``FolderUnwritable`` means: do not commit anything more.
+Used from several threads. A method that returns has written; INTENT, RESULT and whatever allows a deletion are also
+on the disk. After ``FolderUnwritable`` nothing more may be committed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""One maintainer a table: a lease with an expiry and a fencing token, in the project's state.
+"""Leases: one maintainer a table, with an expiry and a fencing token, in the project's state.
 
-A lease is a small file beside the run folders. Whoever works on a table holds its lease, renews it while the work
-goes on, and asks once more right before each commit whether it is still the holder. A run that was killed leaves its
-lease behind; it ends when it is not renewed, or at once where the run's own lock shows that it is dead. The token
-grows with every holder: a run that slept through its lease finds another token and commits nothing.
+A lease is a small file beside the run folders. A run holds the lease of each table it works on, renews it, and checks
+right before each commit that it still holds it. The lease of a killed run ends when it is not renewed, or at once where
+the run's own lock shows that it is dead. The token grows with every holder: a run that overslept its lease finds
+another token and commits nothing.
 
-Leases save work. What keeps tables whole is Delta's own commit protocol, also where two projects, or two states, look
-after one table.
+Leases only save work. Delta's own commit protocol keeps tables whole, also where two projects maintain one table.
 """
 
 from __future__ import annotations

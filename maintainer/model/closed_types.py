@@ -1,4 +1,4 @@
-"""Closed sets: enums whose members are words, and the end of a ``match`` over a closed union."""
+"""Closed sets: enums whose members are words, and the last branch of a ``match`` over a closed union."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Frozen dataclasses to plain JSON values and back, driven by their annotations; strict in both directions.
+"""Convert frozen dataclasses to plain JSON values and back, by their annotations; strict in both directions.
 
-Knows exactly what our models are made of: dataclasses (unions of them are told apart by ``kind``), enums,
-tuples, optional values and plain scalars. Whatever else turns up is an error when the codec is built, so a
-new field cannot be written in a way that cannot be read. A field with a default may be missing: run folders of
-earlier versions stay readable when a model grows.
+It supports what our models use: dataclasses (unions of them are told apart by ``kind``), enums, tuples, optional
+values and plain scalars. Any other type is an error when the codec is built, so a field that is written can be read.
+A field with a default may be missing: run folders of earlier versions stay readable when a model grows.
 """
 
 from __future__ import annotations

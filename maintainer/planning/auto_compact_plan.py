@@ -1,8 +1,8 @@
-"""Auto compaction decided from the log: which partitions have enough small files, and the bins that they make. Pure.
+"""Plan auto compaction from the log: partitions with enough small files, and the bins for them. Pure.
 
-Delta counts in the memory of one driver: what other drivers wrote does not count, a restart forgets everything and
-lets the first write to each partition compact (delta issue 4043), and without ``minFileSize`` files that are large
-already count too (4045). Here the live files of the snapshot are counted, and only small ones.
+Delta counts files in the memory of one driver. It misses what other drivers wrote, forgets everything at a restart
+and then compacts each partition at its first write (delta issue 4043), and without ``minFileSize`` it also counts
+large files (4045). Here the live files of the snapshot are counted, and only small ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What planning a table must still know, as data: the caller reads it, adds it to the facts, and asks again.
+"""List what planning a table must still know. The caller reads it, adds it to the facts, and asks again.
 
-Each need says what is read at most; a healthy table has none. Where planning will end in a problem, or where nothing
-is done to the table in this run, nothing is needed.
+Each need says what is read at most; a healthy table has none. Where planning will end in a problem, or nothing is done
+to the table in this run, nothing is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The planner: ``plan_table(table)`` is a pure function, and its result is a value.
+"""Plan one table: ``plan_table(table)`` is a pure function, and the plan is a value.
 
-Order within a table: properties, one rewrite (compaction, Z-order, clustering or a rewrite of partitions), vacuum.
-What is left alone is as much a part of the plan as what is done.
+Order within a table: properties, one rewrite (compaction, Z-order, clustering or a rewrite of partitions), vacuum. A
+plan also names what is left alone, with the reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Is it time? ``every``, ``suspend``, windows: reasons to leave a table or a step for another run.
+"""Check whether it is time: ``every``, ``suspend`` and windows give reasons to leave a table or a step for another run.
 
-Maintenance windows: when steps may start. Local wall-clock time decides, in the window's own zone.
-
-So a window from 22:00 to 04:00 follows the clocks of the people who wrote it through both changes of the
-year: what is skipped by the clock is not in the window, and an hour that comes twice is in it twice.
+Windows say when steps may start, in local wall-clock time of the window's own zone. A window from 22:00 to 04:00
+follows the clocks through both changes of the year: a skipped hour is not in the window, a repeated hour is in it
+twice.
 """
 
 from __future__ import annotations

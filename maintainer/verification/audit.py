@@ -1,7 +1,7 @@
-"""Audit a rewrite commit by its figures alone: pure, and without trust in whoever committed.
+"""Audit a rewrite commit by its figures alone. Pure, and without trust in the writer.
 
 The commit removes exactly the planned files of the batch, with their bytes and deletion vectors; it adds at least one
-file where there were rows; its proof is there and holds. The audit reads nothing and works without Great Expectations.
+file where there were rows; its proof is present and holds. Reads nothing and works without Great Expectations.
 """
 
 from __future__ import annotations

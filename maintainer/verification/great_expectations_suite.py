@@ -1,11 +1,11 @@
-"""Great Expectations, met here and nowhere else, and imported only when something is verified (3 s, 215 MB).
+"""Run Great Expectations suites. It is imported only here, and only when something is verified (3 s, 215 MB).
 
 How it is used, and why:
 
 * ``persist=False``: by default it caches the whole table, never lets go of it, and later checks read the cache.
 * One ephemeral context and one asset name for each validation, under one lock: shared batch definitions answered
   with another table's figures, and its project manager belongs to the process.
-* Nothing is raised by a metric that throws: it is a result without success whose ``exception_info`` has one of two
+* A metric that throws does not raise: it is a result without success whose ``exception_info`` has one of two
   shapes. We tell *checked, wrong* (``fail``) from *could not check* (``error``).
 * Pairs are compared with ``ignore_row_if="neither"``, and a missing figure becomes a text: ``None == None`` passes.
 * Usage statistics off before the import, progress bars off, no Data Docs, no files.

@@ -1,6 +1,4 @@
-"""What a check after a commit found: values, so that execution needs no Great Expectations.
-
-Evidence: measured figures that must be equal, in a form that Great Expectations can assert.
+"""Results of a check after a commit, and the figures it compares. Execution needs no Great Expectations for them.
 
 Figures are text: sums of hashes exceed 64 bits, and a data frame would turn them into floats. A figure that was not
 measured is None, and None never equals None: a measurement that failed on both sides proves nothing.

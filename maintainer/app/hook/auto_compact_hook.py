@@ -1,8 +1,8 @@
-"""Our own auto compaction: a hook that writers call after a commit or in ``foreachBatch``.
+"""Auto compaction as a hook that writers call after a commit or in ``foreachBatch``.
 
-It never hurts its caller. It works on a thread of its own and in a session of its own, so that the caller's session,
-its settings, its active session and its job group stay as they were; whatever goes wrong ends as a result with the
-reason, and is logged. What it rewrites goes through the same engine as ``apply``: proven before it is committed.
+It never fails its caller. It works on a thread and in a session of its own, so that the caller's session, settings,
+active session and job group stay unchanged; an error ends as a result with the reason, and is logged. It rewrites
+through the same engine as ``apply``: proven before the commit.
 """
 
 from __future__ import annotations

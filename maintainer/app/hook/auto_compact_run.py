@@ -1,4 +1,4 @@
-"""One attempt of auto compaction, on the thread and in the session that were made for it."""
+"""Run one attempt of auto compaction, on a thread and in a session made for it."""
 
 from __future__ import annotations
 

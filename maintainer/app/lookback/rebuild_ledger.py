@@ -1,4 +1,4 @@
-"""Rebuilds the ledger from run folders and from the histories of the project's tables. Changes no table but it."""
+"""Rebuild the ledger from run folders and from the histories of the project's tables. Changes no other table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names tables that were in trouble for several runs in a row: what fails every night must not become a habit."""
+"""Warn about tables that failed or lost a conflict in several runs in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports from run folders alone: one run, or the fleet over many. No Spark, no network."""
+"""Make reports from run folders alone: of one run, or of the fleet over many. No Spark, no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking back: what past runs did, from their run folders alone, and the state of each table at one look."""
+"""List past runs and the last outcome of each table, from run folders alone."""
 
 from __future__ import annotations
 

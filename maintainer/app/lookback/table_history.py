@@ -1,4 +1,4 @@
-"""One table's history: our own steps, and beside them the commits that anyone else made."""
+"""Show one table's history: our own steps, and the commits of everyone else."""
 
 from __future__ import annotations
 

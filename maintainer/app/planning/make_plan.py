@@ -1,9 +1,7 @@
-"""Makes a plan: reads each table's facts, asks the pure planner, and collects what cannot be read as problems.
+"""Make a plan: read each table's facts, call the pure planner, and fit the result into the project's budgets.
 
-Nothing here writes to a table. Tables are read by a few workers at once, each in a session of its own; one bad
-table becomes a problem in the plan and never stops the others.
-
-Fits a plan into the budgets of its project, with what past runs taught.
+Nothing here writes to a table. A few workers read tables at once, each in a session of its own. A table that cannot be
+read becomes a problem in the plan and never stops the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Delta tables beside those that the project names by a path on this machine, and that no policy names.
+"""Find Delta tables that no policy names, in the folders beside the project's local tables.
 
-They are shown by ``status``, and asked before files are deleted: a shallow clone is often made beside its source, and
-its source's log holds no trace of it. A catalog's tables, and those on other storage, are not looked for.
+``status`` shows them, and they are read before files are deleted: a shallow clone is often made beside its source, and
+its source's log does not name it. Tables of a catalog and on other storage are not searched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plans tables on a few threads at once, each with a worker of the engine, and gives up what does not answer.
+"""Plan tables on a few threads, each with a worker of the engine, and give up tables that do not answer in time.
 
-A table on storage that hangs must not hold up the night: past its limit its Spark jobs are cancelled, its thread is
-left behind, and another takes its place.
+A table on storage that hangs must not hold up the run: past its limit its Spark jobs are cancelled, its thread is
+abandoned, and another takes its place.
 """
 
 from __future__ import annotations

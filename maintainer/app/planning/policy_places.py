@@ -1,8 +1,8 @@
-"""Which policies of a project reach one physical table: nothing may be done to a table that two of them keep.
+"""Find policies that reach the same physical table: nothing may be done to a table with two policies.
 
-Two spellings of one name are found without looking (``policy.identity``). Everything else is asked of the storage: a
+Two spellings of one name are found without reading anything (``policy.identity``). Otherwise the storage is asked: a
 path on this machine's disks for every policy, a catalog's name and a URI only where files are to be deleted, because
-each of them costs a question to the catalog.
+each of them costs a request.
 """
 
 from __future__ import annotations

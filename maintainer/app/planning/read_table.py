@@ -1,4 +1,4 @@
-"""Reads what planning one table needs, and nothing that it does not need."""
+"""Read what planning one table needs, and nothing else."""
 
 from __future__ import annotations
 

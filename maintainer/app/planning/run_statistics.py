@@ -1,7 +1,7 @@
-"""What past runs teach about the next one: how long a byte takes, who yields often, and who waits since when.
+"""Learn from past runs: seconds for each byte, how often tables yielded, and how long each has waited.
 
-A run keeps its lessons beside its results, because the plan of a large fleet takes a second to read and sixty of them
-a minute. A run without such a file, of an earlier version or one that died, is read as a whole.
+A run writes these figures beside its results, because reading the plan of a large fleet takes a second, and sixty
+plans a minute. A run without that file (of an earlier version, or killed) is read as a whole.
 """
 
 from __future__ import annotations

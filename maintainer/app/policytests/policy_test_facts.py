@@ -1,4 +1,4 @@
-"""Turns the ``given:`` of a policy test into a table as planning sees it. Nothing is read from anywhere."""
+"""Turn the ``given:`` of a policy test into a table as planning sees it. Reads no file."""
 
 from __future__ import annotations
 

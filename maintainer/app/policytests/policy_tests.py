@@ -1,7 +1,7 @@
-"""Tests of policies: "given a table with these files and this history, expect these steps". Without Spark.
+"""Run tests of policies: "given a table with these files and this history, expect these steps". Needs no Spark.
 
-Planning is a pure function of policy, facts, record and time, so a test needs neither a table nor an engine. A
-test that fails is a finding at the line that was expected, like any other finding in a file of the project.
+Planning is a pure function of policy, facts, record and time, so a test needs neither a table nor an engine. A failed
+test is a finding at the line of the expectation, like any other finding in a file of the project.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Applies a plan: the last checks before anything is touched, then the run with its journal, verifier and ledger."""
+"""Apply a plan: the last checks before anything is touched, then the run with its journal, verifier and ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends leases by hand, and leaves a record of it."""
+"""End leases by hand, and record it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Brings back what a vacuum moved into the trash, and leaves the same record as every other run.
+"""Restore files that a vacuum moved into the trash, with the same record as every other run.
 
-The run folder gets its events, ``undelete.json`` and a row for the ledger; the next ``apply`` appends that row to the
-ledger with its own, because a Spark append would take longer than the moving.
+The run folder gets its events, ``undelete.json`` and a row for the ledger. The next ``apply`` appends that row with its
+own, because a Spark append would take longer than the restore.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures what comes before a run: starting the engine, and planning or checking a saved plan."""
+"""Measure the time before a run: starting the engine, and planning or checking a saved plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifies commits after the fact and records what was found; lifts a quarantine when a person says so."""
+"""Verify past commits, record the results, and lift a quarantine when a person asks for it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Keeps going: looks at the tables again and again, and applies what their policies ask for as they change.
+"""Look at all tables in rounds, and apply what their policies ask for as they change.
 
-One round looks at every table that is not set aside, and does what is due. Each round that has something to do is a run
-of its own, with its own folder. A table that did not end well is set aside for a while that doubles each time, so
-that neither a broken table nor a busy writer is asked every few seconds. Memory is bounded: a round keeps nothing but
-how often each table failed.
+A round with something to do is a run of its own, with its own folder. A table that did not end well is skipped for a
+while that doubles each time, so that neither a broken table nor a busy writer is asked every few seconds. Memory is
+bounded: a round keeps only how often each table failed.
 """
 
 from __future__ import annotations

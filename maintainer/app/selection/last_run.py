@@ -1,4 +1,4 @@
-"""How each table ended in the last run: what ``result:`` selects by."""
+"""Read how each table ended in the last run, which ``result:`` selects by."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Whether a table of today is the one that a past run met, whatever a policy called it then. Starts no Spark.
+"""Match today's tables with those that a past run recorded, even under another policy name. Starts no Spark.
 
-Records name a table, and have its id and place where their run could read it. A table of today is known by the id in
-its log, if that lies on this machine; else by the id that the newest run met under its name. It is the recorded one if
-the ids are the same and the recorded place does not hold a copy. Where one of the ids is not known, places are
-compared, and of names that lead to no known place the spelling.
+Records name a table, with its id and place where their run could read it. A table of today is known by the id in its
+log, if that lies on this machine; else by the id that the newest run recorded under its name. The tables are the same
+if the ids are equal and the recorded place does not hold a copy. Where an id is not known, places are compared, and
+names when there is no known place.
 """
 
 from __future__ import annotations

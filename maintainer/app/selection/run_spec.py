@@ -1,4 +1,4 @@
-"""What a user asks of an operation, as one value: which tables, which engine, how much, within which bounds."""
+"""Everything a user asks of an operation, as one value: tables, engine, limits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a selection comes to: the policies that ``--select`` and its like choose, and plans narrowed to them.
+"""Choose the policies that ``--select`` and its like name, and narrow plans to them.
 
-Cuts a fleet among several drivers: each table belongs to exactly one shard, whatever else is in the fleet.
+``--shard`` cuts a fleet among several drivers: each table belongs to exactly one shard, whatever else is in the fleet.
 """
 
 from __future__ import annotations

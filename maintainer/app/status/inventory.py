@@ -1,4 +1,4 @@
-"""Tables found against tables managed: which a policy names, which only rules reach, and which nobody looks after."""
+"""Compare the tables found with the policies: named by one, reached only by rules, or not managed."""
 
 from __future__ import annotations
 

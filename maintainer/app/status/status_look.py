@@ -1,4 +1,4 @@
-"""One look at all tables for ``status``: their plans, what past runs did, and neighbours that nobody manages."""
+"""Collect what ``status`` shows of all tables: plans, past runs, and neighbours that nobody manages."""
 
 from __future__ import annotations
 

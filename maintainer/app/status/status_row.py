@@ -1,4 +1,4 @@
-"""The state of one table at one look: what it is, what is next, and who works on it."""
+"""Make the row of one table in ``status``: its state, its next steps, and who works on it."""
 
 from __future__ import annotations
 

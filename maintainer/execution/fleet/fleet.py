@@ -1,7 +1,7 @@
-"""A whole run: N tables at once, each on a thread and a session of its own, and one outcome for every table.
+"""Run a plan: N tables at once, each on a thread and a session of its own, with one outcome for every table.
 
-The calling thread only watches: signals, time limits, heartbeats. Whatever ends the run, every table of the plan ends
-with exactly one status, ``results.json`` is complete, and what was running was awaited or cancelled.
+The calling thread only watches signals, time limits and heartbeats. However the run ends, every table of the plan has
+exactly one status, ``results.json`` is complete, and running tables were awaited or cancelled.
 """
 
 from __future__ import annotations

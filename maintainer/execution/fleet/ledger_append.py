@@ -1,7 +1,7 @@
-"""The run's last act: its rows go into the ledger, within a time that is bounded and that a signal cuts short.
+"""Append a run's rows to the ledger, as its last act, within a time limit that a signal cuts short.
 
-The rows lie durably in the run folder before; whatever does not end in time is appended by the next run, once, because
-each append carries the run as its token.
+The rows are written to the run folder first. The next run appends what did not land in time; each append carries the
+run as its token, so no row lands twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The run's outcome while it grows, and ``results.json``.
+"""Collect the outcomes of a run and keep ``results.json`` up to date.
 
-The file is written anew after each step. For thousands of tables that would be bytes by the square of their number,
-so there each table's text is made once, and a write waits for three things: a hundredth of the tables gave news since
-the last one (all bytes together grow with the number of tables, no faster), or five minutes went by; and the pause
-after the last one is over (all writes together take at most a twentieth of the run). What a kill could lose by that is
-in ``events.jsonl``, where every INTENT and RESULT is on the disk before and after its commit.
+The file is written after each step. With thousands of tables the bytes would grow by the square of their number, so
+each table's text is made once, and a write waits until a hundredth of the tables changed or five minutes passed, and
+until the pause after the last write is over. All writes together take at most a twentieth of the run. A kill loses
+nothing: every INTENT and RESULT is in ``events.jsonl`` before and after its commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Batches of tables: a few first, and the next only when every table of the one before ended well, proven.
+"""Cut a run into batches of tables; the next batch starts only when every table before it ended well.
 
-As with Ansible's ``serial``: each size is a number of tables or a share of all, and the last one is repeated until
-nothing is left.
+As with Ansible's ``serial``, each size is a number of tables or a share of all, and the last size is repeated.
 """
 
 from __future__ import annotations

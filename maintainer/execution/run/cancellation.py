@@ -1,8 +1,8 @@
-"""Stopping: what a signal, a timeout, a failed proof or a full disk does to a run and to a table.
+"""Stop a run or a table: after a signal, a timeout, a failed proof or a full disk.
 
-A *stop* ends the run: running tables end at the next safe place (between commits), after a grace period what runs on
-Spark is cancelled. A *halt* only keeps new tables from being started and, where trust is lost, deletions from being
-made.
+A *stop* ends the run: running tables end at the next safe place (between commits), and what still runs on Spark after
+a grace period is cancelled. A *halt* only keeps new tables from being started, and where trust is lost it also keeps
+deletions from being made.
 """
 
 from __future__ import annotations

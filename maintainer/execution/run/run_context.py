@@ -1,11 +1,7 @@
-"""What all tables of one run share.
+"""What all tables of one run share: the clock, the bounds of retries, the journal and the event sink.
 
-The clock of a run: given from outside, so that tests need no waiting and plans no second clock.
-
-How often something is tried again after another writer won, and how long we wait in between.
-
-Customers' writers win. Trying again at once and without limit would hurt them: each of our commits can make their
-DELETE or MERGE fail. So few attempts, growing pauses with jitter, then the batch yields and the next plan takes it up.
+The clock is given from outside, so that tests need no waiting. Retries are few, with growing pauses and jitter: each
+of our commits can make a customer's DELETE or MERGE fail, so after a few attempts the batch yields to the next run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One try of one commit: INTENT, then the try, then RESULT. The only place where the engine's writer is called.
+"""Try one commit: INTENT, the attempt, RESULT. This is the only place that calls the engine's writer.
 
-A commit landed, did not land, or is unknown. Whatever the engine raises after INTENT was written without saying which,
-is settled by looking for the stamp in the table's log.
+A commit landed, did not land, or is unknown. When the engine raises after INTENT without saying which, the stamp is
+looked up in the table's log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a deletion that did not end by itself really deleted: exactly its planned files are looked for on storage."""
+"""Find which planned files an interrupted deletion deleted, by looking for exactly these files on storage."""
 
 from __future__ import annotations
 

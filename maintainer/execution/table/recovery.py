@@ -1,8 +1,8 @@
-"""Before a table is touched: what earlier runs left open is settled with the table's own log.
+"""Settle what earlier runs left open, from the table's own log, before the table is touched.
 
-An earlier process may have died between INTENT and RESULT. The stamp in ``userMetadata`` tells whether its commit
-landed; one that did is recorded and checked now, as the dead run would have done. Versions of ours that were
-never proven are checked again, for as long as the old version can still be read.
+An earlier process may have died between INTENT and RESULT. The stamp in ``userMetadata`` shows whether its commit
+landed; a landed commit is recorded and checked now. Our versions that were never proven are checked again, as long as
+the version before them can be read.
 """
 
 from __future__ import annotations

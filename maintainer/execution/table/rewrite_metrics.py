@@ -1,4 +1,4 @@
-"""The figures of a rewrite step, as Delta's OPTIMIZE returns them: from the plan and from what landed. Pure."""
+"""Compute the metrics of a rewrite step, as OPTIMIZE returns them, from the plan and its receipts. Pure."""
 
 from __future__ import annotations
 

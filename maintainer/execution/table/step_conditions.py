@@ -1,9 +1,8 @@
-"""What is left of a step right before it runs, on a table that others may have changed since it was planned. Pure.
+"""Reduce or refuse a step right before it runs, on a table that may have changed since it was planned. Pure.
 
-The rules are those of ``planning.staleness``: another table, schema, partitioning or protocol refuses; files that are
-gone drop their bins; nothing is ever added.
-
-A table's window is asked again before each step and each commit: a long run must not outlast it.
+The rules are those of ``recheck.staleness``: another table, schema, partitioning or protocol refuses; missing files
+drop their bins; nothing is ever added. The window is checked before each step and commit, so that a long run does not
+outlast it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How each kind of step is carried out. Each works with fresh facts and leaves its trace in a ``StepWork``."""
+"""Run each kind of step, with fresh facts, and record the result in a ``StepWork``."""
 
 from __future__ import annotations
 

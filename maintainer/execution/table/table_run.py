@@ -1,7 +1,7 @@
-"""One table's steps, in order: what comes of a plan for it.
+"""Run the steps of one table, in order, and return its outcome.
 
-Every planned step ends with exactly one status; after one that did not succeed the later ones are skipped, above all
-the deletion. An exception that nobody foresaw ends this table and no other.
+Every planned step ends with exactly one status. After a step that did not succeed the later ones are skipped, above
+all the deletion. An unforeseen exception ends this table and no other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a table ends of which no step is run, and why; also where what earlier runs left is settled first."""
+"""End tables that have no step to run, with the reason, after settling what earlier runs left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that were being written when a run ended: recorded before, removed by the next run that works on the table."""
+"""Remove files that a killed run was writing. They were recorded before, and the table's next run removes them."""
 
 from __future__ import annotations
 

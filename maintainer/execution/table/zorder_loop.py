@@ -1,7 +1,7 @@
-"""The loop of incremental Z-order: turn after turn, each planned from the table as it is and proven before its commit.
+"""Run the loop of incremental Z-order: each turn is planned from the current table and proven before its commit.
 
-The first turn is the plan's. It ends when no strategy yields files any more, when the budget of bytes or the number of
-turns is used up, or when the run is stopped; what is left is found again by the next plan.
+The first turn is the plan's. The loop ends when no strategy yields files, when the budget of bytes or the number of
+turns is used up, or when the run is stopped. The next plan continues from there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """``events.jsonl``: the append-only record of a run, one JSON object a line, each with its own checksum.
 
 A line is ``{"at_ms": ..., "type": ..., ..., "crc": "1f2e3d4c"}``; ``crc`` is the CRC-32 of the same object without
-that key, as canonical JSON. A process killed in the middle of a write leaves a torn last line: it fails the check
-and counts as never written. A damaged line elsewhere is counted and skipped; what it recorded is then unknown, and
-unknown always means *not proven*.
+that key, as canonical JSON. A process killed during a write leaves a torn last line: it fails the check and counts as
+never written. A damaged line elsewhere is counted and skipped; what it recorded counts as *not proven*.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What runs meant to do and what came of it: INTENT before a commit is tried, RESULT after it.
+"""Read the commits that runs tried: INTENT is written before a commit, RESULT after it.
 
-A process can die between the two. Then the record says that something was tried and not how it ended, and the next
-run must ask the table's own log before it touches the table again (``execution.settle``).
+A process can die between the two. The record then shows an attempt without its end, and the next run must look into
+the table's own log before it touches the table (``execution.table.recovery``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What runs were about to write, and whether it may still lie there: WRITING before a rewrite writes its first file.
+"""Find the files that killed runs were writing: WRITING is recorded before a rewrite writes its first file.
 
-A rewrite that fails removes its files itself. A process that is killed cannot: the next run finds that WRITING was
-followed neither by INTENT nor by WRITTEN_OFF, and has the files removed, which are known by the run in their names.
-After INTENT nothing is removed: the commit may have landed, or may yet.
+A failed rewrite removes its files itself. A killed process cannot: the next run finds WRITING without INTENT or
+WRITTEN_OFF, and removes the files by the run id in their names. After INTENT nothing is removed, because the commit
+may have landed or may still land.
 """
 
 from __future__ import annotations

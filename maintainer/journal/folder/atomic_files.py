@@ -1,7 +1,7 @@
-"""Files that survive a power cut: whole or not at all, and on the disk when the call returns.
+"""Write files that survive a power cut: whole or not at all, and on the disk when the call returns.
 
-Writing a temporary file, syncing it and renaming it over the old one is the only way a reader never meets half a
-document. A rename is durable once the folder is synced as well.
+A temporary file is written, synced and renamed over the old one, so that a reader never sees half a document. The
+rename is durable once the folder is synced as well.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The folder of one run: ``.maintainer/runs/<run id>/``, private to the user, whole after every step.
+"""The folder of one run, ``.maintainer/runs/<run id>/``: private to the user, complete after every step.
 
-``plan.json``, ``results.json`` (rewritten after every step), ``events.jsonl``, ``assertions/*.json``, and
-``traceback.txt`` only when we have a bug. ``spark.log``, ``junit.xml`` and ``report.html`` are put there by others.
+It holds ``plan.json``, ``results.json`` (rewritten after every step), ``events.jsonl``, ``assertions/*.json``, and
+``traceback.txt`` only after a bug of ours. Others add ``spark.log``, ``junit.xml`` and ``report.html``.
 
-Run ids: ``20261121T220003Z-7f3a``, the UTC second of the start and four random hex digits.
-
-They sort by time as text, are safe as a folder name, and two runs that start in one second differ.
+A run id is the UTC second of the start and four random hex digits, ``20261121T220003Z-7f3a``. Ids sort by time as text
+and are safe as folder names; two runs that start in one second differ.
 """
 
 from __future__ import annotations

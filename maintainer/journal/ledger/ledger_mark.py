@@ -1,4 +1,4 @@
-"""What the state remembers of the ledger: one that is gone or was exchanged is not begun anew in silence."""
+"""Remember that the ledger exists, so that a missing or replaced one is reported and not silently created again."""
 
 from __future__ import annotations
 

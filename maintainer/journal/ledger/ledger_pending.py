@@ -1,7 +1,7 @@
-"""Rows on their way into the ledger: in the run folder first, and appended when the ledger can be written.
+"""Keep rows for the ledger in the run folder until their append has landed.
 
-``ledger_pending.jsonl`` holds the rows of a run until their append has landed. A run takes along what earlier ones
-could not append, and makes the rows of those that were killed before they could. No table fails by an append.
+``ledger_pending.jsonl`` holds the rows of a run. A run also appends what earlier runs could not, and makes the rows of
+runs that were killed before they could. No table fails by an append.
 """
 
 from __future__ import annotations

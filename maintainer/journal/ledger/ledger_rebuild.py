@@ -1,8 +1,8 @@
-"""Ledger rows from what is left when the ledger is lost: run folders, and the tables' own histories.
+"""Rebuild ledger rows from run folders and from the tables' own histories, when the ledger is lost.
 
-A row from a run folder is the one that the run itself appended. A row from a history knows only what the commit says:
-which run and step, the versions, the files and bytes, and when. What was planned, and how it was proven, is not in a
-table's log, so these columns are empty rather than guessed. ``source`` tells the three apart.
+A row from a run folder is the one that the run appended. A row from a history has only what the commit says: run and
+step, versions, files and bytes, and the time. A log does not hold what was planned or how it was proven, so those
+columns are empty. ``source`` tells the kinds apart.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The ledger: one row a step, for people and for any engine that reads Delta.
+"""Make the rows of the ledger: one a step, for people and for any engine that reads Delta. Pure.
 
-Rows are made here by a pure function from a plan and its outcome. The Delta table itself is written by whoever
-implements ``LedgerSink`` (``maintainer.delta.engine.ledger_table``), once a run: an append a step would cost more than
-the step. Until then they lie in the run folder (``journal.ledger_pending``).
+A ``LedgerSink`` (``maintainer.delta.engine.ledger_table``) appends them once a run, because an append a step would cost
+more than the step. Until then they lie in the run folder (``journal.ledger_pending``).
 """
 
 from __future__ import annotations

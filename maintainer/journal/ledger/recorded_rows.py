@@ -1,4 +1,4 @@
-"""Ledger rows that follow from a run's folder, also where the run was killed before it made them itself."""
+"""Make ledger rows from a run's folder, also where the run was killed before it made them itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Past runs, read back from their folders: the plan of each, and what came of it.
+"""Read past runs from their folders: the plan of each, and its outcome.
 
-A run that closed its record is read from ``results.json``. Of one that did not, the events are read as well
-(``recorded_outcome``), so that a commit that landed right before a kill is told like any other.
+A run that closed its record is read from ``results.json``. For any other run the events are read as well
+(``recorded_outcome``), so that a commit that landed right before a kill is reported too.
 """
 
 from __future__ import annotations

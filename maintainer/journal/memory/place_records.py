@@ -1,8 +1,8 @@
-"""What is remembered of one table at one place, and how the records of several places make up a table's own.
+"""Records of one table at one place, and how the records of several places make up a table's own.
 
-The same id at two places is one table that was moved, or two of which one is a copy. What protects rows (quarantine,
-versions not proven) counts wherever the id is met, until it is settled for the place. What only says when something was
-done counts for the place itself, and moves along with a table whose old place does not hold it any more.
+The same id at two places is one table that was moved, or a table and its copy. What protects rows (quarantine, unproven
+versions) counts wherever the id occurs, until it is settled for the place. Times of past steps count for the place
+itself, and move with a table whose old place no longer holds it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What came of a run, from what it recorded: its results, and the events beside them.
+"""Read the outcome of a run from its record: its results and its events.
 
-``results.json`` is whole when a run closes its record. A run that was killed leaves one of the step before, and what
-happened since stands in ``events.jsonl``: each INTENT before its commit, each RESULT after it, and what later runs
-found out. A commit of which nobody knows yet whether it landed is *unknown*, never guessed.
+``results.json`` is complete when a run closes its record. A killed run leaves that of the step before; what happened
+since is in ``events.jsonl``: each INTENT before its commit, each RESULT after it, and what later runs found out. A
+commit that nobody has looked up yet is *unknown*, never guessed.
 """
 
 from __future__ import annotations

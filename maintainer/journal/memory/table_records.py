@@ -1,14 +1,11 @@
-"""What our own past says about a table: last optimize and vacuum, versions not yet proven, quarantine.
+"""Read what past runs recorded of a table: last optimize and vacuum, versions not yet proven, quarantine.
 
-Every record is a fold over the events of runs. ``.maintainer/state.json`` keeps the fold of all runs that are over, so
-that a nightly run reads one file and not a year of folders; it is rebuilt from the run folders when it is missing,
-damaged or of another format. Runs that ended without closing their record are read each time until their open intents
-are settled.
+Every record is a fold over the events of runs. ``.maintainer/state.json`` keeps the fold of all finished runs, so that
+a nightly run reads one file and not a year of folders. It is rebuilt from the run folders when it is missing, damaged
+or of another format. Runs that did not close their record are read each time until their open intents are settled.
 
-A table is known by its id, and an id may be met at several places: a table that was moved leaves its record behind, a
-copied one has the id of its original. What is kept for each place is put together by ``place_records``.
-
-The fold is safe in one direction: whatever cannot be read counts as not proven.
+A table is known by its id. A moved table leaves a record at its old place, and a copy has the id of its original, so
+records are kept for each place and combined by ``place_records``. Whatever cannot be read counts as not proven.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A plan: what will be done to which files, why, and what is left alone. Data, nothing else.
+"""A plan as data: what will be done to which files, why, and what is left alone.
 
-``plan(policy, facts, now)`` makes one; it can be printed, saved, compared with ``==``, reviewed and applied.
-Totals are properties: nothing is stored that can be counted. What a plan is made of is in ``steps``.
+``planner.plan_table`` makes it; it can be printed, saved, compared with ``==``, reviewed and applied. Totals are
+properties: nothing is stored that can be counted. The steps are in ``steps``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plans as documents: canonical JSON with a digest of itself, read back exactly or refused.
+"""Plans as documents: canonical JSON with its own digest, read back exactly or refused.
 
-The document is the model, field by field, under its own names, with what people and pipelines like to see
-counted (``state``, ``totals``). It holds no SQL text: applying it runs none.
+The document is the model, field by field, with some figures counted for people and pipelines (``state``, ``totals``).
+It holds no SQL text: applying it runs none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why something is done, and why something is left alone: a closed set of codes, each with its sentence."""
+"""The closed set of reasons why something is done or left alone, each a code with its sentence."""
 
 from __future__ import annotations
 

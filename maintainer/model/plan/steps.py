@@ -1,4 +1,4 @@
-"""The steps that a plan is made of, and what rewrites among them consist of: bins and batches.
+"""The steps of a plan, with the bins and batches of those that rewrite.
 
 Words as in Delta: a *bin* is one Spark job that writes one output file (or, for Z-order, one partition), a
 *batch* is one commit. Totals are properties: nothing is stored that can be counted.

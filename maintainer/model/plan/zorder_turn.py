@@ -1,4 +1,4 @@
-"""Incremental Z-order as data: the strategies, the tags of files, one turn of the loop, and what bounds the loop."""
+"""Incremental Z-order as data: strategies, tags of files, one turn of the loop, and the bounds of the loop."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Auto compaction: whether it is on and who says so, by which settings, and what one attempt came to. Pure values.
+"""Auto compaction as data: whether it is on and who says so, its settings, and the result of one attempt.
 
 Whether it is on follows Delta's own precedence (``AutoCompactBase.getAutoCompactType`` of 4.4.0): the session's
 ``spark.databricks.delta.autoCompact.enabled`` if it is set at all, then the deprecated table property
 ``delta.autoOptimize`` if it is true, then ``delta.autoOptimize.autoCompact``, else off.
 
-Delta knows the other settings only as settings of a session. We keep them on the table, below
-``maintainer.autoCompact.``, so that every writer decides alike; our own hook reads them.
+Delta has the other settings only in the session. We keep them on the table, below ``maintainer.autoCompact.``, so
+that every writer decides alike; our own hook reads them.
 """
 
 from __future__ import annotations

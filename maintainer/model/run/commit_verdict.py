@@ -1,4 +1,4 @@
-"""What `verify` found out about a commit that is already there. Frozen values, no I/O."""
+"""The verdict of `verify` about a past commit. Frozen values, no I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a process ends with, worked out from what happened. Pure, so that every front end says the same.
+"""Choose the exit code of a process from what happened. Pure, so that every front end uses the same.
 
-Order, the gravest first: 5 a failed verification, 70 a bug of ours, 143 and 130 an interruption (the rest was never
+Order, the most severe first: 5 a failed verification, 70 a bug of ours, 143 and 130 an interruption (the rest was not
 tried), 2 nothing ran, 1 a failure, 6 a refusal beside changes, 4 a refusal alone, 3 changes to apply, 0. A table that
-yielded to another writer is no failure: nothing is wrong, and the next run takes it up again.
+yielded to another writer is no failure: the next run tries it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of `history` and `status`: what the looking-back commands print, whatever it was gathered from."""
+"""Rows of `history` and `status`, from whatever source they were gathered."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What Delta's OPTIMIZE returns about itself, for a rewrite step of ours: the same figures under the same names.
+"""The metrics of a rewrite step, with the figures and names that Delta's OPTIMIZE returns.
 
-The names and meanings are those of ``OptimizeMetrics`` in delta-spark 4.4.0; in documents they are spelled as Delta
-spells them (``numFilesAdded``). Two things differ: ``endTimeMs`` is the real end (Delta leaves it 0), and the files
-skipped to reduce write amplification are counted (Delta leaves them 0). ``totalScheduledTasks`` and
-``autoCompactParallelismStats`` are left out: open-source Delta never fills them, and we do not count them either.
-Redundant figures are kept, because this is a record of what was measured and not a state to compute with.
+The names and meanings are those of ``OptimizeMetrics`` in delta-spark 4.4.0; documents spell them as Delta does
+(``numFilesAdded``). Two things differ: ``endTimeMs`` is the real end (Delta leaves it 0), and the files skipped to
+reduce write amplification are counted (Delta leaves them 0). ``totalScheduledTasks`` and
+``autoCompactParallelismStats`` are left out, because open-source Delta never fills them. Redundant figures are kept:
+this is a record of what was measured, not a state to compute with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What came of a plan: proofs, receipts and outcomes. Frozen values, no I/O."""
+"""The outcome of a run: proofs, receipts, and the status of every step and table. Frozen values, no I/O."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What happens during a run, as it happens: a closed union of frozen events.
+"""Progress events of a run: a closed union of frozen values.
 
-The only definition of progress events: `maintainer.execution` emits them, `maintainer.report` renders them (the two
-are siblings and never import one another), and the run folder keeps them as ``events.jsonl``. An event carries its
-own time, so that a renderer needs no clock; times are milliseconds since 1970 UTC. Whoever emits makes sure that
-events arrive one at a time (a lock or a queue); whoever receives must not raise.
+This is their only definition: `maintainer.execution` emits them, `maintainer.report` renders them (neither imports the
+other), and the run folder keeps them as ``events.jsonl``. An event carries its own time in milliseconds since 1970 UTC,
+so that a renderer needs no clock. The emitter passes events on one at a time (a lock or a queue); a receiver must not
+raise.
 """
 
 from __future__ import annotations

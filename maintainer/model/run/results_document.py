@@ -1,4 +1,4 @@
-"""Outcomes of runs as documents: ``results.json``, rewritten after every step and read by later commands."""
+"""Outcomes as documents: ``results.json``, rewritten after every step and read by later commands."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A table's own history as its log tells it: each commit, who made it, and whether it was one of ours.
-
-When other writers of a table commit what can make a rewrite lose.
-"""
+"""The commits of a table's log: who made each, whether it was ours, and which can make a rewrite lose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""How large the files of a table are: counts by powers of two, small enough to keep in every plan and receipt.
+"""File sizes of a table: counts by powers of two, small enough to keep in every plan and receipt.
 
-Buckets add and subtract, so that the sizes after a rewrite follow from those before it, without a second look at
-the table.
+Buckets add and subtract, so the sizes after a rewrite follow from those before it without reading the table again.
 """
 
 from __future__ import annotations

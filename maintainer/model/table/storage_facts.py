@@ -1,4 +1,4 @@
-"""What is known of a table's storage before anything is deleted from it: plain frozen values, read only.
+"""Facts of a table's storage that a deletion depends on. Frozen values.
 
 Times are milliseconds since 1970 UTC, sizes bytes on storage.
 """

@@ -1,4 +1,4 @@
-"""A table as planning sees it: plain frozen values, read from the log at one version.
+"""Facts of a table at one version, read from its log, as planning sees them. Frozen values.
 
 Names are Delta's. Sizes are bytes as recorded in the log (compressed, on storage); times are milliseconds
 since 1970 UTC, as in the log.

@@ -1,8 +1,8 @@
-"""Which table features our own rewrite and deletion are known to keep intact.
+"""The table features that our own rewrite and deletion keep intact.
 
-The reader tells what a table's protocol names; the planner compares it with this list and leaves a table
-with any other feature alone, by name. A feature is on the list only if a test rewrites a table that has it.
-Feature names are Delta's own (the protocol's ``readerFeatures`` and ``writerFeatures``).
+The planner compares a table's protocol with this list and leaves a table with any other feature alone, by name. A
+feature is on the list only if a test rewrites a table that has it. Names are Delta's own (the protocol's
+``readerFeatures`` and ``writerFeatures``).
 """
 
 from __future__ import annotations

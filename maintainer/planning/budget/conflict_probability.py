@@ -1,18 +1,15 @@
-"""How likely another writer comes in between, from the times at which others committed.
+"""Estimate how likely another writer commits during a rewrite, and find partitions where that happened before.
 
-Commits that take files are a Poisson process whose rate is the same in one hour of the day every day and may differ
-from hour to hour: pipelines run by the clock. The rate of an hour is the posterior mean of a gamma prior that is worth
-one such hour at the table's mean rate (Gelman and others, *Bayesian Data Analysis*, third edition, section 2.6): little
-was seen of an hour, so little is believed of it. The probability of at least one commit in a time is 1 - exp(-commits
-expected).
+Commits that take files are a Poisson process. Its rate depends on the hour of the day, because pipelines run by the
+clock. The rate of an hour is the posterior mean of a gamma prior that weighs as much as one hour at the table's mean
+rate (Gelman and others, *Bayesian Data Analysis*, third edition, section 2.6), so a few observations change little. The
+probability of at least one commit is 1 - exp(-expected commits). This is an upper bound: a commit that takes files of
+another partition conflicts with none of ours. The results of our own rewrites weigh more the more there are; see
+``budget.expected_loss``.
 
-It is an upper bound: a commit that takes files of another partition takes none of ours, and Delta lets both pass. What
-our own rewrites met weighs more the more of them there were; see ``budget.expected_loss``.
-
-Hot partitions as our own past shows them: where another writer won, what was just written is left alone for a while.
-
-``quietFor`` and ``skipNewestPartitions`` are what a person knows of a table's writers. Without them a rewrite that
-loses every night against the same writer would lose the next night, too.
+A partition is *hot* when our rewrites of it lost against another writer. Its newest files are left alone for a while,
+so that a rewrite does not lose every night against the same writer. A person can set the same by ``quietFor`` and
+``skipNewestPartitions``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Hot tables: what somebody else updated a moment ago, or is about to update, is left to him.
+"""Find hot tables: somebody else updated them a moment ago, or is about to. They are not rewritten.
 
-A rewrite that lands while a DELETE, UPDATE or MERGE of the same files is under way makes it fail, and one that comes
-second is lost itself. The log shows an update when it is over, so one that runs now is guessed from those before it:
-one in the last ``optimize.quietAfterUpdates``, or a rhythm by which the next one is more likely than not in as long.
+A rewrite that lands during a DELETE, UPDATE or MERGE of the same files makes that command fail; one that lands after it
+is lost itself. The log shows an update only when it is over, so running updates are guessed from earlier ones: an
+update within ``optimize.quietAfterUpdates``, or a rhythm that makes another one in that time more likely than not.
 Appends conflict with no rewrite and never make a table hot.
 
-An update that lost to our rewrite is in no log, and a writer who tries again loses each time where we rewrite often. So
-after a rewrite of ours a table rests until somebody else's update lands, or for that long; twice and three times as
-long after the second and third run in a row. Only a table whose log shows a week of mere appends has no need of it.
+An update that lost against our rewrite is in no log, and a writer who tries again loses again where we rewrite often.
+So after our rewrite a table rests until another writer's update lands, or for ``quietAfterUpdates``; twice and three
+times as long after the second and third run in a row. A table with only appends in the last week needs no rest.
 """
 
 from __future__ import annotations

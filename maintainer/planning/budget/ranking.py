@@ -1,15 +1,13 @@
-"""Which rewrites come first when not all of them fit: benefit for each byte, under budgets that hold.
+"""Rank rewrites by benefit for each byte, and estimate how long each takes.
 
-A score is absolute: it does not change with a table's neighbours, so a plan can be compared with yesterday's. Waiting
-raises it, so that nobody starves. A budget is hard: what does not fit is passed over and the next one is tried, and
-what waits is told its place. ``autocomp_scores`` is the score of OpenHouse's AutoComp for comparison; it is relative
-to the other candidates of the same night.
+A score is absolute: it does not depend on other tables, so a plan can be compared with yesterday's. Waiting raises it,
+so every table gets its turn. A budget is a hard limit: what does not fit is passed over, the next rewrite is tried,
+and each waiting table gets its place in the queue. ``autocomp_scores`` is the score of OpenHouse's AutoComp for
+comparison; it is relative to the other candidates of the same night.
 
-How long a rewrite takes: so much for each commit, however small it is, and so much for each byte.
-
-One rate alone is wrong twice: learned from small tables it makes a large one last all night, learned from a large one
-it makes a thousand small ones free. Both figures are fitted to past steps by least squares, from five sums for each
-kind of step, so that runs can be added up.
+A rewrite takes a fixed time for each commit and a time for each byte. A single rate would be wrong: learned from small
+tables it is too slow for large ones, learned from large tables it makes small ones free. Both figures are fitted to
+past steps by least squares, from five sums for each kind of step, so that runs can be added up.
 """
 
 from __future__ import annotations

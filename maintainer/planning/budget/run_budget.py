@@ -1,6 +1,6 @@
-"""Fits a plan into budgets: the best rewrites stay, the others are left alone with their place in the queue.
+"""Fit a plan into budgets: the best rewrites stay, the others wait with their place in the queue.
 
-Property changes and vacuum rewrite nothing and always stay. What is learned from past runs is handed in.
+Property changes and vacuum rewrite nothing and always stay. The caller passes what is learned from past runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Z-order metadata of a file: revision, cube, rank box and number of rows.
-
-What a turn writes: where the curve is cut, and the tags of the files that come out of it.
-"""
+"""Z-order metadata of files: revision, cube, rank box and rows, read from tags and written for new files."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Revisions: Z-order columns with the boundaries that map each column's values to ranks.
 
-A revision is made once, from a sample, and kept in a property of the table (``maintainer.zorder.revision.<id>``), so
-that files written months apart lie on one and the same curve. Its text is JSON that people can read. Whatever cannot
-be read, or was changed by hand so that the files' tags no longer name it, counts as not there: its files are
-unindexed then, which costs work and never rows.
+A revision is made once from a sample and stored as JSON in a table property (``maintainer.zorder.revision.<id>``), so
+that files written months apart lie on the same curve. A revision that cannot be read, or that was changed by hand so
+that the files' tags no longer match it, is ignored. Its files are then unindexed, which costs work but never rows.
 """
 
 from __future__ import annotations

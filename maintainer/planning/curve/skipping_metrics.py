@@ -1,14 +1,12 @@
-"""Figures on a table's layout, from the log alone: smallest and largest values of the Z-order columns in each file.
+"""Measure a table's layout and estimate the cost of queries on it, from the log alone.
 
-A seeded set of queries is laid over the ranks of a revision, half of them ranges of a tenth of each column's values,
-half of them points. A file is read when no column rules it out; one without statistics is always read. No file is
-opened, and no query is run.
+The smallest and largest values of the Z-order columns in each file are compared with a seeded set of queries over the
+ranks of a revision: half are ranges of a tenth of each column's values, half are points. A file is read when no column
+rules it out; a file without statistics is always read. No file is opened, and no query is run.
 
-What a query costs by the layout alone: a model for choosing, without a single query being run.
-
-A query is a box that takes a share of each column's ranks (``RANGE_SHARE``). A file is read where the two overlap,
-which for a box of sides ``s`` happens with probability ``min(1, s + RANGE_SHARE)`` a column. Reading costs the
-file's bytes and a fixed cost for opening it.
+The cost model chooses between rewrites. A query is a box that takes a share of each column's ranks (``RANGE_SHARE``).
+It reads a file with sides ``s`` with probability ``min(1, s + RANGE_SHARE)`` for each column; reading costs the file's
+bytes and a fixed cost for opening it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Liquid clustering: which files of a clustered table are put on the curve again, and what is left as it is.
+"""Plan liquid clustering: which files of a clustered table are put on the curve again, and which are left alone.
 
-Files that one run clustered together are a *cube* (Delta tags them with its id and the columns). Selection is that of
-``OPTIMIZE`` on a clustered table: files in no cube, and cubes smaller than ``minCubeSize``, unless one cube is all
-there is. Two deliberate differences. The bound of a cube comes from the policy and is 10 GiB, not Delta's 100 GiB,
-below which one appended file makes OPTIMIZE rewrite the whole table (41 GB for 1 GB appended, delta issue 4304). And
-small cubes are merged only together with files in none, or when the sizes asked for have changed: what a run
-wrote may be smaller than its input said, and a second run with nothing new must commit nothing.
+Files that one run clustered together are a *cube* (Delta tags them with its id and the columns). As ``OPTIMIZE`` on a
+clustered table, this takes files in no cube and cubes smaller than ``minCubeSize``, unless there is only one cube.
+Two differences. The policy sets the bound of a cube, 10 GiB by default: below Delta's 100 GiB, one appended file makes
+OPTIMIZE rewrite the whole table (41 GB for 1 GB appended, delta issue 4304). And small cubes are merged only together
+with files in none, or when the configured sizes have changed: a result may be smaller than its input suggested, and a
+second run with nothing new must commit nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Compaction: small files and files with many deleted rows, written as fewer and larger ones.
+"""Plan compaction: small files and files with many deleted rows are written as fewer and larger ones.
 
-Selection and packing are those of OPTIMIZE, with two deliberate differences. A lone file with many deleted
-rows is rewritten (OPTIMIZE drops every bin of one file, so it can never purge it). What a rewrite of ours
-wrote, to the same or a larger size, is packed again only together with files that came after it: results may be
-smaller than their input said, and a second run with nothing new must commit nothing.
+Selection and packing are those of OPTIMIZE, with two differences. A lone file with many deleted rows is rewritten;
+OPTIMIZE drops every bin of one file, so it never purges such a file. And what our rewrite wrote, to the same or a
+larger size, is packed again only together with newer files: a result may be smaller than its input suggested, and a
+second run with nothing new must commit nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Full Z-order: every selected partition is written anew in Z-order, unless it already is.
+"""Plan full Z-order: every selected partition is rewritten in Z-order, unless it already is.
 
-As ``OPTIMIZE ... ZORDER BY``, it takes all files of a partition into one bin, and a bin gives
-``max(1, floor(bytes / maxFileSize))`` files. Unlike it, partitions that are in order are left alone: files that
-our Z-order wrote carry its columns as a tag, and a partition where every file carries the same one has had
-nothing added, deleted or rewritten since. Where Z-order is configured, compaction is not planned separately.
+As ``OPTIMIZE ... ZORDER BY``, it puts all files of a partition into one bin, and a bin gives
+``max(1, floor(bytes / maxFileSize))`` files. Unlike it, partitions in order are left alone: files that our Z-order
+wrote carry its columns as a tag, and a partition whose files all carry the same tag has not changed since. Where
+Z-order is configured, compaction is not planned separately.
 """
 
 from __future__ import annotations

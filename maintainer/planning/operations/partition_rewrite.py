@@ -1,11 +1,10 @@
-"""Rewrite: whole partitions, into a number of files or files of a size, on request in sorted order.
+"""Plan the rewrite of whole partitions into a number of files or files of a size, optionally sorted.
 
-What people do by hand with ``dataChange=false``, and OPTIMIZE cannot: split large files, even out sizes, sort. It is
-due once: every file written carries a digest of what was asked for, and a partition in which all files carry it
-is left alone. Files that come later make their partition due again. Where it is configured, compaction is not
-planned separately: small files are part of what it puts right.
+OPTIMIZE cannot split large files, even out sizes or sort; people do it by hand with ``dataChange=false``. Every file
+written carries a digest of the settings, and a partition whose files all carry it is left alone, so a rewrite happens
+once. Newer files make their partition due again. Where it is configured, compaction is not planned separately.
 
-Columns of ``optimize.rewrite.sortBy`` against the table: they exist, and rows of a file differ in them.
+``optimize.rewrite.sortBy`` is checked against the table: the columns exist and are not partition columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Purge: files with soft-deleted rows, and files that still hold dropped columns, written anew without them.
+"""Plan a purge: files with soft-deleted rows or dropped columns are rewritten without them.
 
-As ``REORG TABLE ... APPLY (PURGE)``, a file alone is rewritten as well, and files are packed up to ``maxFileSize``.
-Unlike it, only files are taken that no other step of the plan rewrites anyway; files that a Z-order, a rewrite or
-clustering has put in order are purged one by one, so that they stay what they are; and healthy tables are not opened.
+As ``REORG TABLE ... APPLY (PURGE)``, a single file is rewritten too, and files are packed up to ``maxFileSize``. Unlike
+it, files that another step of the plan rewrites are left out, healthy tables are not opened, and files in an order (of
+a Z-order, a rewrite or clustering) are purged one by one, so that they keep it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rewrites of a table: the one that gives it its layout, and the purge of what that one does not take."""
+"""Choose the rewrites of a table: the one that gives its layout, and the purge of the files it does not take."""
 
 from __future__ import annotations
 

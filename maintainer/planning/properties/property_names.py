@@ -1,12 +1,10 @@
-"""The table properties that Delta 4.4.0 knows, and what setting each one means to us.
+"""The table properties of Delta 4.4.0, what setting each one means to us, and how Delta reads intervals.
 
-Read from ``DeltaConfigs`` of delta-spark 4.4.0; an integration test holds the list and the JAR together. Delta
-finds keys without regard to case and stores them as spelled here.
+The list is read from ``DeltaConfigs`` of delta-spark 4.4.0; an integration test compares it with the JAR. Delta finds
+keys without regard to case and stores them as spelled here.
 
-Delta's interval strings, as table properties hold them: ``interval 7 days``.
-
-Delta reads them with Spark's calendar intervals, ``interval`` in front or not, in any case, and refuses months
-and years because they have no fixed length.
+Intervals are strings like ``interval 7 days``. Delta reads them with Spark's calendar intervals, with or without
+``interval`` in front, in any case, and refuses months and years because they have no fixed length.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Table properties: what the policy holds against what the table has, as one step.
+"""Plan changes of table properties: one step for all that differ between the policy and the table.
 
-Delta keeps keys as it spells them itself and values as they were written, so keys are compared without regard
-to case and values by meaning: ``TRUE`` is ``true``, ``interval 1 week`` is ``interval 7 days``.
+Keys are compared without regard to case and values by their meaning (``TRUE`` is ``true``, ``interval 1 week`` is
+``interval 7 days``), because Delta normalizes keys but stores values as they were written.
 """
 
 from __future__ import annotations

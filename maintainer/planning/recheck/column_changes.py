@@ -1,4 +1,4 @@
-"""What happened to a table's columns since a plan was made, one sentence for each column that is not as it was."""
+"""Describe how a table's columns changed since a plan was made: one sentence for each changed column."""
 
 from __future__ import annotations
 

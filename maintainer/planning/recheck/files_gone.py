@@ -1,4 +1,4 @@
-"""What to do when a file that had to stay is gone after a deletion: the same advice whoever notices."""
+"""The advice when a live file is missing after a deletion, the same for every check that notices it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Does a plan still hold? Asked for every table right before anything of it runs; pure, like planning.
+"""Check whether a plan still holds, right before each table's steps run. Pure.
 
-What a person approved is refused when the ground has moved (another table, schema, protocol, policy), and
-reduced when only files have: bins whose files are all still live run exactly as planned, others are dropped.
-It is never patched with anything new.
+A plan that a person approved is refused when its table, schema, protocol or policy changed. When only files changed it
+is reduced: bins whose files are all live run exactly as planned, the others are dropped. Nothing new is ever added.
 """
 
 from __future__ import annotations

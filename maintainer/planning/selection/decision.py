@@ -1,4 +1,4 @@
-"""What one part of planning decided: a step or none, and what it leaves alone with reasons."""
+"""What one part of planning decided: a step or none, and the files it leaves alone with reasons."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Which files may still hold columns that were dropped, told without opening them as far as that can be told.
+"""Find files that may still hold dropped columns, and open as few as possible.
 
-With column mapping, DROP COLUMN changes the schema only: the values stay in the files. REORG PURGE finds such files by
-reading the footer of every file of the table, each time. Here three things are asked first. Column ids are given
-out upwards and never again, so ids up to ``delta.columnMapping.maxColumnId`` that the schema lacks are the dropped
-columns; without any there is nothing to look for. Files that we wrote carry a digest of the columns that were dropped
-when they were written; the same digest means that none was dropped since. And a file written after such a
-one was written under a schema that lacked the same columns. Only what is left has to be opened.
+With column mapping, DROP COLUMN changes only the schema; the values stay in the files. REORG PURGE reads the footer
+of every file of the table each time. Three checks come first here. Column ids are never reused, so ids up to
+``delta.columnMapping.maxColumnId`` that the schema lacks are the dropped columns; without any there is nothing to do.
+Files that we wrote carry a digest of the columns dropped at that time; an equal digest means that none was dropped
+since. And a file written after such a file was written without the same columns. Only the remaining files are opened.
 """
 
 from __future__ import annotations

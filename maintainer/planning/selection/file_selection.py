@@ -1,8 +1,8 @@
-"""Which partitions and which files a rewrite takes. A rule that says no leaves a reason behind.
+"""Select the partitions and files of a rewrite, with a reason for everything that is left out.
 
-File rules are Delta's OPTIMIZE: ``size < minFileSize``, a deletion vector without statistics, or a share of
+File rules are those of OPTIMIZE: ``size < minFileSize``, a deletion vector without statistics, or a share of
 soft-deleted rows above ``maxDeletedRowsRatio``, both strict. Partition rules are ours: ``where``,
-``skipNewestPartitions`` and ``quietFor``, in that order; the first that says no gives the reason.
+``skipNewestPartitions`` and ``quietFor``, in that order; the first that refuses gives the reason.
 """
 
 from __future__ import annotations

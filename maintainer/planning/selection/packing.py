@@ -1,8 +1,7 @@
-"""Files into bins, bins into batches: the arithmetic of Delta's OPTIMIZE, made deterministic.
+"""Pack files into bins and bins into batches, as OPTIMIZE does, but deterministically.
 
-Delta packs *next-fit*: elements are taken smallest first, and a bin closes at the first one that does not fit.
-It is not the tightest packing, but of the bins that it closes no two fit into one, which is what makes a
-rewrite a fixed point: packing the results again joins nothing.
+Delta packs *next-fit*: it takes the smallest first, and closes a bin at the first file that does not fit. This is not
+the tightest packing, but no two closed bins fit into one. So packing the results again joins nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table's schema as planning needs it: partition types, a list for the plan, and columns found by dotted name.
+"""The table's schema as planning needs it: partition types, a list for the plan, and columns by dotted name.
 
 The schema string is Delta's JSON (Spark's ``StructType.json``).
 """

@@ -1,6 +1,7 @@
-"""Which tables may be touched at all. A table with anything that is not understood is named and left as it is.
+"""Refuse tables and steps that are not supported, with the reason.
 
-What an engine that only issues Delta's commands cannot do: left alone, with the reason.
+A table with a feature that we do not know is named and left alone. So is a step that an engine cannot do which only
+issues Delta's commands.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Caps on deletion: what is too much to be deleted without a line in the policy that allows it.
+"""Limit how much one vacuum deletes, and check that a table's storage allows a trash.
 
-A mistake upstream (an overwrite with nothing, a DELETE without WHERE) becomes final when its old files go. So much at
-once is only deleted where somebody has said that it is meant.
-
-Where files may be moved into a trash instead of being deleted.
+A mistake upstream (an overwrite with nothing, a DELETE without WHERE) becomes final when the old files are deleted.
+Deleting more than the limit needs a line in the policy that allows it.
 """
 
 from __future__ import annotations

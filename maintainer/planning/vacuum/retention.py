@@ -1,4 +1,4 @@
-"""How long removed files are kept, and who decides it: the longest of everything that asks for them."""
+"""Find how long removed files are kept: the longest time that the policy, the table or the engine asks for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Vacuum: which files may be deleted, and everything that is kept though it is old enough.
+"""Plan a vacuum: which files may be deleted, and which are kept although they are old enough.
 
-Only files that the log itself removed are named, only those removed before the horizon, and none that a
-rewrite replaced which was never proven. Files that the log never knew are named only where the policy says so.
+Only files that the log removed before the horizon are deleted, and never files that an unproven rewrite replaced.
+Files that the log does not know are deleted only where the policy says so.
 """
 
 from __future__ import annotations

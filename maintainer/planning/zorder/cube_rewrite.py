@@ -1,9 +1,9 @@
-"""Pieces of the curve: an aligned cube is written anew where queries gain most for its bytes.
+"""Plan the ``pieces`` strategy: rewrite the aligned cube where queries gain most for its bytes.
 
-New rows come as small files that each span a wide cube, and leveled compaction never brings them together with the
-narrow files of the table: they differ in level and in cube. So a cube is taken whole, with all that lies inside,
-and written as files of full size. Which cube: where the expected cost of a query (``query_cost``) falls most for
-each byte rewritten; whether at all: where queries read a share ``MIN_EXCESS`` more of it than they would afterwards.
+New rows come as small files with a wide cube each. Leveled compaction never joins them with the table's narrow files,
+because they differ in level and in cube. So a cube is rewritten whole, with all files inside it, as files of full
+size. The cube is the one where the expected cost of a query (``query_cost``) falls most for each byte rewritten. It is
+rewritten only if queries read at least ``MIN_EXCESS`` more of it than they would afterwards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Incremental Z-order: the first turn of the loop as a step, and what waits for later turns or other days.
+"""Plan incremental Z-order: the first turn of the loop as a step, and what waits for later turns.
 
-The step carries the settings of the loop (``model.zorder.ZOrderSettings``), so that later turns are planned from fresh
-facts by ``next_turn`` without the policy. Everything is decided from tags, statistics and properties in the log.
+The step carries the settings of the loop (``ZOrderSettings``), so ``next_turn`` plans later turns from fresh facts
+without the policy. Everything is decided from tags, statistics and properties in the log.
 """
 
 from __future__ import annotations

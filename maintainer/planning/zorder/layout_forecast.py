@@ -1,4 +1,4 @@
-"""What a turn will make of the layout, before it runs: its files replaced by even parts of the cube they lie in."""
+"""Forecast the layout after a turn: its files replaced by even parts of the cube they lie in."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Leveled compaction: files of one cube and about one number of rows, joined once they make a larger one.
+"""Plan the ``leveled`` strategy: join files of one cube and one level once they make a larger file.
 
-Every file is of one cube and is a single block, so the level of a file is that of its rows: floor(log10(rows)).
-Small files of wide cubes come first, because what they are joined to lies in narrower cubes, and at least one of a
-higher level comes out of it, so that no level starves.
+Every file is of one cube and is a single block, so its level is that of its rows: floor(log10(rows)). Small files of
+wide cubes come first, because the files they join lie in narrower cubes. At least one result has a higher level, so
+every level gets its turn.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The loop of incremental Z-order, one turn at a time: strategies in order, and the first that yields files wins.
+"""Choose one turn of incremental Z-order: the first strategy in order that yields files. Pure.
 
-Pure: a turn follows from settings and from the files alone. That it comes to an end: a turn of ``unindexed`` leaves
-fewer files unindexed, and no other makes one; ``pieces`` leaves fewer files unsettled; ``leveled`` makes fewer files or
-files of deeper cubes, and depth is bounded.
+A turn follows from the settings and the files alone. The loop ends: ``unindexed`` leaves fewer unindexed files, and no
+other strategy makes any; ``pieces`` leaves fewer unsettled files; ``leveled`` makes fewer files or deeper cubes, and
+depth is bounded.
 """
 
 from __future__ import annotations

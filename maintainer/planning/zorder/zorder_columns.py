@@ -1,4 +1,4 @@
-"""The Z-order columns of a policy in a table's schema: found, or refused by name with the line of the policy."""
+"""Look up a policy's Z-order columns in a table's schema, or refuse them by name with the policy's line."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""How incremental Z-order is asked for: by the policy, by properties of the table, or once by hand.
+"""Read how incremental Z-order is asked for: by the policy, by table properties, or once by hand.
 
-The properties are those of Qbeast's documentation, with its meanings and defaults, so that whoever owns a table and not
-the policies can switch and tune: ``use.optimization.autoOptimize.*``, and ``use.optimization.type`` with
+The properties are those of Qbeast's documentation, with its meanings and defaults, so that the owner of a table can
+set them without access to policies: ``use.optimization.autoOptimize.*``, and ``use.optimization.type`` with
 ``use.optimization.bytes-per-iter`` for one round of leveled compaction. They count only where a policy says
 ``tableProperties: honour``.
-
-What incremental Z-order has to be planned from, and what can be said of the layout without planning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why a turn takes what it takes, and why the files on the curve wait: level, cube and group by name."""
+"""Name the reasons of incremental Z-order: why a turn takes its files and why the others wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which revision holds for a table: the newest one that fits the policy, or a new one from a sample."""
+"""Choose a table's revision: the newest one that fits the policy, or a new one from a sample."""
 
 from __future__ import annotations
 
