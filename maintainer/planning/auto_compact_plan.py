@@ -199,5 +199,5 @@ def _as_policy(facts: TableFacts, settings: AutoCompactSettings) -> ResolvedPoli
         digest="",
         optimize=optimize,
         verify=VerifyPolicy(RowCountCheck.OFF, ContentCheck.OFF, False),
-        limits=LimitsPolicy(None, None, 0),
+        limits=LimitsPolicy(timeout_seconds=0),
     )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from maintainer.policy.resolve.policy_fields import written_settings
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.select.table_names import identity
-from maintainer.units import format_duration, format_size
+from maintainer.units import format_duration
 
 NOT_SET = "not set"
 
 _SILENT = frozenset({"table", "file", "digest", "origins", "description"})
-"""Fields that change nothing about what is done to a table."""
-
-_CAMEL = re.compile(r"_([a-z])")
+"""Keys that change nothing about what is done to a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
     return PolicyChanges(
         came=tuple(sorted(policy.table.identifier for key, policy in new.items() if key not in old)),
         left=tuple(sorted(policy.table.identifier for key, policy in old.items() if key not in new)),
-        changed=tuple(sorted(changed, key=lambda one: one.table)),
+        changed=tuple(sorted(changed, key=lambda change: change.table)),
     )
 
 
@@ -84,55 +79,6 @@ def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | N
 
 
 def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, ...]:
-    old, new = dict(_flat("", before)), dict(_flat("", now))
-    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    old, new = dict(written_settings(before)), dict(written_settings(now))
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key) and key.partition(".")[0] not in _SILENT]
     return tuple(ValueChange(key, old.get(key, NOT_SET), new.get(key, NOT_SET)) for key in sorted(keys))
-
-
-def _flat(prefix: str, value: object) -> list[tuple[str, str]]:
-    """Every value below a policy, by its dotted key in the words of a policy file."""
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        key, text = _spelled(prefix, value)
-        return [] if text is None else [(key, text)]
-    found: list[tuple[str, str]] = []
-    for field in dataclasses.fields(value):
-        if not prefix and field.name in _SILENT:
-            continue
-        found += _flat(f"{prefix}.{field.name}" if prefix else field.name, getattr(value, field.name))
-    return found
-
-
-def _spelled(key: str, value: object) -> tuple[str, str | None]:
-    """A key without the unit that our own names end with, and its value in that unit."""
-    head, _, name = key.rpartition(".")
-    text = _plain(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        if name.endswith("_seconds"):
-            name, text = name.removesuffix("_seconds"), format_duration(value)
-        elif name.endswith("_bytes"):
-            # `maxFileSize`, but `maxBytes` and `batchBytes`, which have the unit in their own name.
-            name, text = re.sub(r"(_size)_bytes$", r"\1", name), format_size(value)
-    spelled = _CAMEL.sub(lambda match: match[1].upper(), f"{head}.{name}" if head else name)
-    return spelled, text
-
-
-def _plain(value: object) -> str | None:
-    match value:
-        case None | () | []:
-            return None
-        case bool():
-            return "true" if value else "false"
-        case enum.Enum():
-            return str(value.value)
-        case str() | int() | float():
-            return str(value)
-        case _:
-            return json.dumps(value, default=_json, ensure_ascii=False, sort_keys=True)
-
-
-def _json(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value.value if isinstance(value, enum.Enum) else value)

@@ -53,14 +53,6 @@ ZORDER = built_in_layer(
 """The lowest level of a table for which some level writes ``optimize.zorder``."""
 
 
-DEFAULT_MIN_CUBE_SIZE_BYTES = 10 << 30
-"""Least size of a cube that clustering leaves as it is, where no level writes another.
-
-Delta's own is 100 GiB: below it one new file makes OPTIMIZE rewrite the whole table, 41 GB for 1 GB appended.
-With 10 GiB a night costs what came in and at most that much beside it; more cubes mean a few more files a query.
-"""
-
-
 def min_file_size_of(max_file_size_bytes: int) -> int:
     """Return the default ``minFileSize``: 3/4 of ``maxFileSize``, at least one byte.
 

@@ -82,7 +82,7 @@ class WorthPolicy:
 class RewritePolicy:
     """Files of whole partitions as somebody wants them: a number or a size (at most one of them), and an order."""
 
-    num_files: int | None = None
+    num_files: int | None = field(default=None, metadata={"key": "files"})
     file_size_bytes: int | None = None
     sort_by: tuple[str, ...] = ()
 
@@ -91,7 +91,9 @@ class RewritePolicy:
 class ClusterPolicy:
     """Bounds of liquid clustering, for tables that have clustering columns.
 
-    A cube of ``min_cube_size_bytes`` or more is left as it is. ``full`` takes files clustered by other columns, too.
+    A cube of ``min_cube_size_bytes`` or more is left as it is. Delta's own is 100 GiB: below it one new file makes
+    OPTIMIZE rewrite the whole table, 41 GB for 1 GB appended. With 10 GiB a night costs what came in and at most that
+    much beside it; more cubes mean a few more files a query. ``full`` takes files clustered by other columns, too.
     """
 
     min_cube_size_bytes: int = 10 << 30
@@ -146,7 +148,7 @@ class AutoCompactPolicy:
     reads; None leaves a setting to the writer's session and to Delta's default.
     """
 
-    enabled: bool
+    enabled: bool = field(metadata={"key": ""})
     min_num_files: int | None = None
     min_file_size_bytes: int | None = None
     max_file_size_bytes: int | None = None
@@ -216,9 +218,9 @@ class VerifyPolicy:
 class LimitsPolicy:
     """Bounds of one table in one run; None means unbounded."""
 
-    max_bytes: int | None
-    max_files: int | None
     timeout_seconds: int
+    max_bytes: int | None = None
+    max_files: int | None = None
     max_deletes: int | None = None
 
 
@@ -226,8 +228,8 @@ class LimitsPolicy:
 class Suspension:
     """Nothing is done until the day given (exclusive of the day itself: on it, work starts again)."""
 
-    until: date | None
-    reason: str
+    until: date | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +251,7 @@ class ResolvedPolicy:
     auto_compact: AutoCompactPolicy | None = None
     properties: tuple[tuple[str, str], ...] = ()
     consumers: tuple[Consumer, ...] = ()
-    windows: tuple[Window, ...] = ()
+    windows: tuple[Window, ...] = field(default=(), metadata={"key": "window"})
     suspend: Suspension | None = None
     owner: str | None = None
     description: str | None = None

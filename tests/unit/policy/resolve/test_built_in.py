@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from maintainer.policy.resolve.builtin_defaults import ALWAYS, VACUUM, ZORDER, min_file_size_of
+from maintainer.policy.resolve.policy_fields import written_settings
 from maintainer.policy.resolve.setting_units import base_value, spelled
-from maintainer.policy.schema.schema_keys import describe
+from maintainer.policy.schema.schema_keys import describe, key_names
+from tests.support.policies.projects import loaded
 
+EVERY_KEY = Path(__file__).parents[3] / "support" / "policies" / "every_key.yml"
 BUILT_IN = {".".join(keys): s.value for layer in (ALWAYS, VACUUM, ZORDER) for keys, s in layer.leaves.items()}
 
 
@@ -36,6 +41,24 @@ def test_a_value_has_the_unit_that_the_schema_gives_its_key(
 ) -> None:
     assert base_value(key, written) == value
     assert spelled(key, value) == (written if spelled_again is None else spelled_again)
+
+
+def test_every_field_is_written_as_the_key_that_it_is_read_from(tmp_path: Path) -> None:
+    every_key = (
+        EVERY_KEY.read_text()
+        .partition("\n")[2]
+        .replace("autoCompact: true", "autoCompact: {minNumFiles: 5, maxFileSize: 64MiB}")
+    )
+    rewrite = (
+        "table: s.t\noptimize: {rewrite: {files: 4, sortBy: [a]}, purge: {}, cluster: {full: true}}\n"
+        "limits: {maxDeletes: 5}\nvacuum: {trash: 7d, deleteUntracked: true, untrackedEvery: 2d, untrackedAge: 40d}\n"
+    )
+    policies = loaded(tmp_path, {"policies/a.yml": every_key, "policies/b.yml": rewrite}).resolved()
+    keys = {key for policy in policies for key, _ in written_settings(policy)}
+    assert {"optimize.rewrite.files", "autoCompact", "window", "optimize.where", "limits.timeout"} <= keys
+    ours = {"table.identifier", "file", "digest", "origins", "properties"}
+    of_two_keys = {"vacuum.allowRewritten", "optimize.zorder.honourTableProperties"}
+    assert keys - ours - of_two_keys <= set(key_names())
 
 
 @pytest.mark.parametrize(("largest", "smallest"), [(256 << 20, 192 << 20), (10, 7), (1, 1)])
