@@ -74,10 +74,10 @@ def _not_landed(error: Exception, where: str) -> MaintainerError:
         return Interrupted(
             "cancelled before anything was committed", where=where, help=f"run `maintainer apply` again; {LEFT_BEHIND}"
         )
-    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
-    if known is not None:
-        known.help = f"{known.help}; {LEFT_BEHIND}"
-        return known
+    failure = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if failure is not None:
+        failure.help = f"{failure.help}; {LEFT_BEHIND}"
+        return failure
     if is_missing(chain):
         return TableError(
             "a file was missing while the command ran; nothing was committed",

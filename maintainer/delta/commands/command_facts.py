@@ -178,28 +178,28 @@ class CommandTableReader:
         try:
             (row,) = self._session.rows(f"DESCRIBE DETAIL {table_name(ref)}")
         except Exception as error:
-            if ref.is_path and any(one.condition == "DELTA_MISSING_DELTA_TABLE" for one in describe(error)):
+            if ref.is_path and any(failure.condition == "DELTA_MISSING_DELTA_TABLE" for failure in describe(error)):
                 look_into(ref.location)
                 self._check_folder(ref)
             raise
-        found: dict[str, Any] = row.asDict()
-        if found["format"] != "delta":
+        fields: dict[str, Any] = row.asDict()
+        if fields["format"] != "delta":
             raise TableError(
                 "this is not a Delta table",
                 code="T402",
                 where=ref.identifier,
-                found=f"format {found['format']}",
+                found=f"format {fields['format']}",
                 allowed="a table with provider delta",
                 help=NOT_DELTA_HELP,
             )
-        return found
+        return fields
 
     def _check_folder(self, ref: TableRef) -> None:
         """Raise T401 where there is not even a folder; Delta says the same of both."""
         try:
             self._session.files(ref.location).schema  # noqa: B018 - asking for it looks at the path
         except Exception as error:
-            if any(one.condition == "PATH_NOT_FOUND" for one in describe(error)):
+            if any(failure.condition == "PATH_NOT_FOUND" for failure in describe(error)):
                 raise TableError(
                     "there is no such table: the folder does not exist",
                     code="T401",
@@ -273,20 +273,20 @@ def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogSt
             help=DAMAGED_LOG_HELP,
         )
     state.metadata.setdefault("schemaString", '{"type":"struct","fields":[]}')
-    said = state.commit_info.get("inCommitTimestamp")
-    return state, int(said if said is not None else names.get(last, 0))
+    in_commit_ms = state.commit_info.get("inCommitTimestamp")
+    return state, int(in_commit_ms if in_commit_ms is not None else names.get(last, 0))
 
 
 def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
     """In what the replayed state differs from DESCRIBE DETAIL; empty if in nothing."""
-    ours = {
+    replayed = {
         "id": state.metadata["id"],
         "numFiles": len(state.adds),
         "sizeInBytes": sum(int(add["size"]) for add in state.adds.values()),
         "partitionColumns": list(state.metadata["partitionColumns"]),
     }
     unlike = [
-        f"{key}: {value} by the log, {detail[key]} by Delta" for key, value in ours.items() if detail[key] != value
+        f"{key}: {value} by the log, {detail[key]} by Delta" for key, value in replayed.items() if detail[key] != value
     ]
     return "; ".join(unlike)
 

@@ -36,13 +36,16 @@ _SMALLEST_STEP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A command, its settings, and what it will take of the files known (``beyond`` and ``left``: against the plan)."""
+    """A command, its settings, and the files that it will take.
+
+    ``beyond`` are taken and not planned, ``untaken`` are planned and not taken.
+    """
 
     statement: str
     settings: tuple[tuple[str, str | None], ...]
     takes: tuple[DataFile, ...]
     beyond: tuple[DataFile, ...]
-    left: tuple[DataFile, ...]
+    untaken: tuple[DataFile, ...]
 
 
 def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Selected:
@@ -56,15 +59,15 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
     """
     partitions = {bin_.partition_values for bin_ in batch.bins}
     where = in_partitions(partitions, partition_types(facts.schema_json, facts.partition_columns))
-    there = [file for file in facts.files if file.partition_values in partitions]
+    files = [file for file in facts.files if file.partition_values in partitions]
     match step:
         case ZOrderStep():
             statement = optimize(table, where, step.columns)
-            return _selected(statement, _settings(step, None, None), there, batch)
+            return _selected(statement, _settings(step, None, None), files, batch)
         case CompactStep():
-            return _compaction(step, batch, there, table, where)
+            return _compaction(step, batch, files, table, where)
         case PurgeStep():
-            purged = [one for one in there if one.deletion_vector is not None]
+            purged = [file for file in files if file.deletion_vector is not None]
             taken = _packed(purged, step.max_file_size_bytes, lone=True)
             return _selected(reorg_purge(table, where), _settings(step, None, None), taken, batch)
         case ClusterStep():
@@ -85,7 +88,7 @@ def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Bat
     Raises:
         Refused: A441.
     """
-    beyond = sum(one.size_bytes for one in selected.beyond)
+    beyond = sum(file.size_bytes for file in selected.beyond)
     if isinstance(step, ZOrderStep) and beyond > batch.size_bytes:
         raise Refused(
             "a command cannot put some files of a partition in Z-order and leave the others",
@@ -96,27 +99,27 @@ def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Bat
         )
 
 
-def _compaction(step: CompactStep, batch: Batch, there: list[DataFile], table: str, where: str) -> Selected:
+def _compaction(step: CompactStep, batch: Batch, files: list[DataFile], table: str, where: str) -> Selected:
     choices = [
         _selected(
             optimize(table, where),
             _settings(step, size, ratio),
-            _packed(_candidates(there, size, ratio), step.max_file_size_bytes, lone=False),
+            _packed(_candidates(files, size, ratio), step.max_file_size_bytes, lone=False),
             batch,
         )
         for size, ratio in _thresholds(batch)
     ]
     if any(len(bin_.files) == 1 for bin_ in batch.bins):
         # OPTIMIZE drops bins of one file; only REORG rewrites a lone file with deleted rows.
-        purged = [one for one in there if one.deletion_vector is not None]
+        purged = [file for file in files if file.deletion_vector is not None]
         taken = _packed(purged, step.max_file_size_bytes, lone=True)
         choices.append(_selected(reorg_purge(table, where), _settings(step, None, None), taken, batch))
     return min(choices, key=lambda choice: (_difference(choice), choice.statement))
 
 
-def _difference(one: Selected) -> tuple[bool, int]:
+def _difference(selected: Selected) -> tuple[bool, int]:
     """What is taken beside the plan weighs its bytes, what is left its bytes; to take nothing is the worst."""
-    return (not one.takes, sum(file.size_bytes for file in (*one.beyond, *one.left)))
+    return (not selected.takes, sum(file.size_bytes for file in (*selected.beyond, *selected.untaken)))
 
 
 def _thresholds(batch: Batch) -> list[tuple[int, float]]:
@@ -127,12 +130,12 @@ def _thresholds(batch: Batch) -> list[tuple[int, float]]:
     ratios = [file.deleted_rows_ratio for file in files if file.deleted_rows_ratio]
     if ratios:
         ratio = max(0.0, min(ratios) - _SMALLEST_STEP)
-        rest = [file.size_bytes for file in files if not file.deleted_rows_ratio]
-        pairs += [(max(rest, default=-1) + 1, ratio), (whole, ratio)]
+        sizes = [file.size_bytes for file in files if not file.deleted_rows_ratio]
+        pairs += [(max(sizes, default=-1) + 1, ratio), (whole, ratio)]
     return pairs
 
 
-def _candidates(there: Iterable[DataFile], size: int, ratio: float) -> list[DataFile]:
+def _candidates(files: Iterable[DataFile], size: int, ratio: float) -> list[DataFile]:
     """Files that OPTIMIZE considers, as its source says."""
 
     def deleted(file: DataFile) -> bool:
@@ -140,13 +143,13 @@ def _candidates(there: Iterable[DataFile], size: int, ratio: float) -> list[Data
             return False
         return file.physical_records is None or (file.deleted_rows_ratio or 0.0) > ratio
 
-    return [one for one in there if one.size_bytes < size or deleted(one)]
+    return [file for file in files if file.size_bytes < size or deleted(file)]
 
 
 def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> list[DataFile]:
     groups: dict[PartitionValues, list[DataFile]] = defaultdict(list)
-    for one in files:
-        groups[one.partition_values].append(one)
+    for file in files:
+        groups[file.partition_values].append(file)
     bins = [bin_ for group in groups.values() for bin_ in pack_bins(group, max_bin_bytes=max_bin_bytes)]
     return [file for bin_ in bins if lone or len(bin_.files) > 1 for file in bin_.files]
 
@@ -163,7 +166,7 @@ def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:
 def _settings(
     step: CompactStep | ZOrderStep | PurgeStep | ClusterStep, size: int | None, ratio: float | None
 ) -> tuple[tuple[str, str | None], ...]:
-    found: list[tuple[str, str | None]] = [
+    settings: list[tuple[str, str | None]] = [
         (f"{_OPTIMIZE}maxFileSize", str(step.max_file_size_bytes)),
         (f"{_OPTIMIZE}maxThreads", str(step.max_threads)),
         # One commit for the batch, as the plan has it.
@@ -172,21 +175,21 @@ def _settings(
         (f"{_OPTIMIZE}minFileSize", None if size is None else str(size)),
         (f"{_OPTIMIZE}maxDeletedRowsRatio", None if ratio is None else f"{ratio:.12f}"),
     ]
-    return tuple(found)
+    return tuple(settings)
 
 
 def _selected(
     statement: str, settings: tuple[tuple[str, str | None], ...], taken: Iterable[DataFile], batch: Batch
 ) -> Selected:
     takes = tuple(taken)
-    beyond, left = against(takes, batch.files)
-    return Selected(statement, settings, takes, beyond, left)
+    beyond, untaken = against(takes, batch.files)
+    return Selected(statement, settings, takes, beyond, untaken)
 
 
 def against(
     taken: Iterable[DataFile], planned: Iterable[DataFile]
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
     """Files taken that were not planned, and planned files that were not taken."""
-    took, wanted = {one.key: one for one in taken}, {one.key: one for one in planned}
-    beyond = tuple(one for key, one in took.items() if key not in wanted)
-    return beyond, tuple(one for key, one in wanted.items() if key not in took)
+    took, planned_by_key = {file.key: file for file in taken}, {file.key: file for file in planned}
+    beyond = tuple(file for key, file in took.items() if key not in planned_by_key)
+    return beyond, tuple(file for key, file in planned_by_key.items() if key not in took)

@@ -57,14 +57,14 @@ class SparkStorage:
 
     def sizes_beside(self, uris: Iterable[str]) -> dict[str, int]:
         """Those of the files outside the root that are there, and their bytes: a shallow clone refers to some."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for folder in {uri.rpartition("/")[0] for uri in uris}:
             try:
-                found.update(self._sizes_in(unquote(folder)))
+                sizes.update(self._sizes_in(unquote(folder)))
             except Exception as error:
-                if not any(one.condition == "PATH_NOT_FOUND" for one in describe(error)):
+                if not any(failure.condition == "PATH_NOT_FOUND" for failure in describe(error)):
                     raise
-        return found
+        return sizes
 
     def _sizes_in(self, folder: str) -> dict[str, int]:
         rows = self._session.files(folder, recursive=True).collect()
@@ -79,20 +79,20 @@ class SparkStorage:
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order."""
-        found = []
+        entries = []
         for name, at in self.log_files().items():
             match = _COMMIT_NAME.match(name)
             if match and int(match[1]) > after_version:
-                found.append(LogEntry(int(match[1]), at, name, name))
-        self._listed = sorted(found, key=lambda one: one.version)
+                entries.append(LogEntry(int(match[1]), at, name, name))
+        self._listed = sorted(entries, key=lambda entry: entry.version)
         return list(self._listed)
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo``; empty if it has none."""
         for line in self._lines_of(entry):
             if '"commitInfo"' in line[:40]:
-                found: dict[str, Any] = json.loads(line)["commitInfo"]
-                return found
+                info: dict[str, Any] = json.loads(line)["commitInfo"]
+                return info
         return {}
 
     def actions(self, entry: LogEntry, *, with_adds: bool = False) -> Iterator[dict[str, Any]]:
@@ -104,8 +104,10 @@ class SparkStorage:
     def _lines_of(self, entry: LogEntry) -> list[str]:
         name = str(entry.handle)
         if name not in self._lines:
-            wanted = [str(one.handle) for one in self._listed if one.version >= entry.version] or [name]
-            self.read_commits([one for one in wanted if one not in self._lines][:COMMITS_READ_AT_ONCE])
+            names = [str(listed.handle) for listed in self._listed if listed.version >= entry.version] or [name]
+            self.read_commits(
+                [commit_name for commit_name in names if commit_name not in self._lines][:COMMITS_READ_AT_ONCE]
+            )
         return self._lines[name]
 
     def read_commits(self, names: list[str]) -> None:
@@ -143,7 +145,9 @@ class SparkStorage:
 
     def _parquet_actions(self, paths: list[str]) -> Iterator[dict[str, Any]]:
         frame = self._session.parquet(paths)
-        fields: dict[str, Any] = {one["name"]: one["type"] for one in json.loads(frame.schema.json())["fields"]}
+        fields: dict[str, Any] = {
+            column["name"]: column["type"] for column in json.loads(frame.schema.json())["fields"]
+        }
         present = [kind for kind in _KINDS if kind in fields]
         if not present:
             return
@@ -183,22 +187,22 @@ def z85_decode(text: str) -> bytes:
     """
     if len(text) % 5:
         raise ValueError(f"{text!r} is not base 85")
-    found = b""
+    data = b""
     for start in range(0, len(text), 5):
         value = 0
-        for one in text[start : start + 5]:
-            value = value * 85 + _Z85.index(one)
-        found += value.to_bytes(4, "big")
-    return found
+        for digit in text[start : start + 5]:
+            value = value * 85 + _Z85.index(digit)
+        data += value.to_bytes(4, "big")
+    return data
 
 
 def _add_text(kind: dict[str, Any]) -> str:
     """An ``add`` of a checkpoint as JSON, without the statistics' bounds, which are most of it."""
-    have = {one["name"]: one["type"] for one in kind["fields"]}
+    have = {field["name"]: field["type"] for field in kind["fields"]}
     fields = [f"'{name}', add.{name}" for name in _ADD_FIELDS if name in have]
     counts = ["get_json_object(add.stats, '$.numRecords')"] if "stats" in have else []
     parsed = have.get("stats_parsed")
-    if isinstance(parsed, dict) and any(one["name"] == "numRecords" for one in parsed["fields"]):
+    if isinstance(parsed, dict) and any(field["name"] == "numRecords" for field in parsed["fields"]):
         counts.append("CAST(add.stats_parsed.numRecords AS STRING)")
     if counts:
         fields.append(f"'stats', concat('{{\"numRecords\":', coalesce({', '.join(counts)}), '}}')")

@@ -59,27 +59,27 @@ class CommandVersionReader:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
         try:
             storage = storage_of(self._session, facts)
-            wanted: dict[str, tuple[str, int | None]] = {}
+            expected: dict[str, tuple[str, int | None]] = {}
             for file in self._files(facts, version):
-                wanted[storage.uri(file.path)] = (file.path, file.size_bytes)
+                expected[storage.uri(file.path)] = (file.path, file.size_bytes)
                 vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
                 if vector is not None:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
-                    wanted[vector] = (vector, None)
-            found = storage.sizes()
-            found.update(storage.sizes_beside(uri for uri in wanted if not uri.startswith(storage.root_uri + "/")))
+                    expected[vector] = (vector, None)
+            sizes = storage.sizes()
+            sizes.update(storage.sizes_beside(uri for uri in expected if not uri.startswith(storage.root_uri + "/")))
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         return tuple(
-            sorted(name for uri, (name, size) in wanted.items() if uri not in found or size not in (None, found[uri]))
+            sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
         )
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Those of the paths, as the log writes them, at which a file lies now."""
         try:
             storage = storage_of(self._session, facts)
-            there = storage.sizes()
-            return frozenset(path for path in paths if storage.uri(path) in there)
+            sizes = storage.sizes()
+            return frozenset(path for path in paths if storage.uri(path) in sizes)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 

@@ -18,7 +18,7 @@ from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import SparkStorage
 from maintainer.delta.commands.sql_statements import set_properties, table_of_path
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
 from maintainer.delta.storage.error_classes import as_table_error, message_of
 from maintainer.delta.transaction.property_commit import check_as_planned
@@ -84,9 +84,9 @@ class CommandTableWriter:
         started = time.monotonic()
         self._check_session(facts)
         now = self._now(facts)
-        gone = [file for file in batch.files if file.key not in now.file_keys]
-        if gone:
-            raise self._files_gone(facts, gone, len(batch.files))
+        missing = [file for file in batch.files if file.key not in now.file_keys]
+        if missing:
+            raise self._files_gone(facts, missing, len(batch.files))
         self._session.describe(f"{facts.ref.identifier}: {step.kind}")
         selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
         refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
@@ -209,23 +209,23 @@ class CommandTableWriter:
             )
         return now
 
-    def _files_gone(self, facts: TableFacts, gone: list[DataFile], planned: int) -> CommitConflict:
+    def _files_gone(self, facts: TableFacts, missing: list[DataFile], planned: int) -> CommitConflict:
         storage = self._reader.storage(facts)
-        winner = find_winner(storage, {one.key for one in gone}, after_version=facts.version)
+        other_commit = find_conflicting_commit(storage, {file.key for file in missing}, after_version=facts.version)
         return CommitConflict(
-            f"{len(gone)} of {planned} files are no longer live as planned: another writer won"
-            + (f" ({winner})" if winner else ""),
+            f"{len(missing)} of {planned} files are no longer live as planned: another writer won"
+            + (f" ({other_commit})" if other_commit else ""),
             where=facts.ref.identifier,
-            found=f"{gone[0].path} was removed or has other deleted rows now",
+            found=f"{missing[0].path} was removed or has other deleted rows now",
             help="plan again; the rest will be done then",
         )
 
     def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:
         """The command was content and committed nothing."""
         keys = {file.key for file in batch.files}
-        winner = find_winner(self._reader.storage(facts), keys, after_version=facts.version)
-        if winner is not None:
-            return CommitConflict(f"another writer won ({winner})", where=facts.ref.identifier, help="plan again")
+        other_commit = find_conflicting_commit(self._reader.storage(facts), keys, after_version=facts.version)
+        if other_commit is not None:
+            return CommitConflict(f"another writer won ({other_commit})", where=facts.ref.identifier, help="plan again")
         return CommitNotLanded(
             "Delta's command committed nothing: it does not take these files",
             where=facts.ref.identifier,
@@ -242,15 +242,15 @@ class CommandTableWriter:
         names = PartitionNames.of(
             {"schemaString": facts.schema_json, "partitionColumns": list(facts.partition_columns)}
         )
-        known = {file.key: file for file in facts.files}
+        files_before = {file.key: file for file in facts.files}
         try:
             for entry in storage.commits(after_version=facts.version):
                 if entry.version == version:
-                    return committed_files(version, storage.actions(entry, with_adds=True), names, known)
+                    return committed_files(version, storage.actions(entry, with_adds=True), names, files_before)
                 for action in storage.actions(entry, with_adds=True):
                     if "add" in action:
-                        one = data_file(action["add"], names)
-                        known[one.key] = one
+                        file = data_file(action["add"], names)
+                        files_before[file.key] = file
         except Exception as error:
             raise _unchecked(facts, version, message_of(error)) from error
         raise _unchecked(facts, version, "its commit is no longer in the log")
@@ -263,13 +263,13 @@ class CommandTableWriter:
         )
         self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
         try:
-            found = prove_version(self._session.spark, place, files)
+            version_proof = prove_version(self._session.spark, place, files)
         except Exception as error:
             raise _unchecked(facts, files.version, message_of(error)) from error
-        wrong = list(found.findings)
+        wrong = list(version_proof.findings)
         if files.data_changed:
             wrong.append("the commit says that it changed data")
-        proof = found.proof
+        proof = version_proof.proof
         return Proof(
             proof.read, proof.written, proof.rows_in_log, proof.uncovered_columns, proof.duration_seconds, tuple(wrong)
         )
@@ -287,10 +287,10 @@ def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
 def _receipt(
     batch: Batch, files: CommittedFiles, proof: Proof, read_version: int, seconds: float, cores: int
 ) -> CommitReceipt:
-    beyond, left = against(files.removed, batch.files)
-    difference = PlanDifference(FileFigures.of(beyond), FileFigures.of(left)) if beyond or left else None
+    beyond, untaken = against(files.removed, batch.files)
+    difference = PlanDifference(FileFigures.of(beyond), FileFigures.of(untaken)) if beyond or untaken else None
     removed, added = FileFigures.of(files.removed), FileFigures.of(files.added)
-    sizes_removed, sizes_added = ([one.size_bytes for one in some] for some in (files.removed, files.added))
+    sizes_removed, sizes_added = ([file.size_bytes for file in some] for some in (files.removed, files.added))
     return CommitReceipt(
         version=files.version,
         read_version=read_version,
@@ -303,7 +303,7 @@ def _receipt(
         duration_seconds=seconds,
         sizes_removed=file_sizes(sizes_removed),
         sizes_added=file_sizes(sizes_added),
-        num_deletion_vector_rows_removed=sum(one.deleted_records for one in files.removed),
+        num_deletion_vector_rows_removed=sum(file.deleted_records for file in files.removed),
         files_removed=FileSizeMetrics.of(sizes_removed),
         files_added=FileSizeMetrics.of(sizes_added),
         total_cluster_parallelism=cores,

@@ -43,11 +43,11 @@ def in_partitions(partitions: Iterable[PartitionValues], types: Mapping[str, str
     Values are given in their one spelling (``partition_values``) and cast to the column's type. The empty text of a
     text column is a value, and apart from null.
     """
-    found = []
+    conditions = []
     for values in partitions:
         terms = [_is(column, value, types.get(column, "string")) for column, value in values]
-        found.append("(" + " AND ".join(terms) + ")" if terms else "true")
-    listed = sorted(set(found))
+        conditions.append("(" + " AND ".join(terms) + ")" if terms else "true")
+    listed = sorted(set(conditions))
     return "true" if "true" in listed else " OR ".join(listed)
 
 

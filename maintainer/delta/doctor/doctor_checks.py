@@ -77,12 +77,12 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
             say("spark connect")
             checks += guarded("spark connect", lambda: check_connect(subject.options, env))
         return checks
-    java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda found: found.describe())
+    java = _attempt("java", checks, lambda: inspect_java(subject.env), lambda java_home: java_home.describe())
     versions = _attempt(
         "spark and delta",
         checks,
         lambda: check_versions(subject.env),
-        lambda found: f"pyspark {found.pyspark}, delta-spark {found.delta}",
+        lambda versions: f"pyspark {versions.pyspark}, delta-spark {versions.delta}",
     )
     checks += guarded("jars", lambda: _jars(subject, java, versions, say))
     checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
@@ -100,14 +100,14 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
 
 def _attempt(name: str, checks: list[Check], get: Callable[[], _T], say: Callable[[_T], str]) -> _T | None:
     """Add the check of one thing that is there or is not, and return it."""
-    found: list[_T] = []
+    results: list[_T] = []
 
     def look() -> Iterator[Check]:
-        found.append(get())
-        yield Check(name, Status.OK, say(found[0]))
+        results.append(get())
+        yield Check(name, Status.OK, say(results[0]))
 
     checks += guarded(name, look)
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 def _python() -> Iterator[Check]:
@@ -204,18 +204,18 @@ def _write_and_read(spark: SparkSession, lease: SessionLease) -> Iterator[Check]
 
 def _remote_tables(spark: SparkSession, locations: Sequence[str]) -> Iterable[Check]:
     """Ask Spark for tables that are not on a local path: catalog names and other storage."""
-    asked = [
+    remote = [
         location
         for location in locations
         if ("/" not in location and os.sep not in location) or urlsplit(location).scheme not in ("", "file")
     ]
-    for location in asked[:MAX_REMOTE_TABLES]:
+    for location in remote[:MAX_REMOTE_TABLES]:
         name = f"table {location}"
         is_path = "/" in location
         quoted = f"delta.`{location.replace('`', '``')}`" if is_path else location
         yield from guarded(name, partial(_described, spark, name, quoted))
-    if len(asked) > MAX_REMOTE_TABLES:
-        rest = len(asked) - MAX_REMOTE_TABLES
+    if len(remote) > MAX_REMOTE_TABLES:
+        rest = len(remote) - MAX_REMOTE_TABLES
         yield Check("tables", Status.OK, f"{rest} more were not asked for; plan reports those that cannot be read")
 
 

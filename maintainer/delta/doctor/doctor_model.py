@@ -39,15 +39,15 @@ def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
 
     A doctor that falls over is no help on the very machines it is for.
     """
-    found: list[Check] = []
+    results: list[Check] = []
     try:
-        found.extend(look())
+        results.extend(look())
     except MaintainerError as error:
-        found.append(failed(name, error))
+        results.append(failed(name, error))
     except Exception as error:
         text = next((line.strip() for line in str(error).splitlines() if line.strip()), "no text")
-        found.append(Check(name, Status.FAIL, f"{type(error).__name__}: {text[:300]}"))
-    return found
+        results.append(Check(name, Status.FAIL, f"{type(error).__name__}: {text[:300]}"))
+    return results
 
 
 def failed(name: str, error: MaintainerError) -> Check:

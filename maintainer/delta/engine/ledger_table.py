@@ -124,9 +124,9 @@ class LedgerTable:
         return LedgerMark(self._location, table_id, version)
 
     def _damaged(self, error: Exception) -> MaintainerError:
-        known = as_table_error(error, self._location)
-        if known.code in ("T402", "T403"):
-            return _damage(self._location, known.found or known.what)
+        table_error = as_table_error(error, self._location)
+        if table_error.code in ("T402", "T403"):
+            return _damage(self._location, table_error.found or table_error.what)
         return self._error(error)
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
@@ -170,10 +170,10 @@ class LedgerTable:
                 named = functions.col("table") == functions.lit(table)
                 frame = frame.where(named | (functions.col("table_id") == functions.lit(table_id)))
             newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
-            found = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
+            newest_rows = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
         except Exception as error:  # see append
             raise self._error(error) from error
-        return tuple(_row_of(one.asDict()) for one in found)
+        return tuple(_row_of(row.asDict()) for row in newest_rows)
 
     def steps_of(self, run_id: str) -> frozenset[str]:
         """Ids of the steps of a run that have rows; see ``LedgerSink.steps_of``."""
@@ -183,8 +183,8 @@ class LedgerTable:
             if not self._exists():
                 return frozenset()
             frame = self._spark.read.format("delta").load(self._location)
-            mine = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
-            return frozenset(str(row[0]) for row in mine.limit(MAX_ROWS_READ).collect())
+            steps = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
+            return frozenset(str(row[0]) for row in steps.limit(MAX_ROWS_READ).collect())
         except Exception as error:  # see append
             raise self._error(error) from error
 
@@ -195,10 +195,10 @@ class LedgerTable:
                 return LedgerContents(-1, frozenset())
             version = self._version()
             frame = self._spark.read.format("delta").option("versionAsOf", version).load(self._location)
-            found = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
+            keys = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
         except Exception as error:  # see append
             raise self._error(error) from error
-        if len(found) > MAX_KEYS_READ:
+        if len(keys) > MAX_KEYS_READ:
             raise EnvironmentUnfit(
                 "the ledger is too large to be compared row by row",
                 code="E652",
@@ -207,7 +207,7 @@ class LedgerTable:
                 allowed=f"{MAX_KEYS_READ:,}",
                 help="it is not lost: nothing needs to be rebuilt",
             )
-        return LedgerContents(version, frozenset((str(one[0]), str(one[1])) for one in found))
+        return LedgerContents(version, frozenset((str(key[0]), str(key[1])) for key in keys))
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
         """Append rows that a look at a version missed; see ``LedgerStore.append_missing``.
@@ -265,15 +265,15 @@ class LedgerTable:
             )
 
     def _error(self, error: Exception) -> MaintainerError:
-        known = as_write_error(error, self._location, "using the ledger")
+        write_error = as_write_error(error, self._location, "using the ledger")
         # Files of the ledger are made again, and not brought back from a backup as those of the user's tables.
-        if not isinstance(known, CommitNotLanded) and known.code not in ("T408", "T434"):
-            return known
+        if not isinstance(write_error, CommitNotLanded) and write_error.code not in ("T408", "T434"):
+            return write_error
         return EnvironmentUnfit(
             "the ledger cannot be used",
             code="E652",
             where=self._location,
-            found=known.found,
+            found=write_error.found,
             help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
             "`maintainer ledger rebuild` makes it again",
         )
@@ -307,5 +307,5 @@ def _row_of(values: dict[str, Any]) -> LedgerRow:
     started = values.pop("started_at")
     # A naive timestamp is in the zone of this process, as Spark hands it to Python.
     started_at_ms = 0 if started is None else round(started.timestamp() * 1000)
-    known: Any = {name: values.get(name) for name, _ in _COLUMNS if name != "started_at"}
-    return LedgerRow(started_at_ms=started_at_ms, **known)
+    columns: Any = {name: values.get(name) for name, _ in _COLUMNS if name != "started_at"}
+    return LedgerRow(started_at_ms=started_at_ms, **columns)

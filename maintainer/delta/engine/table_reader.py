@@ -56,11 +56,11 @@ class DeltaTableReader:
         self._jvm.activate()
         try:
             storage = self._storage(facts)
-            log, found = history(
+            log, kept_history = history(
                 storage, facts, checkpoints, self._jvm_files, removed_before_ms=removed_before_ms, now_ms=now_ms()
             )
             self._replayed = None if log is None else (facts.location, log)
-            return found
+            return kept_history
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 
@@ -69,8 +69,8 @@ class DeltaTableReader:
         self._jvm.activate()
         try:
             storage = self._storage(facts)
-            known = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
-            return look(storage, facts, question, self.references, self, known)
+            log = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
+            return look(storage, facts, question, self.references, self, log)
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
 
@@ -86,12 +86,12 @@ class DeltaTableReader:
         """See ``references.Locator``: without a snapshot, for it is asked of every table of the project."""
         if ref.is_path:
             return self._jvm_files(ref.location)
-        found = self._jvm.catalog_location(ref.identifier)
-        if found is None or found[2] == "VIEW":
+        entry = self._jvm.catalog_location(ref.identifier)
+        if entry is None or entry[2] == "VIEW":
             raise TableError(
                 "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
             )
-        return self._files_at(self._jvm.path(found[0]))
+        return self._files_at(self._jvm.path(entry[0]))
 
     def _jvm_files(self, text: str) -> tuple[FileStore, str]:
         """The store of a path as people write it, and its URI."""
@@ -194,17 +194,17 @@ class DeltaTableReader:
     def _storage(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""
         if self._last_storage is None or self._last_storage[0] != facts.location:
-            found = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
-            self._last_storage = (facts.location, found)
+            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            self._last_storage = (facts.location, storage)
         return self._last_storage[1]
 
     def _root_of_name(self, ref: TableRef) -> JavaObject:
-        found = self._jvm.catalog_location(ref.identifier)
-        if found is None:
+        entry = self._jvm.catalog_location(ref.identifier)
+        if entry is None:
             raise TableError(
                 "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
             )
-        location, provider, kind = found
+        location, provider, kind = entry
         if kind == "VIEW" or provider.lower() != "delta":
             raise TableError(
                 "this is not a Delta table",

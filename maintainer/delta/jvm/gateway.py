@@ -27,9 +27,9 @@ def has_signature(listing: str, member: str, count: int) -> bool:
     One text instead of a call per member: Delta's classes have hundreds, and each call costs 0.1 ms. A method
     inherited from another class or trait is listed under that name, so only the last part is compared.
     """
-    wanted = member.rpartition(".")[2]
+    method = member.rpartition(".")[2]
     for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing):
-        if name.rpartition(".")[2] == wanted and len([p for p in parameters.split(",") if p]) == count:
+        if name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count:
             return True
     return False
 

@@ -73,8 +73,8 @@ class KernelCalls(Gateway):
         statistics = self._module("stats.StatisticsCollection$")
         spec = statistics.configuredDeltaStatsColumnSpec(action)
         schema = statistics.getIndexedColumns(self.seq(), spec, action.dataSchema(), self._module("NoMapping$"))
-        found: dict[str, Any] = json.loads(schema.json())
-        return found
+        logical: dict[str, Any] = json.loads(schema.json())
+        return logical
 
     def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:
         """Kernel's engine on the session's configuration, and the Java function from a row to its JSON."""

@@ -79,8 +79,8 @@ class LogCalls(Gateway):
 
     def has_transaction(self, snapshot: JavaObject, app_id: str, version: int) -> bool:
         """Whether an idempotent write (``txnAppId``, ``txnVersion``) is in the snapshot; costs a Spark job."""
-        found = snapshot.transactions().get(app_id)
-        return bool(found.isDefined()) and int(found.get()) >= version
+        committed = snapshot.transactions().get(app_id)
+        return bool(committed.isDefined()) and int(committed.get()) >= version
 
     def table_retention_ms(self, snapshot: JavaObject) -> int:
         """How long the table keeps removed files: its property, or Delta's default of 7 days."""
@@ -96,15 +96,15 @@ class LogCalls(Gateway):
 
     def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``metaData`` action."""
-        found: dict[str, Any] = json.loads(snapshot.metadata().json())["metaData"]
+        action: dict[str, Any] = json.loads(snapshot.metadata().json())["metaData"]
         # A table created without a schema has none in its log.
-        found.setdefault("schemaString", '{"type":"struct","fields":[]}')
-        return found
+        action.setdefault("schemaString", '{"type":"struct","fields":[]}')
+        return action
 
     def protocol(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``protocol`` action."""
-        found: dict[str, Any] = json.loads(snapshot.protocol().json())["protocol"]
-        return found
+        action: dict[str, Any] = json.loads(snapshot.protocol().json())["protocol"]
+        return action
 
     def domain_metadata(self, snapshot: JavaObject) -> dict[str, str]:
         """Domain name to configuration string; costs a Spark job on a table that has the feature."""
@@ -113,8 +113,8 @@ class LogCalls(Gateway):
 
     def stats_schema(self, snapshot: JavaObject) -> dict[str, Any]:
         """The logical schema of the columns that statistics are collected for under the table's settings."""
-        found: dict[str, Any] = json.loads(snapshot.statCollectionLogicalSchema().json())
-        return found
+        schema: dict[str, Any] = json.loads(snapshot.statCollectionLogicalSchema().json())
+        return schema
 
     def all_files(self, snapshot: JavaObject) -> DataFrame:
         """The snapshot's AddFiles as a DataFrame."""
@@ -128,8 +128,8 @@ class LogCalls(Gateway):
         """
         from pyspark.sql import functions as F
 
-        kept = F.expr("concat('{\"numRecords\":', get_json_object(stats, '$.numRecords'), '}')")
-        frame = self.all_files(snapshot).withColumn("stats", kept)
+        num_records = F.expr("concat('{\"numRecords\":', get_json_object(stats, '$.numRecords'), '}')")
+        frame = self.all_files(snapshot).withColumn("stats", num_records)
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
         return files, json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))

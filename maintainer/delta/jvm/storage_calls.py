@@ -70,6 +70,6 @@ class StorageCalls(Gateway):
 
     def vector_path(self, kind: str, path: str, root: JavaObject) -> JavaObject:
         """Where Delta says a deletion vector file lies, from its storage type and encoded path."""
-        one = self._jvm.java.lang.Integer.valueOf(1)
-        vector = self._delta.actions.DeletionVectorDescriptor.apply(kind, path, self._option(one), 1, 0, self._none)
+        offset = self._jvm.java.lang.Integer.valueOf(1)
+        vector = self._delta.actions.DeletionVectorDescriptor.apply(kind, path, self._option(offset), 1, 0, self._none)
         return vector.absolutePath(root)

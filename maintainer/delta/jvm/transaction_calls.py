@@ -107,9 +107,9 @@ class TransactionCalls(CommitStoreCalls):
         Spark's listeners tell it, so it may come a moment later: each of the ``waits`` takes up to 100 ms.
         """
         for _ in range(waits):
-            found = observation.getRowOrEmpty()
-            if found.isDefined():
-                row = found.get()
+            answer = observation.getRowOrEmpty()
+            if answer.isDefined():
+                row = answer.get()
                 return tuple(int(row.getLong(at)) for at in range(row.size()))
         return None
 
@@ -122,8 +122,8 @@ class TransactionCalls(CommitStoreCalls):
         listed = self._jvm.java.util.ArrayList()
         for action in actions:
             listed.add(action)
-        found: list[dict[str, Any]] = json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(listed))
-        return found
+        fields: list[dict[str, Any]] = json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(listed))
+        return fields
 
     def remove_of(self, add: JavaObject, timestamp_ms: int) -> JavaObject:
         """The RemoveFile of an AddFile, ``dataChange=false``."""
@@ -150,8 +150,8 @@ class TransactionCalls(CommitStoreCalls):
 
         The files must come without deletion vectors, for which REORG would return them as well.
         """
-        found = self._delta.commands.DeltaPurgeOperation().filterFilesToReorg(self._session, snapshot, add_files)
-        return [str(found.apply(i).path()) for i in range(found.size())]
+        files = self._delta.commands.DeltaPurgeOperation().filterFilesToReorg(self._session, snapshot, add_files)
+        return [str(files.apply(i).path()) for i in range(files.size())]
 
     def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
         """The operation of VACUUM START with the retention that was applied."""
@@ -185,11 +185,11 @@ class TransactionCalls(CommitStoreCalls):
         would have to build the table's state first, in Spark, which takes longer than the rest of a small rewrite.
         """
         self.make_commits_exclusive(txn.deltaLog())
-        given = self.string_map({}) if tags is None else tags
+        commit_tags = self.string_map({}) if tags is None else tags
         if txn.snapshot().checksumOpt().isDefined():
-            return int(txn.commit(actions, operation, given))
+            return int(txn.commit(actions, operation, commit_tags))
         with self.setting(DERIVE_CHECKSUM, "false"), self.setting(WRITE_CHECKSUM, "false"):
-            return int(txn.commit(actions, operation, given))
+            return int(txn.commit(actions, operation, commit_tags))
 
     def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:
         """Set table properties in one commit, with Delta's own validation; no SQL text is built."""

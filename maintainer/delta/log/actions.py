@@ -42,9 +42,9 @@ class PartitionNames:
 
     def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
         """The partition values of an action, each in the one spelling that there is of it."""
-        found = stored or {}
+        stored_values = stored or {}
         columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
-        return tuple((name, one_spelling(found.get(key), type_name)) for name, key, type_name in columns)
+        return tuple((name, one_spelling(stored_values.get(key), type_name)) for name, key, type_name in columns)
 
 
 def to_physical(schema: dict[str, Any], column: str) -> str:
@@ -62,8 +62,8 @@ def num_records(stats: str | None) -> int | None:
     first = _RECORDS_FIRST.match(stats)
     if first:
         return int(first.group(1))
-    found = json.loads(stats).get("numRecords")
-    return None if found is None else int(found)
+    count = json.loads(stats).get("numRecords")
+    return None if count is None else int(count)
 
 
 def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
@@ -87,10 +87,12 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
             partitions few.
     """
     shared = {} if shared is None else shared
-    found = action.get("deletionVector")
+    vector_fields = action.get("deletionVector")
     vector = None
-    if found:
-        vector = DeletionVector(removed_key(dict(action))[1], int(found["cardinality"]), int(found["sizeInBytes"]))
+    if vector_fields:
+        vector = DeletionVector(
+            removed_key(dict(action))[1], int(vector_fields["cardinality"]), int(vector_fields["sizeInBytes"])
+        )
     stored = action.get("partitionValues") or {}
     texts = tuple(stored.get(name) for name in names.physical)
     if (values := shared.get(texts)) is None:
@@ -122,7 +124,7 @@ def committed_files(
     version: int,
     actions: Iterable[Mapping[str, Any]],
     names: PartitionNames,
-    known: Mapping[tuple[str, str], DataFile] | None = None,
+    earlier_files: Mapping[tuple[str, str], DataFile] | None = None,
 ) -> CommittedFiles:
     """Sort a commit's file actions.
 
@@ -130,17 +132,17 @@ def committed_files(
         version: The commit's version.
         actions: Its actions, each with its one key (``add``, ``remove``, ``commitInfo``...).
         names: The table's partition columns.
-        known: Files of the version before by their key. A ``remove`` says little; where it is given, its file
+        earlier_files: Files of the version before by their key. A ``remove`` says little; where it is given, its file
             is taken from there, with the statistics of its ``add``.
     """
-    known = known or {}
+    earlier_files = earlier_files or {}
     removed: list[DataFile] = []
     added: list[DataFile] = []
     changed = False
     for action in actions:
         for kind, sorted_into in (("remove", removed), ("add", added)):
             if kind in action:
-                one = data_file(action[kind], names)
-                sorted_into.append(known.get(one.key, one) if kind == "remove" else one)
+                file = data_file(action[kind], names)
+                sorted_into.append(earlier_files.get(file.key, file) if kind == "remove" else file)
                 changed = changed or bool(action[kind].get("dataChange", True))
     return CommittedFiles(version, tuple(removed), tuple(added), changed)

@@ -81,15 +81,15 @@ def read_commits(
         counted: Whether the figures of our own commits are counted from their actions, which costs reading them whole.
     """
     entries = log.commits()
-    found: list[TableCommit] = []
+    commits: list[TableCommit] = []
     for entry in reversed(entries[-MAX_COMMITS:]):
-        if len(found) >= limit:
+        if len(commits) >= limit:
             break
         commit = _commit(entry, log.commit_info(entry))
         if since_ms is not None and commit.at_ms < since_ms:
             break
-        found.append(_counted(commit, log.actions(entry, with_adds=True)) if counted and commit.stamp else commit)
-    return CommitsRead(location, tuple(found), entries[0].version if entries else None)
+        commits.append(_counted(commit, log.actions(entry, with_adds=True)) if counted and commit.stamp else commit)
+    return CommitsRead(location, tuple(commits), entries[0].version if entries else None)
 
 
 def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
@@ -192,8 +192,8 @@ def _whole(value: object) -> int:
 
 def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
     """The lowest version above ``after_version`` whose ``userMetadata`` is the stamp; reads first lines only."""
-    wanted = stamp.to_json()
+    stamp_json = stamp.to_json()
     for entry in storage.commits(after_version=after_version):
-        if storage.commit_info(entry).get("userMetadata") == wanted:
+        if storage.commit_info(entry).get("userMetadata") == stamp_json:
             return entry.version
     return None

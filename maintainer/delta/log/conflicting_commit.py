@@ -14,7 +14,7 @@ MAX_COMMITS_SEARCHED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Winner:
+class ConflictingCommit:
     """A commit that landed before ours."""
 
     version: int
@@ -35,27 +35,29 @@ def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
     return (remove["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}")
 
 
-def find_winner(storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int) -> Winner | None:
+def find_conflicting_commit(
+    storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int
+) -> ConflictingCommit | None:
     """The first commit above a version that removed one of the files, or else changed metadata or protocol.
 
     Best effort, for a message: bounded, and None if the log cannot be read.
     """
-    wanted = set(keys)
-    other: Winner | None = None
+    keys_read = set(keys)
+    other: ConflictingCommit | None = None
     try:
         for entry in storage.commits(after_version=after_version)[:MAX_COMMITS_SEARCHED]:
             actions = list(storage.actions(entry))
-            if any(removed_key(action["remove"]) in wanted for action in actions if "remove" in action):
-                return winner_of(entry, actions)
+            if any(removed_key(action["remove"]) in keys_read for action in actions if "remove" in action):
+                return read_conflicting_commit(entry, actions)
             if other is None and any("metaData" in action or "protocol" in action for action in actions):
-                other = winner_of(entry, actions)
+                other = read_conflicting_commit(entry, actions)
     except Exception:
         return other
     return other
 
 
-def winner_of(entry: LogEntry, actions: list[dict[str, Any]]) -> Winner:
+def read_conflicting_commit(entry: LogEntry, actions: list[dict[str, Any]]) -> ConflictingCommit:
     """Name a commit by what its ``commitInfo`` says."""
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
-    return Winner(entry.version, str(info.get("operation") or "unknown operation"), int(moment))
+    return ConflictingCommit(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

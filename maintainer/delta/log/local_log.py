@@ -37,8 +37,8 @@ def look_into(location: str) -> None:
     if folder is None:
         return
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for one in (folder, folder / LOG_FOLDER):
-            with os.scandir(one) as entries:
+        for path in (folder, folder / LOG_FOLDER):
+            with os.scandir(path) as entries:
                 for entry in entries:
                     entry.stat(follow_symlinks=False)
                     break
@@ -63,29 +63,29 @@ class LocalLog:
 
     def commits(self, *, after_version: int = -1) -> list[LogEntry]:
         """The published commit files above a version, in order."""
-        found = []
+        commits = []
         with os.scandir(self._log) as entries:
-            for one in entries:
-                match = _COMMIT_NAME.match(one.name)
-                if match and int(match[1]) > after_version and one.is_file(follow_symlinks=False):
-                    found.append(LogEntry(int(match[1]), int(one.stat().st_mtime * 1000), one.path))
-        return sorted(found, key=lambda entry: entry.version)
+            for file in entries:
+                match = _COMMIT_NAME.match(file.name)
+                if match and int(match[1]) > after_version and file.is_file(follow_symlinks=False):
+                    commits.append(LogEntry(int(match[1]), int(file.stat().st_mtime * 1000), file.path))
+        return sorted(commits, key=lambda entry: entry.version)
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
         with open(entry.uri, encoding="utf-8") as file:
             for line in file:
                 if '"commitInfo"' in line[:40]:
-                    found: dict[str, Any] = json.loads(line)["commitInfo"]
-                    return found
+                    info: dict[str, Any] = json.loads(line)["commitInfo"]
+                    return info
         return {}
 
     def checksum(self, entry: LogEntry) -> dict[str, Any]:
         """What stands in the checksum file that Delta writes beside a commit; empty if there is none."""
         try:
             with open(self._log / f"{entry.version:020d}.crc", encoding="utf-8") as file:
-                found: dict[str, Any] = json.load(file)
-                return found
+                checksum: dict[str, Any] = json.load(file)
+                return checksum
         except FileNotFoundError:
             return {}
 

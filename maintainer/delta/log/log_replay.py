@@ -38,11 +38,11 @@ class LogReplay:
     """What the commits still in the log say, up to ``head``. Keys are qualified URIs.
 
     ``removals`` holds every file or deletion vector that was removed, and the change files of each commit, wherever
-    they lie; ``known`` every file that any commit names. ``times`` are (version, when committed).
+    they lie; ``named_uris`` every file that any commit names. ``times`` are (version, when committed).
     """
 
     removals: dict[str, Removal] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    named_uris: set[str] = field(default_factory=set)
     times: list[tuple[int, int]] = field(default_factory=list)
     late: set[str] = field(default_factory=set)
     newest_file_ms: int = 0
@@ -61,11 +61,11 @@ class LogReplay:
 
     def committed_at_ms(self, version: int) -> int | None:
         """When a version was committed, None where the log has it no more (or not yet)."""
-        return next((moment for one, moment in self.times if one == version), None)
+        return next((moment for number, moment in self.times if number == version), None)
 
     def needed_since(self, horizon_ms: int) -> set[str]:
         """Files that a version that was current at the horizon or after it refers to, live ones left out."""
-        return self.late | {uri for uri, one in self.removals.items() if one.removed_at_ms >= horizon_ms}
+        return self.late | {uri for uri, removal in self.removals.items() if removal.removed_at_ms >= horizon_ms}
 
 
 def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
@@ -73,7 +73,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
 
     What commits newer than ``facts`` add or remove is in ``late``: needed, whatever its time.
     """
-    found = LogReplay()
+    log = LogReplay()
     committed_at_ms = 0
     for entry in storage.commits():
         actions = list(storage.brief_actions(entry))
@@ -81,60 +81,60 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         # is on storage, nor older than the commit before.
         said_ms = commit_time_ms(entry, actions)
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
-        found.times.append((entry.version, committed_at_ms))
-        found.newest_file_ms = entry.modification_time_ms
+        log.times.append((entry.version, committed_at_ms))
+        log.newest_file_ms = entry.modification_time_ms
         adds = [(action["add"], storage.uri(action["add"]["path"])) for action in actions if "add" in action]
-        new = [body for body, uri in adds if uri not in found.known]
+        new = [body for body, uri in adds if uri not in log.named_uris]
         took_ms = write_time_ms(_info(actions), new, said_ms)
-        if found.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
-            found.longest_write_ms, found.longest_write_version = took_ms, entry.version
+        if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
+            log.longest_write_ms, log.longest_write_version = took_ms, entry.version
         late = entry.version > facts.version
         for body, uri in adds:
-            _know(found, storage, body, uri, late=late)
+            _know(log, storage, body, uri, late=late)
         for action in actions:
             if "remove" in action:
-                _take_remove(found, storage, action["remove"], entry.version, committed_at_ms, late=late)
+                _take_remove(log, storage, action["remove"], entry.version, committed_at_ms, late=late)
             elif "cdc" in action:
-                _take_change_data(found, storage, action["cdc"], entry.version, committed_at_ms)
-    return found
+                _take_change_data(log, storage, action["cdc"], entry.version, committed_at_ms)
+    return log
 
 
-def _know(found: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
+def _know(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
     """Remember a data file and its deletion vector's file; returns the latter."""
     vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
-    for one in (uri, vector) if vector is not None else (uri,):
-        found.known.add(one)
+    for named_uri in (uri, vector) if vector is not None else (uri,):
+        log.named_uris.add(named_uri)
         if late:
-            found.late.add(one)
+            log.late.add(named_uri)
     if late:
-        found.late.update(storage.readings(body["path"]))
+        log.late.update(storage.readings(body["path"]))
     return vector
 
 
 def _take_change_data(
-    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
+    log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
 ) -> None:
     uri = storage.uri(body["path"])
-    found.known.add(uri)
+    log.named_uris.add(uri)
     size = int(body.get("size") or 0)
     # The feed of a version is deleted, when its time has come, and never added back.
     path = _path_below(storage, body["path"], uri)
-    found.removals[uri] = Removal(path, size, committed_at_ms, "change_data", version, True)
+    log.removals[uri] = Removal(path, size, committed_at_ms, "change_data", version, True)
 
 
 def _take_remove(
-    found: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
+    log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
 ) -> None:
     path, uri = body["path"], storage.uri(body["path"])
-    vector = _know(found, storage, body, uri, late=late)
+    vector = _know(log, storage, body, uri, late=late)
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
     size = int(body.get("size") or 0)
-    found.removals[uri] = Removal(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
+    log.removals[uri] = Removal(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced)
     if vector is not None:
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
         below = _path_below(storage, vector, vector)
-        found.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
+        log.removals[vector] = Removal(below, size, removed_at_ms, "deletion_vector", version, replaced)
 
 
 def _path_below(storage: TableStorage, path: str, uri: str) -> str:
@@ -160,8 +160,8 @@ def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
 def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
     """When a commit happened: as it says itself, else the time of its file."""
     info = _info(actions)
-    said = info.get("inCommitTimestamp") or info.get("timestamp")
-    return int(said) if said else entry.modification_time_ms
+    timestamp = info.get("inCommitTimestamp") or info.get("timestamp")
+    return int(timestamp) if timestamp else entry.modification_time_ms
 
 
 def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:

@@ -69,7 +69,7 @@ def _split(text: str) -> list[tuple[str, bool]]:
                 start = at + 5
     if not parts:
         return [(text, enclosed)]
-    return [one for part in (*parts, text[start:]) for one in _split(part)]
+    return [piece for part in (*parts, text[start:]) for piece in _split(part)]
 
 
 def _closes(text: str) -> int:
@@ -120,8 +120,8 @@ def _comparison(column: str, type_name: str, compare: Callable[[_Key, _Key], boo
 
 
 def _column(name: str, types: Mapping[str, str]) -> tuple[str | None, str]:
-    found = next((type_ for type_ in types if type_.casefold() == name.strip().casefold()), None)
-    return found, types.get(found, "") if found is not None else ""
+    column = next((type_ for type_ in types if type_.casefold() == name.strip().casefold()), None)
+    return column, types.get(column, "") if column is not None else ""
 
 
 def _key(value: str | None, type_name: str) -> _Key | None:

@@ -54,16 +54,16 @@ def stats_columns(stats_schema: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _leaves(schema: dict[str, Any], prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for field in schema["fields"]:
         path = (*prefix, field["name"])
         kind = field["type"]
         if isinstance(kind, dict):
             if kind.get("type") == "struct":
-                found.extend(_leaves(kind, path))
+                paths.extend(_leaves(kind, path))
         elif kind in _WITH_STATS or kind.startswith(("decimal", "string")):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 DEFAULT_INDEXED_COLUMNS = 32
@@ -81,8 +81,8 @@ def collected_schema(
     data = [field for field in schema["fields"] if field["name"].lower() not in partitions]
     named = properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
-        wanted = {tuple(part.lower() for part in name_parts(one)) for one in _names_in(named)}
-        return {"type": "struct", "fields": _named(data, (), wanted)}
+        named_paths = {tuple(part.lower() for part in name_parts(name)) for name in _names_in(named)}
+        return {"type": "struct", "fields": _named(data, (), named_paths)}
     limit = properties.get("delta.dataSkippingNumIndexedCols", str(DEFAULT_INDEXED_COLUMNS))
     number = int(limit) if limit.lstrip("-").isdigit() else DEFAULT_INDEXED_COLUMNS
     return {"type": "struct", "fields": data if number < 0 else _first(data, number)[0]}
@@ -95,70 +95,70 @@ def name_parts(name: str) -> list[str]:
 
 def _names_in(listed: str) -> list[str]:
     """The names of a comma-separated list, still quoted where they are."""
-    found, depth, start = [], False, 0
-    for place, one in enumerate(listed):
-        if one == "`":
+    names, depth, start = [], False, 0
+    for place, sign in enumerate(listed):
+        if sign == "`":
             depth = not depth
-        elif one == "," and not depth:
-            found.append(listed[start:place].strip())
+        elif sign == "," and not depth:
+            names.append(listed[start:place].strip())
             start = place + 1
-    return [one for one in (*found, listed[start:].strip()) if one]
+    return [name for name in (*names, listed[start:].strip()) if name]
 
 
 def _split(text: str, separator: str) -> list[str]:
     parts, current, quoted, place = [], "", False, 0
     while place < len(text):
-        one = text[place]
-        if one == "`" and quoted and text[place + 1 : place + 2] == "`":
+        sign = text[place]
+        if sign == "`" and quoted and text[place + 1 : place + 2] == "`":
             current += "`"
             place += 1
-        elif one == "`":
+        elif sign == "`":
             quoted = not quoted
-        elif one == separator and not quoted:
+        elif sign == separator and not quoted:
             parts.append(current)
             current = ""
         else:
-            current += one
+            current += sign
         place += 1
     return [*parts, current]
 
 
 def _first(fields: Sequence[dict[str, Any]], number: int) -> tuple[list[dict[str, Any]], int]:
-    kept: list[dict[str, Any]] = []
-    left = number
+    fields_kept: list[dict[str, Any]] = []
+    leaves = number
     for field in fields:
-        if left <= 0:
+        if leaves <= 0:
             break
         kind = field["type"]
         if isinstance(kind, dict) and kind.get("type") == "struct":
-            inner, left = _first(kind["fields"], left)
-            kept.append({**field, "type": {**kind, "fields": inner}})
+            inner, leaves = _first(kind["fields"], leaves)
+            fields_kept.append({**field, "type": {**kind, "fields": inner}})
         else:
-            kept.append(field)
-            left -= 1
-    return kept, left
+            fields_kept.append(field)
+            leaves -= 1
+    return fields_kept, leaves
 
 
 def _named(
-    fields: Sequence[dict[str, Any]], prefix: tuple[str, ...], wanted: set[tuple[str, ...]]
+    fields: Sequence[dict[str, Any]], prefix: tuple[str, ...], paths: set[tuple[str, ...]]
 ) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
+    fields_kept: list[dict[str, Any]] = []
     for field in fields:
         path = (*prefix, field["name"].lower())
         kind = field["type"]
-        if path in wanted:
-            kept.append(field)
+        if path in paths:
+            fields_kept.append(field)
         elif isinstance(kind, dict) and kind.get("type") == "struct":
-            inner = _named(kind["fields"], path, wanted)
+            inner = _named(kind["fields"], path, paths)
             if inner:
-                kept.append({**field, "type": {**kind, "fields": inner}})
-    return kept
+                fields_kept.append({**field, "type": {**kind, "fields": inner}})
+    return fields_kept
 
 
 def fresh_prefix(names: Iterable[str]) -> str:
     """A prefix for our own columns that no column of the table begins with."""
-    taken = [name.lower() for name in names]
+    lower_names = [name.lower() for name in names]
     prefix = "__m"
-    while any(name.startswith(prefix) for name in taken):
+    while any(name.startswith(prefix) for name in lower_names):
         prefix += "_"
     return prefix

@@ -27,10 +27,10 @@ class StoragePlaces:
         if folder is None:
             return canonical(location)
         try:
-            known = os.stat(folder / LOG_FOLDER)
+            folder_stat = os.stat(folder / LOG_FOLDER)
         except (OSError, ValueError):
             return None
-        return f"disk:{known.st_dev}:{known.st_ino}"
+        return f"disk:{folder_stat.st_dev}:{folder_stat.st_ino}"
 
     def may_hold(self, location: str, table_id: str) -> bool:
         """See ``TablePlaces``."""
@@ -39,12 +39,12 @@ class StoragePlaces:
             return True
         try:
             os.stat(folder / LOG_FOLDER)
-            found = _newest_id(LocalLog(folder))
+            newest_id = _newest_id(LocalLog(folder))
         except (FileNotFoundError, NotADirectoryError):
             return False
         except (OSError, ValueError, KeyError, TypeError):
             return True
-        return found is None or found == table_id
+        return newest_id is None or newest_id == table_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ def _newest_id(log: LocalLog, *, with_checksums: bool = False) -> str | None:
     A version's checksum tells the same in one small file. It is no part of the protocol: what deletes does not ask it.
     """
     for entry in reversed(log.commits()[-MAX_COMMITS_READ:]):
-        known = log.checksum(entry).get("metadata") if with_checksums else None
-        if known:
-            return str(known["id"])
+        metadata = log.checksum(entry).get("metadata") if with_checksums else None
+        if metadata:
+            return str(metadata["id"])
         for action in log.actions(entry):
             if "metaData" in action:
                 return str(action["metaData"]["id"])

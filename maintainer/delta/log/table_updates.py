@@ -37,19 +37,19 @@ def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_ver
     """
     names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
     live = frozenset(file.partition_values for file in facts.files)
-    found: list[Update] = []
+    updates: list[Update] = []
     for entry in reversed(log.commits()[-MAX_COMMITS_LOOKED_AT:]):
         info = log.commit_info(entry)
         at_ms = min(_moment(info) or entry.modification_time_ms, entry.modification_time_ms)
-        if (at_ms < since_ms and entry.version <= after_version) or len(found) >= MAX_UPDATES:
+        if (at_ms < since_ms and entry.version <= after_version) or len(updates) >= MAX_UPDATES:
             break
         if info.get("isBlindAppend") is True or CommitStamp.from_json(info.get("userMetadata")) is not None:
             continue
         removes = [action["remove"] for action in log.actions(entry) if "remove" in action]
         if removes:
             operation = str(info.get("operation") or "a commit that does not name itself")
-            found.append(Update(entry.version, at_ms, operation, _read(info, removes, names, live, facts)))
-    return tuple(found)
+            updates.append(Update(entry.version, at_ms, operation, _read(info, removes, names, live, facts)))
+    return tuple(updates)
 
 
 def _read(
@@ -82,7 +82,7 @@ def _conjuncts(predicate: object) -> list[str]:
         listed = json.loads(predicate)
     except ValueError:
         return [predicate]
-    return [str(one) for one in listed] if isinstance(listed, list) else [predicate]
+    return [str(condition) for condition in listed] if isinstance(listed, list) else [predicate]
 
 
 def _moment(info: Mapping[str, Any]) -> int:

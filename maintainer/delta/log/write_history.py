@@ -30,10 +30,10 @@ def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
         if ref.is_path:
             log = jvm.log_of_root(jvm.hadoop_path(ref.location))
         else:
-            found = jvm.catalog_location(ref.identifier)
-            if found is None or not found[0]:
+            entry = jvm.catalog_location(ref.identifier)
+            if entry is None or not entry[0]:
                 return None
-            log = jvm.log_at(found[0])
+            log = jvm.log_at(entry[0])
         snapshot = jvm.update(log)
         if int(snapshot.version()) < 0:
             return None
@@ -109,13 +109,13 @@ def paths_of_zorder(storage: Commits, facts: TableFacts, columns: Iterable[str])
         facts: The table; commits above its version are not looked at.
         columns: In their order of weight; upper and lower case are alike, as in Spark.
     """
-    wanted = [column.lower() for column in columns]
+    order = [column.lower() for column in columns]
     oldest = max(facts.version - MAX_ZORDER_COMMITS_READ, -1)
-    found: set[str] = set()
+    paths: set[str] = set()
     for entry in storage.commits(after_version=oldest):
-        if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == wanted:
-            found.update(action["add"]["path"] for action in storage.actions(entry, with_adds=True) if "add" in action)
-    return frozenset(found)
+        if entry.version <= facts.version and zordered_by(storage.commit_info(entry)) == order:
+            paths.update(action["add"]["path"] for action in storage.actions(entry, with_adds=True) if "add" in action)
+    return frozenset(paths)
 
 
 def zordered_by(info: Mapping[str, Any]) -> list[str]:

@@ -43,12 +43,12 @@ def hashed_columns(schema: dict[str, Any], extra: tuple[str, ...] = ()) -> Hashe
 
 def sum_expressions(hash_columns: tuple[str, ...], suffix: str = "") -> tuple[str, ...]:
     """Aggregates over hash columns: three partial sums for each, low bits first."""
-    found = []
+    expressions = []
     for number, name in enumerate(hash_columns):
         for part in range(3):
             shifted = f"shiftrightunsigned({name}, {part * _LOW_BITS})" if part else name
-            found.append(f"coalesce(sum({shifted} & {_MASK}L), 0L) AS s{number}_{part}{suffix}")
-    return tuple(found)
+            expressions.append(f"coalesce(sum({shifted} & {_MASK}L), 0L) AS s{number}_{part}{suffix}")
+    return tuple(expressions)
 
 
 def combine(rows: int, parts: tuple[int, ...]) -> Fingerprint:
@@ -108,10 +108,10 @@ class _Encoder:
 
     def _nested(self, value: str, kind: dict[str, Any], depth: int) -> list[str]:
         if kind["type"] == "struct":
-            found: list[str] = []
+            expressions: list[str] = []
             for index, field in enumerate(kind["fields"]):
-                found.extend(self._arguments(f"{value}.{quote(field['name'])}", field["type"], index, depth))
-            return found
+                expressions.extend(self._arguments(f"{value}.{quote(field['name'])}", field["type"], index, depth))
+            return expressions
         variable = f"e{depth}"
         if kind["type"] == "array":
             element = self._digest(self._arguments(variable, kind["elementType"], 0, depth + 1))

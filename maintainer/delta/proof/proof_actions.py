@@ -52,23 +52,23 @@ class Expected:
 
 def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
     """What is wrong with the new files' actions, as sentences; empty if nothing is."""
-    found: list[str] = []
-    seen: set[str] = set()
+    problems: list[str] = []
+    paths: set[str] = set()
     sources = {file.path for file in expected.batch.files}
-    for one in written:
-        action = json.loads(one.to_line())
+    for file in written:
+        action = json.loads(file.to_line())
         if set(action) != {"add"}:
-            found.append(f"an action {'/'.join(sorted(action))} where an added file was expected")
+            problems.append(f"an action {'/'.join(sorted(action))} where an added file was expected")
             continue
         add = action["add"]
         name = str(add.get("path"))
-        if name in seen:
-            found.append(f"{name} is added twice")
-        seen.add(name)
+        if name in paths:
+            problems.append(f"{name} is added twice")
+        paths.add(name)
         if name in sources or expected.is_live(name):
-            found.append(f"{name} is a file of the table already")
-        found += [f"{name}: {text}" for text in _check_add(add, one.bin_number, expected)]
-    return found
+            problems.append(f"{name} is a file of the table already")
+        problems += [f"{name}: {text}" for text in _check_add(add, file.bin_number, expected)]
+    return problems
 
 
 def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> Iterator[str]:
@@ -87,12 +87,12 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
         yield "it belongs to no bin of the batch"
         return
     yield from _check_marks(add, expected.marks[bin_number], expected.curve_tags(add.get("stats")))
-    wanted = dict(expected.batch.bins[bin_number].partition_values)
+    planned = dict(expected.batch.bins[bin_number].partition_values)
     values = add.get("partitionValues") or {}
-    if set(values) != {expected.physical_names[name] for name in wanted}:
+    if set(values) != {expected.physical_names[name] for name in planned}:
         yield f"its partition columns are {sorted(values)}"
         return
-    for name, value in wanted.items():
+    for name, value in planned.items():
         here = values[expected.physical_names[name]]
         # The log may say null or an empty text for a null.
         if (here or None) != (value or None) and (
@@ -102,39 +102,39 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
 
 
 def _check_marks(add: Mapping[str, Any], marks: Marks, on_curve: Mapping[str, str]) -> Iterator[str]:
-    wanted = dict(sorted({**dict(marks.tags), **on_curve}.items()))
+    expected_tags = dict(sorted({**dict(marks.tags), **on_curve}.items()))
     tags = sorted((add.get("tags") or {}).items())
-    found = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in wanted}
-    if found != wanted:
-        yield f"its tags are {found}, the step's are {wanted}"
+    own_tags = {name: value for name, value in tags if name.startswith(OWN_TAGS) or name in expected_tags}
+    if own_tags != expected_tags:
+        yield f"its tags are {own_tags}, the step's are {expected_tags}"
     if add.get("clusteringProvider") != marks.clustering_provider:
         yield f"it is clustered by {add.get('clusteringProvider')}, the step's files by {marks.clustering_provider}"
 
 
 def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -> list[str]:
     """New files that are on storage with another size than their actions say."""
-    found = []
-    for one in written:
-        size = size_of(one.path)
-        if size != one.size_bytes:
-            found.append(f"{one.path} has {size} bytes on storage, its action says {one.size_bytes}")
-    return found
+    problems = []
+    for file in written:
+        size = size_of(file.path)
+        if size != file.size_bytes:
+            problems.append(f"{file.path} has {size} bytes on storage, its action says {file.size_bytes}")
+    return problems
 
 
 def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[str]:
     """What is wrong with the removals of a commit: exactly the batch's files go, with their deletion vectors."""
     planned = {file.key: file for file in batch.files}
-    found: list[str] = []
-    seen: set[tuple[str, str]] = set()
+    problems: list[str] = []
+    keys: set[tuple[str, str]] = set()
     for remove in removes:
         key = removed_key(remove)
         if key not in planned:
-            found.append(f"{key[0]} is removed and was not planned")
-        elif key in seen:
-            found.append(f"{key[0]} is removed twice")
+            problems.append(f"{key[0]} is removed and was not planned")
+        elif key in keys:
+            problems.append(f"{key[0]} is removed twice")
         elif remove.get("size") not in (None, planned[key].size_bytes):
-            found.append(f"{key[0]} is removed with {remove['size']} bytes, planned with {planned[key].size_bytes}")
+            problems.append(f"{key[0]} is removed with {remove['size']} bytes, planned with {planned[key].size_bytes}")
         if remove.get("dataChange") is not False:
-            found.append(f"{key[0]}: dataChange is not false")
-        seen.add(key)
-    return found + [f"{key[0]} was planned and is not removed" for key in planned if key not in seen]
+            problems.append(f"{key[0]}: dataChange is not false")
+        keys.add(key)
+    return problems + [f"{key[0]} was planned and is not removed" for key in planned if key not in keys]

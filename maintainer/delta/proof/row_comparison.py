@@ -85,12 +85,14 @@ def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence
     frame = jvm.read_files(log, files.snapshot, jvm.seq(files.adds), "Verify")
     counted = frame.selectExpr("_metadata.file_path AS path").groupBy("path").count().collect()
     rows = {row["path"]: int(row["count"]) for row in counted}
-    return [rows.get(storage.uri(one.path), 0) for one in named]
+    return [rows.get(storage.uri(file.path), 0) for file in named]
 
 
 def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet) -> int:
     """Rows in one set of files and not in the other, by all their values and not by hashes; one Spark job."""
-    read, added = (jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") for one in (sources, written))
+    read, added = (
+        jvm.read_files(log, file_set.snapshot, jvm.seq(file_set.adds), "Verify") for file_set in (sources, written)
+    )
     return differing_rows(read, added)
 
 
@@ -108,8 +110,10 @@ class _Measurement:
         storage = TableStorage(jvm, log)
         self._uris = [storage.uri(str(add["path"])) for add in adds]
         self._source, self._target = (
-            jvm.read_files(log, one.snapshot, jvm.seq(one.adds), "Verify") if one is not None and one.adds else None
-            for one in (sources, written)
+            jvm.read_files(log, file_set.snapshot, jvm.seq(file_set.adds), "Verify")
+            if file_set is not None and file_set.adds
+            else None
+            for file_set in (sources, written)
         )
         metadata = jvm.metadata(written.snapshot)
         either = self._source if self._source is not None else self._target
@@ -130,9 +134,9 @@ class _Measurement:
         empty = (0,) * width
         read = combine(rows[SOURCES][0], rows[SOURCES][1:width]) if SOURCES in rows else combine(0, empty[1:])
         written = combine(0, empty[1:])
-        for number, one in rows.items():
+        for number, file_rows in rows.items():
             if number != SOURCES:
-                written += combine(one[0], one[1:width])
+                written += combine(file_rows[0], file_rows[1:width])
         parts = [[(first, _figures(first, row, width))] for row in self._by_file(rows)]
         for group in others if self._adds else ():
             for place, row in enumerate(self._by_file(self._job(group, ()))):
@@ -164,11 +168,11 @@ class _Measurement:
         both = sides[0] if len(sides) == 1 else sides[0].unionAll(sides[1])
         # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in a row for each file.
         with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
-            found = [tuple(row) for row in both.collect()]
-        unknown = [row for row in found if row[0] is None]
+            lines = [tuple(row) for row in both.collect()]
+        unknown = [row for row in lines if row[0] is None]
         if unknown:
             raise ValueError(f"{unknown[0][1]} rows are in a file that is not among those written")
-        return {row[0]: row[1:] for row in found}
+        return {row[0]: row[1:] for row in lines}
 
     def _with_bounds(self, frame: DataFrame, key: str, group: tuple[StatisticsColumn, ...]) -> DataFrame:
         """Put the number of the file and the struct of its bounds beside each row.
@@ -183,20 +187,20 @@ class _Measurement:
             frame = frame.withColumn(f"{own}stats", F.lit(self._adds[0].get("stats")).cast("string"))
             number = [] if key == f"{own}file" else [f"0 AS {own}file"]
             return self._parsed(frame, f"{own}stats", group, "*", *number)
-        wanted = [key, *(name for name in (f"{own}file", f"{own}b") if name != key)]
-        return frame.join(F.broadcast(self._bounds_of_files(group).select(*wanted)), key, "left")
+        columns = [key, *(name for name in (f"{own}file", f"{own}b") if name != key)]
+        return frame.join(F.broadcast(self._bounds_of_files(group).select(*columns)), key, "left")
 
-    def _parsed(self, frame: DataFrame, stats: str, group: tuple[StatisticsColumn, ...], *kept: str) -> DataFrame:
+    def _parsed(self, frame: DataFrame, stats: str, group: tuple[StatisticsColumn, ...], *keys: str) -> DataFrame:
         """What is kept of a frame, and the struct of bounds from the text of statistics in a column of it."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
-        taken = bound_expressions(group, f"{self._own}parsed")
-        if not taken:
-            return frame.selectExpr(*kept, f"NULL AS {self._own}b")
+        bounds = bound_expressions(group, f"{self._own}parsed")
+        if not bounds:
+            return frame.selectExpr(*keys, f"NULL AS {self._own}b")
         parsed = F.from_json(stats, StructType.fromJson(bounds_schema(group)))
         return frame.withColumn(f"{self._own}parsed", parsed).selectExpr(
-            *kept, f"struct({', '.join(taken)}) AS {self._own}b"
+            *keys, f"struct({', '.join(bounds)}) AS {self._own}b"
         )
 
     def _bounds_of_files(self, group: tuple[StatisticsColumn, ...]) -> DataFrame:
@@ -207,7 +211,9 @@ class _Measurement:
         numbered = enumerate(zip(self._uris, self._adds, strict=True))
         listed = [f"({number}, {_literal(uri)}, {_literal(add.get('stats'))})" for number, (uri, add) in numbered]
         files = self._jvm.spark.sql(f"SELECT * FROM VALUES {', '.join(listed)} AS f(number, path, stats)")
-        files = files.selectExpr("number", *(f"CAST(unbase64({one}) AS STRING) AS {one}" for one in ("path", "stats")))
+        files = files.selectExpr(
+            "number", *(f"CAST(unbase64({name}) AS STRING) AS {name}" for name in ("path", "stats"))
+        )
         key, number = f"xxhash64(path) AS {self._own}path", f"number AS {self._own}file"
         return self._parsed(files, "stats", group, key, number)
 

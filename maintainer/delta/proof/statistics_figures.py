@@ -71,8 +71,8 @@ class FileFigures:
 def statistics_columns(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> tuple[StatisticsColumn, ...]:
     """Every leaf of a table's schema that is stored in its files, in order."""
     hidden = {partition_column.lower() for partition_column in partition_columns}
-    kept = [field for field in schema["fields"] if field["name"].lower() not in hidden]
-    return tuple(_leaves(kept, (), ()))
+    fields = [field for field in schema["fields"] if field["name"].lower() not in hidden]
+    return tuple(_leaves(fields, (), ()))
 
 
 def _leaves(
@@ -123,20 +123,20 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
     ``cut<i>``, the upper bound without the character that Delta puts in the place of what it cut off, null where it
     cut nothing off.
     """
-    found = []
-    for number, one in enumerate(columns):
-        if one.has_bounds:
-            low, high = (f"{parsed}.{side}.{_dotted(one.physical)}" for side in ("minValues", "maxValues"))
-            if one.is_char:
+    expressions = []
+    for number, column in enumerate(columns):
+        if column.has_bounds:
+            low, high = (f"{parsed}.{side}.{_dotted(column.physical)}" for side in ("minValues", "maxValues"))
+            if column.is_char:
                 low, high = f"rtrim({low})", f"rtrim({high})"
-            found += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
-            if one.kind == "string":
-                found.append(f"char_length({low}) >= {SHORTEST_CUT} AS shortened{number}")
+            expressions += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
+            if column.kind == "string":
+                expressions.append(f"char_length({low}) >= {SHORTEST_CUT} AS shortened{number}")
                 last, length = f"right({high}, 1)", f"char_length({high})"
                 # Delta counts UTF-16 units here: 16 characters of two units each are as long as 32 of one.
                 cut = f"{last} IN ('\\u007f', '\\U0010ffff', '\\ufffd') AND {length} > {SHORTEST_CUT // 2}"
-                found.append(f"if({cut}, substring({high}, 1, {length} - 1), NULL) AS cut{number}")
-    return found
+                expressions.append(f"if({cut}, substring({high}, 1, {length} - 1), NULL) AS cut{number}")
+    return expressions
 
 
 def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
@@ -146,30 +146,32 @@ def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> lis
         columns: The columns.
         bounds: The struct beside each row with the fields of `bound_expressions` of its file.
     """
-    found = []
+    aggregates = []
     for start in range(0, len(columns), 2):
         parts = [
-            f"if(isnull({_dotted(one.logical)}), {1 << (_NULL_BITS * place)}L, 0L)"
-            for place, one in enumerate(columns[start : start + 2])
+            f"if(isnull({_dotted(column.logical)}), {1 << (_NULL_BITS * place)}L, 0L)"
+            for place, column in enumerate(columns[start : start + 2])
         ]
-        found.append(f"coalesce(sum({' + '.join(parts)}), 0L) AS n{start // 2}")
-    for number, one in enumerate(columns):
-        value = _dotted(one.logical)
-        if one.by_extremes:
-            found += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
-        elif one.has_bounds:
-            for name, holds in zip(_STRING_BITS, _of_string(one, number, bounds), strict=True):
-                found.append(f"coalesce(bool_or({holds}), false) AS {name}{number}")
-    return found
+        aggregates.append(f"coalesce(sum({' + '.join(parts)}), 0L) AS n{start // 2}")
+    for number, column in enumerate(columns):
+        value = _dotted(column.logical)
+        if column.by_extremes:
+            aggregates += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
+        elif column.has_bounds:
+            for name, holds in zip(_STRING_BITS, _of_string(column, number, bounds), strict=True):
+                aggregates.append(f"coalesce(bool_or({holds}), false) AS {name}{number}")
+    return aggregates
 
 
 def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[str]:
     """SQL over one row a file with `figure_aggregates`, in the order that `read_figures` takes."""
     outside, reached = ["0L"], [["0L"] for _ in range(_words(columns))]
-    for number, one in enumerate(columns):
-        if one.has_bounds:
+    for number, column in enumerate(columns):
+        if column.has_bounds:
             compared = (
-                _of_extremes(one, number, bounds) if one.by_extremes else (f"{bit}{number}" for bit in _STRING_BITS)
+                _of_extremes(column, number, bounds)
+                if column.by_extremes
+                else (f"{bit}{number}" for bit in _STRING_BITS)
             )
             beyond, at_low, at_high = compared
             outside.append(f"if({beyond}, {1 << number}L, 0L)")
@@ -201,10 +203,10 @@ def joined(parts: list[tuple[tuple[StatisticsColumn, ...], FileFigures]]) -> Fil
     """Figures of several groups of columns of one file as one."""
     nulls: tuple[int, ...] = ()
     outside = reached = 0
-    for columns, one in parts:
-        outside |= one.outside << len(nulls)
-        reached |= one.reached << (2 * len(nulls))
-        nulls += one.nulls[: len(columns)]
+    for columns, figures in parts:
+        outside |= figures.outside << len(nulls)
+        reached |= figures.reached << (2 * len(nulls))
+        nulls += figures.nulls[: len(columns)]
     return FileFigures(parts[0][1].rows if parts else 0, nulls, outside, reached)
 
 
@@ -216,11 +218,11 @@ def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(quote(name) for name in path)
 
 
-def _of_extremes(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+def _of_extremes(column: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
     """SQL for: a value is outside the bounds, at the lower one, at the upper one; by the file's extremes."""
     low, high = f"{bounds}.lo{number}", f"{bounds}.hi{number}"
     least, most = f"least{number}", f"most{number}"
-    if one.kind in _TIMES:
+    if column.kind in _TIMES:
         low_end, high_end = (f"{bound} + INTERVAL '0.001' SECOND" for bound in (low, high))
         return (
             f"{least} < {low} OR {most} >= {high_end}",
@@ -230,11 +232,11 @@ def _of_extremes(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, 
     return f"{least} < {low} OR {most} > {high}", f"{least} = {low}", f"{most} = {high}"
 
 
-def _of_string(one: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
+def _of_string(column: StatisticsColumn, number: int, bounds: str) -> tuple[str, str, str]:
     """The same of one string; the equalities come first, for most strings fail them by their length."""
-    value = _dotted(one.logical)
+    value = _dotted(column.logical)
     low, high, cut = (f"{bounds}.{name}{number}" for name in ("lo", "hi", "cut"))
-    if one.is_char:
+    if column.is_char:
         value = f"rtrim({value})"
     return (
         f"{value} < {low} OR {value} > {high}",

@@ -39,42 +39,42 @@ def judge(
         stats = json.loads(text)
     except ValueError:
         return ["its statistics are not JSON"]
-    found: list[str] = []
+    problems: list[str] = []
     records = stats.get("numRecords")
     hidden = int(vector["cardinality"]) if vector else 0
     if records is None:
-        found += ["numRecords is missing"] if strictness.complete else []
+        problems += ["numRecords is missing"] if strictness.complete else []
     elif not isinstance(records, int) or records - hidden != figures.rows:
-        found.append(f"numRecords says {records}" + (f" less {hidden} deleted" if hidden else "")
+        problems.append(f"numRecords says {records}" + (f" less {hidden} deleted" if hidden else "")
                      + f", it holds {figures.rows} rows")  # fmt: skip
     wide = stats.get("tightBounds") is False
     if wide and not vector and strictness.exact:
-        found.append("tightBounds is false, and no rows are deleted")
+        problems.append("tightBounds is false, and no rows are deleted")
     exact = strictness.exact and not wide and not vector
-    for number, one in enumerate(columns):
-        found += _judge_column(stats, one, number, figures, exact=exact, loose=wide or bool(vector))
-        if strictness.complete and one.physical in strictness.expected:
-            found += _judge_presence(stats, one, figures.rows - figures.nulls[number])
-    return found
+    for number, column in enumerate(columns):
+        problems += _judge_column(stats, column, number, figures, exact=exact, loose=wide or bool(vector))
+        if strictness.complete and column.physical in strictness.expected:
+            problems += _judge_presence(stats, column, figures.rows - figures.nulls[number])
+    return problems
 
 
 def _judge_column(
-    stats: Mapping[str, Any], one: StatisticsColumn, number: int, figures: FileFigures, *, exact: bool, loose: bool
+    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, *, exact: bool, loose: bool
 ) -> list[str]:
-    found = []
-    nulls = value_at(stats.get("nullCount"), one.physical)
+    problems = []
+    nulls = value_at(stats.get("nullCount"), column.physical)
     if nulls is not None and not loose and nulls != figures.nulls[number]:
-        found.append(f"nullCount of {one.name} says {nulls}, it holds {figures.nulls[number]} nulls")
-    low, high = (value_at(stats.get(side), one.physical) for side in ("minValues", "maxValues"))
-    if not one.has_bounds:
-        return found
+        problems.append(f"nullCount of {column.name} says {nulls}, it holds {figures.nulls[number]} nulls")
+    low, high = (value_at(stats.get(side), column.physical) for side in ("minValues", "maxValues"))
+    if not column.has_bounds:
+        return problems
     if figures.outside >> number & 1:
-        found.append(f"rows lie outside the bounds of {one.name} (minValues says {low!r}, maxValues {high!r})")
+        problems.append(f"rows lie outside the bounds of {column.name} (minValues says {low!r}, maxValues {high!r})")
     elif exact:
         for place, (side, bound) in enumerate((("minValues", low), ("maxValues", high))):
-            if _comparable(bound, one.kind) and not figures.reached >> (2 * number + place) & 1:
-                found.append(f"{side} of {one.name} says {bound!r}, which no row reaches")
-    return found
+            if _comparable(bound, column.kind) and not figures.reached >> (2 * number + place) & 1:
+                problems.append(f"{side} of {column.name} says {bound!r}, which no row reaches")
+    return problems
 
 
 def _comparable(bound: object, kind: str) -> bool:
@@ -84,19 +84,23 @@ def _comparable(bound: object, kind: str) -> bool:
     return kind not in ("date", "timestamp", "timestamp_ntz") or _FOUR_DIGITS.match(str(bound)) is not None
 
 
-def _judge_presence(stats: Mapping[str, Any], one: StatisticsColumn, values: int) -> list[str]:
-    wanted = ["nullCount"]
-    if one.has_bounds and values:
+def _judge_presence(stats: Mapping[str, Any], column: StatisticsColumn, values: int) -> list[str]:
+    names = ["nullCount"]
+    if column.has_bounds and values:
         # Delta leaves the upper bound of a string out where there is no character to cut it with.
-        wanted += ["minValues"] if one.kind == "string" else ["minValues", "maxValues"]
-    return [f"{side} of {one.name} is missing" for side in wanted if value_at(stats.get(side), one.physical) is None]
+        names += ["minValues"] if column.kind == "string" else ["minValues", "maxValues"]
+    return [
+        f"{side} of {column.name} is missing" for side in names if value_at(stats.get(side), column.physical) is None
+    ]
 
 
 def unknown_names(stats: Mapping[str, Any], columns: tuple[StatisticsColumn, ...]) -> list[str]:
     """Names in the statistics that no stored column of the table has."""
-    known = {column.physical for column in columns}
+    columns_by_name = {column.physical for column in columns}
     sides = ("minValues", "maxValues", "nullCount")
-    return sorted({".".join(path) for side in sides for path in named_in(stats.get(side)) if path not in known})
+    return sorted(
+        {".".join(path) for side in sides for path in named_in(stats.get(side)) if path not in columns_by_name}
+    )
 
 
 def value_at(tree: object, path: tuple[str, ...]) -> object | None:

@@ -22,7 +22,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.staged_file import Marks, WrittenFile, marks_of
 from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of, tags_from_statistics
 from maintainer.delta.rewrite.observed_rows import observe, reads_once
@@ -61,14 +61,14 @@ def refuse_what_is_no_file(storage: TableStorage, paths: Iterable[str], where: s
     """
     if not isinstance(storage.files, LocalFiles):
         return
-    found = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
-    if found:
-        noun = "live file of the table is" if len(found) == 1 else "live files of the table are"
+    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
+    if others:
+        noun = "live file of the table is" if len(others) == 1 else "live files of the table are"
         raise TableError(
-            f"{len(found)} {noun} no regular file but a pipe, a folder or a device",
+            f"{len(others)} {noun} no regular file but a pipe, a folder or a device",
             code="T422",
             where=where,
-            found="\n".join(found[:MAX_NAMED]),
+            found="\n".join(others[:MAX_NAMED]),
             help="bring the file back from a backup, or RESTORE the table to a version without it",
         )
 
@@ -179,14 +179,16 @@ class RewriteJob:
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
 
     def _check_all_live(self, live: Collection[FileKey]) -> None:
-        gone = [file for file in self.batch.files if file.key not in live]
-        if gone:
-            winner = find_winner(self.storage, {one.key for one in gone}, after_version=self.facts.version)
+        missing = [file for file in self.batch.files if file.key not in live]
+        if missing:
+            other_commit = find_conflicting_commit(
+                self.storage, {file.key for file in missing}, after_version=self.facts.version
+            )
             raise CommitConflict(
-                f"{len(gone)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
-                + (f" ({winner})" if winner else ""),
+                f"{len(missing)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
+                + (f" ({other_commit})" if other_commit else ""),
                 where=self.where,
-                found=f"{gone[0].path} was removed or has other deleted rows now",
+                found=f"{missing[0].path} was removed or has other deleted rows now",
                 help="plan again; the rest will be done then",
             )
 
@@ -200,17 +202,17 @@ class RewriteJob:
         """
         started = time.monotonic()
         self.marks = marks_of(self.facts, self.step, self.batch)
-        by_key = {one.key: add for one, add in zip(self.batch.files, self.sources, strict=True)}
-        bins = [(number, one) for number, one in enumerate(self.batch.bins) if one.live_records != 0]
+        by_key = {file.key: add for file, add in zip(self.batch.files, self.sources, strict=True)}
+        bins = [(number, bin_) for number, bin_ in enumerate(self.batch.bins) if bin_.live_records != 0]
         failures: list[BaseException] = []
 
         def run(numbered: tuple[int, Bin]) -> list[WrittenFile]:
-            number, one = numbered
+            number, bin_ = numbered
             if failures:
                 return []
             try:
                 self.jvm.enter_thread(self.group, f"{self.where}: bin {number + 1} of {len(self.batch.bins)}")
-                return self._write_bin(number, one, [by_key[file.key] for file in one.files])
+                return self._write_bin(number, bin_, [by_key[file.key] for file in bin_.files])
             except BaseException as error:
                 failures.append(error)
                 return []
@@ -234,26 +236,26 @@ class RewriteJob:
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
         """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
-        found = as_write_error(error, self.where, doing)
-        if found.code == "T434" and any(one.path.rpartition("/")[2] in (found.found or "") for one in self.written):
+        cause = as_write_error(error, self.where, doing)
+        if cause.code == "T434" and any(file.path.rpartition("/")[2] in (cause.found or "") for file in self.written):
             # A file of this attempt is no file of the table, and no backup has it.
             return CommitNotLanded(
                 f"{doing} failed: one of them cannot be read; nothing was committed",
                 where=self.where,
-                found=found.found,
+                found=cause.found,
                 help="look for failing disks or memory, then run `maintainer apply` again",
             )
-        if found.code != "T408":
-            return found
-        gone = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
-        if not gone:
-            return found
-        noun = "live file of the table is" if len(gone) == 1 else "live files of the table are"
+        if cause.code != "T408":
+            return cause
+        missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
+        if not missing:
+            return cause
+        noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
         return TableError(
-            f"{len(gone)} {noun} missing, before anything was done",
+            f"{len(missing)} {noun} missing, before anything was done",
             code="T422",
             where=f"{self.where}@{int(self.snapshot.version())}",
-            found="\n".join(gone[:5]),
+            found="\n".join(missing[:5]),
             help=MISSING_HELP,
         )
 
@@ -276,29 +278,29 @@ class RewriteJob:
         self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: JavaObject
     ) -> list[WrittenFile]:
         rows = observe(self.jvm, frame)
-        found = self._written_by(laid_out(rows.frame), number, sources)
+        files = self._written_by(laid_out(rows.frame), number, sources)
         fingerprint = rows.fingerprint(self.jvm)
         if fingerprint is not None:
             self.observed[number] = fingerprint
-        return found
+        return files
 
     def _write_along_curve(
-        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, one: Bin, sources: JavaObject
+        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, bin_: Bin, sources: JavaObject
     ) -> list[WrittenFile]:
         # Bins that are no longer live were dropped, so a bin is found by its files.
         planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
-        num_files = turn.num_files[planned.index([file.key for file in one.files])]
+        num_files = turn.num_files[planned.index([file.key for file in bin_.files])]
         revision = revision_of(turn, self.jvm.metadata(self.snapshot), self.where)
-        cuts = find_cuts(frame, revision, turn, one, num_files)
+        cuts = find_cuts(frame, revision, turn, bin_, num_files)
 
         def laid_out(rows: DataFrame) -> DataFrame:
             return along_curve(rows, revision, cuts)
 
         if self._observable:
-            found = self._written_observed(frame, laid_out, number, sources)
+            files = self._written_observed(frame, laid_out, number, sources)
         else:
-            found = self._written_by(laid_out(frame), number, sources)
-        return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in found]
+            files = self._written_by(laid_out(frame), number, sources)
+        return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in files]
 
     def curve_tags(self, stats: str | None) -> dict[str, str]:
         """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
@@ -312,8 +314,8 @@ class RewriteJob:
         return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
 
     def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
-        kept = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
-        found = []
+        partition_values = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
+        files = []
         marks = self.marks[number]
         for line in self.jvm.write_files(self.txn, frame):
             action = json.loads(line)
@@ -325,16 +327,16 @@ class RewriteJob:
                     help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
                 )
             add = action["add"]
-            if kept is not None and kept.keys() == add["partitionValues"].keys():
-                add = {**add, "partitionValues": kept}
-            found.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
-        return found
+            if partition_values is not None and partition_values.keys() == add["partitionValues"].keys():
+                add = {**add, "partitionValues": partition_values}
+            files.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
+        return files
 
     def discard(self) -> None:
         """Remove what this attempt wrote, also by tasks that failed. Only for files that never will be committed."""
         storage = self.storage
-        for one in self.written:
-            uri = storage.uri(one.path)
+        for file in self.written:
+            uri = storage.uri(file.path)
             if storage.is_below_root(uri):
                 try:
                     storage.delete(uri)

@@ -132,7 +132,7 @@ class Boundaries:
     number: int
 
 
-def with_ranks(frame: DataFrame, wanted: Mapping[str, Boundaries]) -> DataFrame:
+def with_ranks(frame: DataFrame, boundaries: Mapping[str, Boundaries]) -> DataFrame:
     """Add columns with the number of boundaries at or below a value each, 0 for null.
 
     By the binary search that Spark has for its own machine learning: a loop in SQL is interpreted for every row, and
@@ -142,11 +142,11 @@ def with_ranks(frame: DataFrame, wanted: Mapping[str, Boundaries]) -> DataFrame:
     from pyspark.sql.internal import InternalFunction
 
     places = {
-        name: InternalFunction.array_binary_search(one.array, one.value) if one.number else F.lit(-1)
-        for name, one in wanted.items()
+        name: InternalFunction.array_binary_search(bounds.array, bounds.value) if bounds.number else F.lit(-1)
+        for name, bounds in boundaries.items()
     }
     # Columns of their own first: each is used three times.
-    return frame.withColumns(places).withColumns({name: _rank(F.col(name)) for name in wanted})
+    return frame.withColumns(places).withColumns({name: _rank(F.col(name)) for name in boundaries})
 
 
 def _rank(place: Column) -> Column:
@@ -160,17 +160,17 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
     from pyspark.sql import functions as F
 
     names = [f"{ADDRESS}_rank_{place}" for place in range(len(revision.columns))]
-    wanted = {}
+    ranks = {}
     for name, column in zip(names, revision.columns, strict=True):
         texts = F.from_json(F.lit(json.dumps(list(column.boundaries))), "array<string>")
         array = texts.cast(f"array<{column.type_name}>")
-        wanted[name] = Boundaries(F.col(column.name), array, len(column.boundaries))
-    ranked = with_ranks(frame, wanted)
-    found = F.lit(0).cast("long")
+        ranks[name] = Boundaries(F.col(column.name), array, len(column.boundaries))
+    ranked = with_ranks(frame, ranks)
+    address = F.lit(0).cast("long")
     for position, (place, bit) in enumerate(reversed(bit_order(revision.bits))):
         digit = F.shiftright(F.col(names[place]), bit).bitwiseAND(F.lit(1)).cast("long")
-        found = found.bitwiseOR(F.shiftleft(digit, position))
-    return ranked.withColumn(ADDRESS, found).drop(*names)
+        address = address.bitwiseOR(F.shiftleft(digit, position))
+    return ranked.withColumn(ADDRESS, address).drop(*names)
 
 
 def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:

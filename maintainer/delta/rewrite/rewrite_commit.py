@@ -17,7 +17,7 @@ from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.rewrite.bin_writer import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_removes
 from maintainer.delta.storage.error_classes import describe, is_conflict
@@ -169,7 +169,7 @@ def _receipt(
     seconds: float,
 ) -> CommitReceipt:
     """What the landed commit's own actions say; what we meant to commit, if the log could not be read."""
-    adds: list[dict[str, Any]] = [one.add for one in job.written]
+    adds: list[dict[str, Any]] = [file.add for file in job.written]
     removes: list[dict[str, Any]] = [
         {
             "size": file.size_bytes,
@@ -178,8 +178,8 @@ def _receipt(
         for file in job.batch.files
     ]
     if landed is not None:
-        adds = [one["add"] for one in landed if "add" in one]
-        removes = [one["remove"] for one in landed if "remove" in one]
+        adds = [action["add"] for action in landed if "add" in action]
+        removes = [action["remove"] for action in landed if "remove" in action]
     sizes_removed = [int(remove.get("size") or 0) for remove in removes]
     sizes_added = [int(add.get("size") or 0) for add in adds]
     vectors = [remove["deletionVector"] for remove in removes if remove.get("deletionVector")]
@@ -205,7 +205,7 @@ def _receipt(
 
 def _actions(job: RewriteJob) -> JavaObject:
     now_ms = int(time.time() * 1000)
-    adds = [job.jvm.action(one.to_line()) for one in job.written]
+    adds = [job.jvm.action(file.to_line()) for file in job.written]
     removes = [job.jvm.remove_of(source, now_ms) for source in job.sources]
     prove_removes(job, removes)
     return job.jvm.seq([*adds, *removes])
@@ -214,7 +214,7 @@ def _actions(job: RewriteJob) -> JavaObject:
 def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
     try:
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
-        job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [one.size_bytes for one in job.written]))
+        job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
         version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)
@@ -290,9 +290,9 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_aga
 
 def _conflict(job: RewriteJob, why: str, error: BaseException | None = None) -> CommitConflict:
     keys = {file.key for file in job.batch.files}
-    winner = find_winner(job.storage, keys, after_version=int(job.snapshot.version()))
+    other_commit = find_conflicting_commit(job.storage, keys, after_version=int(job.snapshot.version()))
     return CommitConflict(
-        f"another writer won: {why}" + (f" ({winner})" if winner else ""),
+        f"another writer won: {why}" + (f" ({other_commit})" if other_commit else ""),
         where=job.where,
         found=safe_message(error) if error is not None else None,
         help="nothing was committed and what was written was removed; the next plan takes the new state",

@@ -93,7 +93,7 @@ def _prove_adds(job: RewriteJob) -> None:
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
         curve_tags=job.curve_tags,
     )
-    found = check_adds(job.written, expected)
+    problems = check_adds(job.written, expected)
 
     def size_of(path: str) -> int:
         status = storage.status(storage.uri(path))
@@ -107,29 +107,29 @@ def _prove_adds(job: RewriteJob) -> None:
             )
         return status.size_bytes
 
-    _refuse_actions(job, found or check_sizes(job.written, size_of))
+    _refuse_actions(job, problems or check_sizes(job.written, size_of))
 
 
-def _refuse_actions(job: RewriteJob, found: list[str]) -> None:
-    if found:
+def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
+    if problems:
         raise VerificationFailed(
             "what would be committed is not what was planned; nothing was committed and the new files were removed",
             code="V502",
             where=f"{job.where}@{int(job.snapshot.version())}",
-            found=shortened(found),
+            found=shortened(problems),
             help=_DISTRUST_HELP,
         )
 
 
 def _measure(job: RewriteJob) -> Measured:
     """The rows as they were read for the writer, where they were observed; else, or if they differ, read again."""
-    written = FileSet(job.snapshot, tuple(job.jvm.action(one.to_proof_line()) for one in job.written))
-    adds = [one.add for one in job.written]
+    written = FileSet(job.snapshot, tuple(job.jvm.action(file.to_proof_line()) for file in job.written))
+    adds = [file.add for file in job.written]
     observed = job.rows_observed
     if observed is not None and written.adds:
-        found = measure(job.jvm, job.log, None, written, adds)
-        if found.written == observed:
-            return replace(found, read=observed)
+        measured = measure(job.jvm, job.log, None, written, adds)
+        if measured.written == observed:
+            return replace(measured, read=observed)
     return measure(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), written, adds)
 
 
@@ -152,9 +152,9 @@ def _compare(job: RewriteJob, proof: Proof) -> None:
         return
     counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), job.batch.files)
     wrong = [
-        f"{one.path}: the log says {one.live_records} rows, it holds {rows}"
-        for one, rows in zip(job.batch.files, counted, strict=True)
-        if one.live_records != rows
+        f"{file.path}: the log says {file.live_records} rows, it holds {rows}"
+        for file, rows in zip(job.batch.files, counted, strict=True)
+        if file.live_records != rows
     ]
     raise TableError(
         "the table's log counts other rows than its files hold; nothing was committed",
@@ -177,19 +177,19 @@ def _prove_statistics(job: RewriteJob, measured: Measured) -> None:
     strictness = Strictness(
         complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
         exact=int(conf.get(STRING_PREFIX, str(SHORTEST_CUT)) or SHORTEST_CUT) >= SHORTEST_CUT,
-        expected=frozenset(one.physical for one in expected),
+        expected=frozenset(column.physical for column in expected),
     )
-    found = []
-    for one, figures in zip(job.written, measured.files, strict=True):
-        wrong = judge(one.add, measured.columns, figures, strictness)
-        wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(one.add, measured)]
-        found += [f"{one.path}: {text}" for text in wrong]
-    if found:
+    problems = []
+    for file, figures in zip(job.written, measured.files, strict=True):
+        wrong = judge(file.add, measured.columns, figures, strictness)
+        wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(file.add, measured)]
+        problems += [f"{file.path}: {text}" for text in wrong]
+    if problems:
         raise VerificationFailed(
             "the statistics of new files do not fit their rows; nothing was committed and the new files were removed",
             code="V506",
             where=f"{job.where}@{int(job.snapshot.version())}",
-            found=shortened(found),
+            found=shortened(problems),
             help=_DISTRUST_HELP,
         )
 
@@ -201,10 +201,10 @@ def _unknown(add: Mapping[str, Any], measured: Measured) -> list[str]:
         return []  # said already: not JSON
 
 
-def shortened(found: list[str]) -> str:
+def shortened(problems: list[str]) -> str:
     """The first findings, one a line, and how many more there are."""
-    more = len(found) - SHOWN
-    return "\n".join([*found[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
+    more = len(problems) - SHOWN
+    return "\n".join([*problems[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _figures(rows: int, sums: tuple[int, ...]) -> str:

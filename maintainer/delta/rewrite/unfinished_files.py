@@ -44,16 +44,18 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
     root = storage.root_uri
     folders = {root: None}
     if _has_random_folders(facts):
-        folders.update((uri, None) for uri, one in storage.children(root).items() if one.is_dir and "=" not in one.name)
+        folders.update(
+            (uri, None) for uri, entry in storage.children(root).items() if entry.is_dir and "=" not in entry.name
+        )
     for values in dict.fromkeys(partitions):
         level = [root]
         for column, value in values:
-            wanted = f"{column}={value or NULL_PARTITION}"
+            name = f"{column}={value or NULL_PARTITION}"
             level = [
                 uri
                 for parent in level
-                for uri, one in storage.children(parent).items()
-                if one.is_dir and not one.is_symlink and unquote(one.name) == wanted
+                for uri, entry in storage.children(parent).items()
+                if entry.is_dir and not entry.is_symlink and unquote(entry.name) == name
             ]
         folders.update((uri, None) for uri in level)
     return [uri for uri in folders if not uri.endswith("/_delta_log")][:MAX_FOLDERS]
@@ -77,21 +79,21 @@ def remove_files_named(
         tasks_may_write: Whether a task may still be ending, so that one look is not enough.
     """
     folders = list(folders)
-    left: dict[str, None] = {}
+    remaining: dict[str, None] = {}
     quiet = 0
     for look in range(LOOKS):
-        found, left = _files_named(storage, folders, prefix), {}
-        for uri in found:
+        uris, remaining = _files_named(storage, folders, prefix), {}
+        for uri in uris:
             try:
                 storage.delete(uri)
             except Exception:
                 # Named to whoever asked; the failure that led here must not be hidden by this one.
-                left[uri] = None
-        quiet = quiet + 1 if len(found) == len(left) else 0
+                remaining[uri] = None
+        quiet = quiet + 1 if len(uris) == len(remaining) else 0
         if quiet == QUIET_LOOKS or look == LOOKS - 1 or not tasks_may_write:
             break
         time.sleep(PAUSE_SECONDS)
-    return tuple(left)
+    return tuple(remaining)
 
 
 def _files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> list[str]:
@@ -99,6 +101,6 @@ def _files_named(storage: TableStorage, folders: Iterable[str], prefix: str) -> 
     return [
         uri
         for folder in folders
-        for uri, one in storage.children(folder).items()
-        if not one.is_dir and one.name.startswith(names) and storage.is_below_root(uri)
+        for uri, entry in storage.children(folder).items()
+        if not entry.is_dir and entry.name.startswith(names) and storage.is_below_root(uri)
     ]

@@ -27,16 +27,16 @@ def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
     Raises:
         ValueError: The schema has no such column.
     """
-    found: list[str] = []
+    parts: list[str] = []
     fields = schema["fields"]
     for quoted, plain in _NAME_PART.findall(column):
         part = quoted.replace("``", "`") or plain
         field = next((field for field in fields if field["name"].lower() == part.lower()), None)
         if field is None:
             raise ValueError(f"no column {column}")
-        found.append(field["metadata"].get(PHYSICAL_NAME, field["name"]))
+        parts.append(field["metadata"].get(PHYSICAL_NAME, field["name"]))
         fields = field["type"]["fields"] if isinstance(field["type"], dict) and "fields" in field["type"] else []
-    return tuple(found)
+    return tuple(parts)
 
 
 def range_in(stats: dict[str, Any], path: Sequence[str]) -> FileRange:
@@ -55,10 +55,10 @@ def _leaf(value: object, path: Sequence[str]) -> object:
 def parse_statistics(text: str | None) -> dict[str, Any]:
     """Statistics as the log has them, numbers as the texts that they are; empty for what cannot be read."""
     try:
-        found = json.loads(text or "{}", parse_float=str, parse_int=str)
+        figures = json.loads(text or "{}", parse_float=str, parse_int=str)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return figures if isinstance(figures, dict) else {}
 
 
 def read_ranges(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, columns: tuple[str, ...]) -> ColumnRanges:
@@ -80,8 +80,8 @@ def read_ranges(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, columns: t
 def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterable[tuple[tuple[str, str], str | None]]:
     try:
         folder = jvm.folder_of_log(log)
-        seen = jvm.kernel_snapshot(folder, int(snapshot.version()))
-        return [(removed_key(add), add.get("stats")) for add in jvm.kernel_adds(folder, seen)]
+        kernel_snapshot = jvm.kernel_snapshot(folder, int(snapshot.version()))
+        return [(removed_key(add), add.get("stats")) for add in jvm.kernel_adds(folder, kernel_snapshot)]
     except Exception:
         # Whatever Kernel stumbles over, Spark reads it or says what is wrong.
         rows = jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats").collect()
@@ -102,6 +102,6 @@ def read_sample(
     texts = frame.select([F.col(column).cast("string").alias(f"c{place}") for place, column in enumerate(columns)])
     if rows > max_rows:
         texts = texts.sample(fraction=max_rows / rows, seed=SAMPLE_SEED)
-    found = [tuple(row) for row in texts.limit(2 * max_rows).collect()]
-    by_column = zip(*found, strict=True) if found else [() for _ in columns]
+    sample = [tuple(row) for row in texts.limit(2 * max_rows).collect()]
+    by_column = zip(*sample, strict=True) if sample else [() for _ in columns]
     return ColumnSample(columns, tuple(tuple(values) for values in by_column))

@@ -22,24 +22,24 @@ def find_dropped_columns(
     One Spark job reads statistics from the log; a second one, only where they do not settle it, reads footers with
     the code of Delta's own REORG.
     """
-    asked = {file.path: file.key for file in files}
-    if not asked:
+    keys = {file.path: file.key for file in files}
+    if not keys:
         return frozenset()
     present = physical_leaves(json.loads(facts.schema_json), facts.partition_columns)
     decisive = all_columns_have_stats(facts)
-    found: set[tuple[str, str]] = set()
+    dropped: set[tuple[str, str]] = set()
     unsettled: set[str] = set()
     rows = jvm.all_files(snapshot).selectExpr("path", "get_json_object(stats, '$.nullCount') AS counts").collect()
-    for path, counts in ((row["path"], row["counts"]) for row in rows if row["path"] in asked):
+    for path, counts in ((row["path"], row["counts"]) for row in rows if row["path"] in keys):
         verdict = holds_dropped_columns(counts, present, decisive=decisive)
         if verdict is None:
             unsettled.add(path)
         elif verdict:
-            found.add(asked[path])
+            dropped.add(keys[path])
     if unsettled:
         actions = jvm.seq(jvm.action(_as_action(file)) for file in files if file.path in unsettled)
-        found |= {asked[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
-    return frozenset(found)
+        dropped |= {keys[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
+    return frozenset(dropped)
 
 
 def holds_dropped_columns(counts: str | None, present: frozenset[str], *, decisive: bool) -> bool | None:

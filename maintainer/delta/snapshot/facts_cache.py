@@ -35,18 +35,18 @@ class FactsCache:
 
     def get(self, location: str) -> KnownVersion | None:
         """What is known of a table, which is now the most recently used one."""
-        found = self._known.get(location)
-        if found is not None:
+        entry = self._known.get(location)
+        if entry is not None:
             self._known.move_to_end(location)
-        return found
+        return entry
 
-    def keep(self, location: str, known: KnownVersion) -> None:
+    def keep(self, location: str, entry: KnownVersion) -> None:
         """Remember a version in the place of the one known before; a table too large is not kept."""
         self.forget(location)
-        if len(known.facts.files) > self._max_files:
+        if len(entry.facts.files) > self._max_files:
             return
-        self._known[location] = known
-        self.num_files += len(known.facts.files)
+        self._known[location] = entry
+        self.num_files += len(entry.facts.files)
         while self.num_files > self._max_files or len(self._known) > self._max_tables:
             self.forget(next(iter(self._known)))
 

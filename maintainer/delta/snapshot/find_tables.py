@@ -27,11 +27,11 @@ def tables_below(files: FileStore, root_uri: str, *, max_depth: int = MAX_DEPTH)
         OSError: A folder cannot be listed.
     """
     waiting = deque([(root_uri.rstrip("/"), 0)])
-    seen = 0
+    num_folders = 0
     while waiting:
         uri, depth = waiting.popleft()
-        seen += 1
-        if seen > MAX_FOLDERS:
+        num_folders += 1
+        if num_folders > MAX_FOLDERS:
             raise ProjectError(
                 "there are too many folders to look through",
                 code="E644",
@@ -39,7 +39,11 @@ def tables_below(files: FileStore, root_uri: str, *, max_depth: int = MAX_DEPTH)
                 found=f"more than {MAX_FOLDERS:,}",
                 help="name a folder nearer to the tables",
             )
-        folders = {one.name: child for child, one in files.children(uri).items() if one.is_dir and not one.is_symlink}
+        folders = {
+            child_file.name: child
+            for child, child_file in files.children(uri).items()
+            if child_file.is_dir and not child_file.is_symlink
+        }
         if LOG_FOLDER in folders:
             yield uri
         elif depth < max_depth:
@@ -69,11 +73,11 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
         raise as_table_error(error, "the catalog") from error
     for name in names:
         try:
-            found = jvm.catalog_location(name)
+            entry = jvm.catalog_location(name)
         except Exception:  # somebody else's entry that Spark cannot read: not a table of ours
             continue
-        if found is not None and found[2] != "VIEW" and found[1].lower() == "delta":
-            yield name, found[0]
+        if entry is not None and entry[2] != "VIEW" and entry[1].lower() == "delta":
+            yield name, entry[0]
 
 
 def _quoted(part: str) -> str:

@@ -38,7 +38,7 @@ def read_newest(storage: TableStorage) -> NewestVersion | None:
         ValueError: A line is not JSON.
     """
     log = f"{storage.root_uri}/_delta_log"
-    files = {one.name: (uri, one) for uri, one in storage.children(log).items() if not one.is_dir}
+    files = {file.name: (uri, file) for uri, file in storage.children(log).items() if not file.is_dir}
     try:
         chosen = segment(files)
     except IncompleteLog:

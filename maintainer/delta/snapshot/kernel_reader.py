@@ -57,9 +57,9 @@ class KernelReader:
         try:
             folder = self._jvm.folder_at(root)
             storage = TableStorage(self._jvm, folder)
-            known = self._cache.get(folder.location)
-            if known is not None and _is_newest(storage, known):
-                return known.facts if known.facts.ref == ref else replace(known.facts, ref=ref)
+            cached = self._cache.get(folder.location)
+            if cached is not None and _is_newest(storage, cached):
+                return cached.facts if cached.facts.ref == ref else replace(cached.facts, ref=ref)
             return self._read_commits(ref, folder, storage) or self._read(ref, folder, storage)
         except Exception as error:
             _LOG.info("Kernel cannot read %s, so Spark is asked: %s", ref.identifier, error)
@@ -69,23 +69,23 @@ class KernelReader:
         """The facts from the commit files alone, where they tell everything and nothing is out of the ordinary."""
         self._cache.forget(folder.location)
         try:
-            found = read_newest(storage)
+            log = read_newest(storage)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _LOG.info("the commits of %s cannot be replayed, so Kernel is asked: %s", ref.identifier, error)
             return None
-        if found is None or not _is_known(found.state.protocol):
+        if log is None or not _is_known(log.state.protocol):
             return None
         state = TableState(
             location=folder.location,
-            version=found.state.version,
-            committed_at_ms=found.committed_at_ms,
-            metadata=found.state.metadata,
-            protocol=found.state.protocol,
+            version=log.state.version,
+            committed_at_ms=log.committed_at_ms,
+            metadata=log.state.metadata,
+            protocol=log.state.protocol,
             clustering=None,
-            indexed_schema=self._jvm.indexed_schema(found.state.metadata),
+            indexed_schema=self._jvm.indexed_schema(log.state.metadata),
         )
-        facts = state.facts(ref, found.state.adds.values())
-        self._cache.keep(folder.location, KnownVersion(facts, found.commit))
+        facts = state.facts(ref, log.state.adds.values())
+        self._cache.keep(folder.location, KnownVersion(facts, log.commit))
         return facts
 
     def _read(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
@@ -125,13 +125,13 @@ def _is_known(protocol: Mapping[str, Any]) -> bool:
     return READER_FEATURES.issuperset(protocol.get("readerFeatures") or ())
 
 
-def _is_newest(storage: TableStorage, known: KnownVersion) -> bool:
+def _is_newest(storage: TableStorage, cached: KnownVersion) -> bool:
     """Whether a version is still the newest one: its commit file is the same, and there is none after it.
 
     Versions have no gaps, so two looks tell, however long the log is. A table that was dropped and created again
     has another commit file at this version, or none.
     """
-    version = known.facts.version
+    version = cached.facts.version
     if storage.status(storage.commit_uri(version + 1)) is not None:
         return False
-    return storage.status(storage.commit_uri(version)) == known.commit
+    return storage.status(storage.commit_uri(version)) == cached.commit

@@ -52,19 +52,19 @@ def segment(names: Iterable[str], version: int | None = None) -> Segment:
             whole.setdefault(int(match[1]), (name,))
         elif match := _PARTS.match(name):
             parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = name
-    for (number, total), found in parts.items():
-        if set(found) == set(range(1, total + 1)):
-            whole.setdefault(number, tuple(found[one] for one in sorted(found)))
+    for (number, total), pieces in parts.items():
+        if set(pieces) == set(range(1, total + 1)):
+            whole.setdefault(number, tuple(pieces[piece] for piece in sorted(pieces)))
     newest = max([*commits, *whole], default=-1)
-    wanted = newest if version is None else version
-    if newest < 0 or wanted > newest:
-        raise IncompleteLog(f"there is no version {max(wanted, 0)}")
-    start = max((one for one in whole if one <= wanted), default=-1)
-    needed = range(start + 1, wanted + 1)
-    missing = next((one for one in needed if one not in commits), None)
+    target = newest if version is None else version
+    if newest < 0 or target > newest:
+        raise IncompleteLog(f"there is no version {max(target, 0)}")
+    start = max((checkpoint for checkpoint in whole if checkpoint <= target), default=-1)
+    needed = range(start + 1, target + 1)
+    missing = next((commit for commit in needed if commit not in commits), None)
     if missing is not None:
         raise IncompleteLog(f"version {missing} is missing, and no checkpoint covers it")
-    return Segment(wanted, start, whole.get(start, ()), tuple(commits[one] for one in needed))
+    return Segment(target, start, whole.get(start, ()), tuple(commits[commit] for commit in needed))
 
 
 @dataclass(slots=True)
@@ -155,4 +155,4 @@ class TableState:
 def _data_files(adds: Iterable[dict[str, Any]], names: PartitionNames) -> tuple[DataFile, ...]:
     """The files, sorted by path."""
     shared: dict[Any, Any] = {}
-    return tuple(sorted((data_file(add, names, shared) for add in adds), key=lambda one: one.path))
+    return tuple(sorted((data_file(add, names, shared) for add in adds), key=lambda file: file.path))

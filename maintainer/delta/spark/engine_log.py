@@ -108,5 +108,5 @@ def tail(path: Path, lines: int = TAIL_LINES) -> str:
             text = stream.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    said = [line.rstrip()[:300] for line in text.splitlines() if line.strip()]
-    return "\n".join(said[-lines:])
+    last_lines = [line.rstrip()[:300] for line in text.splitlines() if line.strip()]
+    return "\n".join(last_lines[-lines:])

@@ -52,10 +52,10 @@ def package_folder(module: str) -> Path | None:
 
 def pyspark_version() -> str | None:
     """Return the version of pyspark, also of one that came with a Spark folder on ``PYTHONPATH``."""
-    known = installed("pyspark")
+    version = installed("pyspark")
     folder = package_folder("pyspark")
-    if known is not None or folder is None:
-        return known if folder is not None else None
+    if version is not None or folder is None:
+        return version if folder is not None else None
     try:
         text = (folder / "version.py").read_text(encoding="utf-8")
     except OSError:
@@ -83,13 +83,13 @@ def check_versions(env: Mapping[str, str] | None = None) -> Versions:
     core = sorted((home / "jars").glob("spark-core_*.jar"))
     if not core:
         raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, where=str(home))
-    found = core[-1].stem.rpartition("-")[2]
-    if not found.startswith(f"{SPARK_LINE}."):
+    jar_version = core[-1].stem.rpartition("-")[2]
+    if not jar_version.startswith(f"{SPARK_LINE}."):
         raise EnvironmentUnfit(
             "SPARK_HOME names a Spark that does not fit the installed pyspark",
             code="E604",
             where=str(home),
-            found=f"Spark {found} there, pyspark {spark} in this Python",
+            found=f"Spark {jar_version} there, pyspark {spark} in this Python",
             allowed=f"Spark {SPARK_LINE}",
             help="unset SPARK_HOME",
         )

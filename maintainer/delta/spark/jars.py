@@ -117,10 +117,10 @@ def ensure_jars(java: Java, versions: Versions, env: Mapping[str, str] | None = 
 
 
 def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, env: Mapping[str, str]) -> None:
-    wanted = [jar_fetch.Artifact(_ORGANISATION, jar.artifact, DELTA_VERSION, jar.file_name) for jar in jars]
+    artifacts = [jar_fetch.Artifact(_ORGANISATION, jar.artifact, DELTA_VERSION, jar.file_name) for jar in jars]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with jar_fetch.fetched(wanted, java, versions.spark_home, beside=folder, env=env) as fetched:
+        with jar_fetch.fetched(artifacts, java, versions.spark_home, beside=folder, env=env) as fetched:
             for jar, path in zip(jars, fetched, strict=True):
                 digest = _sha256(path)
                 if digest != jar.sha256:

@@ -82,8 +82,8 @@ def locate_java(env: Mapping[str, str] | None = None) -> Path:
                 help=f"unset JAVA_HOME, or:\n{install_hint()}",
             )
         return binary
-    found = shutil.which("java", path=env.get("PATH", os.defpath))
-    if found is None:
+    java_path = shutil.which("java", path=env.get("PATH", os.defpath))
+    if java_path is None:
         raise EnvironmentUnfit(
             "no Java was found, and Spark needs one",
             code="E601",
@@ -91,7 +91,7 @@ def locate_java(env: Mapping[str, str] | None = None) -> Path:
             allowed="Java 17 or 21",
             help=install_hint(),
         )
-    return Path(found)
+    return Path(java_path)
 
 
 def parse_version(output: str) -> tuple[str, int] | None:

@@ -153,13 +153,13 @@ def set_and_check(conf: RuntimeSettings, settings: Mapping[str, str | None]) -> 
         else:
             conf.set(key, value)
     for key, value in settings.items():
-        found = conf.get(key, None)
-        if (found or "").lower() != (value or "").lower():
+        current = conf.get(key, None)
+        if (current or "").lower() != (value or "").lower():
             raise EnvironmentUnfit(
                 "a setting that the safety of the rows depends on did not take",
                 code="E606",
                 where=key,
-                found="not set" if found is None else found,
+                found="not set" if current is None else current,
                 allowed="not set" if value is None else value,
                 help="run maintainer in a Spark of its own, without an active session",
             )

@@ -67,32 +67,32 @@ def start_conf(
         env: Read for ``SPARK_DRIVER_MEMORY``.
     """
     user = options.conf_map
-    said = {**defaults, **user}
+    settings = {**defaults, **user}
     master = options.master or user.get("spark.master") or defaults.get("spark.master") or DEFAULT_MASTER
     conf = {
-        "spark.sql.catalog.spark_catalog": said.get("spark.sql.catalog.spark_catalog", DELTA_CATALOG),
+        "spark.sql.catalog.spark_catalog": settings.get("spark.sql.catalog.spark_catalog", DELTA_CATALOG),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": said.get("spark.sql.warehouse.dir", str(folder / "warehouse")),
-        "spark.scheduler.mode": said.get("spark.scheduler.mode", "FAIR"),
-        "spark.ui.enabled": said.get("spark.ui.enabled", "false"),
+        "spark.sql.warehouse.dir": settings.get("spark.sql.warehouse.dir", str(folder / "warehouse")),
+        "spark.scheduler.mode": settings.get("spark.scheduler.mode", "FAIR"),
+        "spark.ui.enabled": settings.get("spark.ui.enabled", "false"),
         "spark.log.structuredLogging.enabled": "false",
         **{key: value for key, value in user.items() if key != "spark.submit.deployMode"},
         "spark.master": master,
         "spark.app.name": options.app_name,
         "spark.ui.showConsoleProgress": "false",
-        EXTENSIONS: _joined(DELTA_EXTENSION, said.get(EXTENSIONS)),
-        _CLASS_PATH: class_path(jars, said.get(_CLASS_PATH)),
-        _JAVA_OPTIONS: java_options(folder, options.quick, said.get(_JAVA_OPTIONS)),
+        EXTENSIONS: _joined(DELTA_EXTENSION, settings.get(EXTENSIONS)),
+        _CLASS_PATH: class_path(jars, settings.get(_CLASS_PATH)),
+        _JAVA_OPTIONS: java_options(folder, options.quick, settings.get(_JAVA_OPTIONS)),
     }
-    if _DRIVER_MEMORY not in said and not env.get("SPARK_DRIVER_MEMORY"):
+    if _DRIVER_MEMORY not in settings and not env.get("SPARK_DRIVER_MEMORY"):
         conf[_DRIVER_MEMORY] = default_driver_memory()
     if master.startswith("local"):
         # No name look-up that a VPN or a container can break, and no port that others can reach.
         conf.setdefault("spark.driver.host", "127.0.0.1")
         conf.setdefault("spark.driver.bindAddress", "127.0.0.1")
-        conf.setdefault("spark.local.dir", said.get("spark.local.dir", str(folder / "local")))
+        conf.setdefault("spark.local.dir", settings.get("spark.local.dir", str(folder / "local")))
     if not is_one_process(master):
-        conf["spark.jars"] = _joined(",".join(jar.as_uri() for jar in jars), said.get("spark.jars"))
+        conf["spark.jars"] = _joined(",".join(jar.as_uri() for jar in jars), settings.get("spark.jars"))
     return conf
 
 
@@ -109,13 +109,13 @@ def java_options(folder: Path, quick: bool, *more: str | None) -> str:
         quick: Start fast and stay slow: for tests, not for long rewrites.
         more: Options of the user, from ``--conf`` and Spark's own defaults file.
     """
-    ours = [
+    options = [
         _quoted(f"-Dlog4j2.configurationFile={engine_log.write_log4j_config(folder)}"),
         _quoted(f"-Dderby.stream.error.file={folder / 'derby.log'}"),
     ]
     if quick:
-        ours.append(_QUICK_JVM_OPTIONS)
-    return " ".join([*ours, *(options for options in more if options)])
+        options.append(_QUICK_JVM_OPTIONS)
+    return " ".join([*options, *(options for options in more if options)])
 
 
 def class_path(jars: Sequence[Path], *more: str | None) -> str:
@@ -133,12 +133,12 @@ def read_spark_defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, s
         text = (folder / "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    found = {}
+    settings = {}
     for line in text.splitlines():
         parts = re.split(r"[\s=:]+", line.strip(), maxsplit=1)
         if len(parts) == 2 and not line.lstrip().startswith(("#", "!")):
-            found[parts[0]] = parts[1].strip()
-    return found
+            settings[parts[0]] = parts[1].strip()
+    return settings
 
 
 def default_driver_memory() -> str:

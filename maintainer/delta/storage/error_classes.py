@@ -69,16 +69,16 @@ class EngineFailure:
 def describe(error: BaseException) -> tuple[EngineFailure, ...]:
     """The exception and its causes, outermost first, at most ``MAX_CAUSES``; asks the JVM, so it may be slow."""
     throwable = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    found: list[EngineFailure] = []
+    failures: list[EngineFailure] = []
     if throwable is None:
         text = str(getattr(error, "_desc", None) or error)
-        found.append(EngineFailure(type(error).__name__, _condition_in(text), _first_lines(text)))
+        failures.append(EngineFailure(type(error).__name__, _condition_in(text), _first_lines(text)))
         cause = getattr(error, "_cause", None) or error.__cause__
-        return (*found, *describe(cause)) if cause is not None and cause is not error else tuple(found)
-    while throwable is not None and len(found) < MAX_CAUSES:
-        found.append(_of_throwable(throwable))
+        return (*failures, *describe(cause)) if cause is not None and cause is not error else tuple(failures)
+    while throwable is not None and len(failures) < MAX_CAUSES:
+        failures.append(_of_throwable(throwable))
         throwable = throwable.getCause()
-    return tuple(found)
+    return tuple(failures)
 
 
 def _of_throwable(throwable: JavaObject) -> EngineFailure:
@@ -93,28 +93,28 @@ def _condition_in(text: str) -> str:
 
 
 def _first_lines(text: str, limit: int = 600) -> str:
-    kept = text.split("\nJVM stacktrace:")[0].split("\n\tat ")[0].strip()
-    return kept if len(kept) <= limit else kept[: limit - 1] + "…"
+    head = text.split("\nJVM stacktrace:")[0].split("\n\tat ")[0].strip()
+    return head if len(head) <= limit else head[: limit - 1] + "…"
 
 
 def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
     """Whether Delta says that another writer's commit stands in the way (or our transaction's view is old)."""
     return any(
-        one.type_name in CONFLICT_CLASSES
-        or one.condition in _CONFLICT_CONDITIONS
-        or one.condition.startswith("DELTA_CONCURRENT_")
-        for one in chain
+        failure.type_name in CONFLICT_CLASSES
+        or failure.condition in _CONFLICT_CONDITIONS
+        or failure.condition.startswith("DELTA_CONCURRENT_")
+        for failure in chain
     )
 
 
 def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
     """Whether the work was cancelled, by us or by somebody with the right to."""
-    return any(one.condition in _CANCELLED for one in chain)
+    return any(failure.condition in _CANCELLED for failure in chain)
 
 
 def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
     """Whether Spark has ended under us; its JVM may live a little longer, as after a signal."""
-    return any(says_stopped(one.message) for one in chain)
+    return any(says_stopped(failure.message) for failure in chain)
 
 
 def as_table_error(error: BaseException, where: str) -> MaintainerError:
@@ -128,11 +128,11 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         return engine_gone(where)
     if is_cancelled(chain):
         return Interrupted("cancelled while the table was read", where=where, help="run `maintainer apply` again")
-    known = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
-    if known is not None:
-        return known
-    conditions = {one.condition for one in chain}
-    found = _told(chain)
+    cause = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
+    if cause is not None:
+        return cause
+    conditions = {failure.condition for failure in chain}
+    found = _engine_message(chain)
     is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)
     if any(_OF_CATALOG.match(condition) for condition in conditions) or (
         is_unknown_feature and _FEATURE_OF_CATALOG.search(found.rpartition(": ")[2])
@@ -144,7 +144,7 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
             found=found,
             help="leave it to the catalog, and remove the table from the policies",
         )
-    if is_unknown_feature or any(one.type_name == "InvalidProtocolVersionException" for one in chain):
+    if is_unknown_feature or any(failure.type_name == "InvalidProtocolVersionException" for failure in chain):
         return TableError(
             "the table needs a feature that this version of Delta does not know",
             code="T404",
@@ -169,16 +169,16 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
 def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
     """Whether Delta says it, a file of the log is named, or what stands in it made no sense to us."""
     return isinstance(error, (ValueError, LookupError)) or any(
-        one.condition.startswith("DELTA_") or "_delta_log" in one.message for one in chain
+        failure.condition.startswith("DELTA_") or "_delta_log" in failure.message for failure in chain
     )
 
 
-def _told(chain: tuple[EngineFailure, ...]) -> str:
+def _engine_message(chain: tuple[EngineFailure, ...]) -> str:
     """What Delta says of a table on one line; where only Spark says that a file could not be read, also why."""
-    delta = next((one.message for one in chain if one.condition.startswith("DELTA_")), None)
+    delta = next((failure.message for failure in chain if failure.condition.startswith("DELTA_")), None)
     if delta is not None:
         return _one_line(delta)
-    why = next((one.message for one in reversed(chain[1:]) if one.message), "")
+    why = next((failure.message for failure in reversed(chain[1:]) if failure.message), "")
     return _one_line(f"{chain[0].message}: {why}" if why and why not in chain[0].message else chain[0].message)
 
 
@@ -205,8 +205,8 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         return Interrupted(
             f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
         )
-    if (known := storage_error(chain, where) or damaged_file_error(chain, where)) is not None:
-        return known
+    if (cause := storage_error(chain, where) or damaged_file_error(chain, where)) is not None:
+        return cause
     innermost = message_of(error)
     if is_missing(chain):
         return TableError(
@@ -227,4 +227,4 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
 def message_of(error: BaseException) -> str:
     """One short text for people: the innermost message that says something."""
     chain = describe(error)
-    return next((one.message for one in reversed(chain) if one.message), type(error).__name__)
+    return next((failure.message for failure in reversed(chain) if failure.message), type(error).__name__)

@@ -128,8 +128,8 @@ class NeededFiles:
             after: The same, now.
         """
         places = {self._places.of(uri) for uri in before} - {self._places.of(uri) for uri in after}
-        gone = {uri for key, uri in self._spellings.items() if key in places}
-        return sorted(gone | {uri for uri in self._there if not os.path.exists(local_path(uri))})
+        missing = {uri for key, uri in self._spellings.items() if key in places}
+        return sorted(missing | {uri for uri in self._there if not os.path.exists(local_path(uri))})
 
 
 def _name_of(uri: str) -> str:

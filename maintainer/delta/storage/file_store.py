@@ -40,10 +40,10 @@ def java_quote(path: str) -> str:
     if PLAIN.fullmatch(path):
         return path
     return "".join(
-        one
-        if one in _UNQUOTED or (ord(one) > 127 and unicodedata.category(one)[0] != "Z" and ord(one) > 0x9F)
-        else "".join(f"%{byte:02X}" for byte in one.encode("utf-8", "surrogateescape"))
-        for one in path
+        sign
+        if sign in _UNQUOTED or (ord(sign) > 127 and unicodedata.category(sign)[0] != "Z" and ord(sign) > 0x9F)
+        else "".join(f"%{byte:02X}" for byte in sign.encode("utf-8", "surrogateescape"))
+        for sign in path
     )
 
 
@@ -130,15 +130,15 @@ class LocalFiles:
         """See ``FileStore``."""
         try:
             with os.scandir(local_path(uri)) as entries:
-                found = {}
+                files = {}
                 for entry in entries:
                     try:
-                        known = entry.stat(follow_symlinks=False)
+                        entry_stat = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:  # went while we looked
                         continue
                     child = f"{uri}/{java_quote(entry.name)}"
-                    found[child] = _of_stat(child, known)
-                return found
+                    files[child] = _of_stat(child, entry_stat)
+                return files
         except (FileNotFoundError, NotADirectoryError):
             return {}
 
@@ -234,9 +234,9 @@ class HadoopFiles:
         parsed = parse_statuses(text)
         # Some file systems (viewfs) say their files' paths only where they are asked one by one.
         folder = uri.rstrip("/")
-        if parsed is None or len(parsed) != len(statuses) or any(_folder_of(one) != folder for one in parsed):
+        if parsed is None or len(parsed) != len(statuses) or any(_folder_of(file) != folder for file in parsed):
             parsed = [self._stored(status) for status in statuses]
-        return {one.uri: one for one in parsed}
+        return {file.uri: file for file in parsed}
 
     def status(self, uri: str) -> StoredFile | None:
         """See ``FileStore``."""
@@ -302,8 +302,8 @@ class HadoopFiles:
         return None
 
 
-def _folder_of(one: StoredFile) -> str:
-    return one.uri.rpartition("/")[0]
+def _folder_of(file: StoredFile) -> str:
+    return file.uri.rpartition("/")[0]
 
 
 def parse_statuses(text: str) -> list[StoredFile] | None:
@@ -311,9 +311,9 @@ def parse_statuses(text: str) -> list[StoredFile] | None:
     body = text.removeprefix("Array(").removesuffix(")")
     if not body:
         return []
-    found = []
-    for one in _NEXT_STATUS.split(body):
-        match = _STATUS.match(one)
+    files = []
+    for status in _NEXT_STATUS.split(body):
+        match = _STATUS.match(status)
         if match is None or "FileStatus{path=" in match["path"]:
             return None
         path = match["path"]
@@ -323,8 +323,8 @@ def parse_statuses(text: str) -> list[StoredFile] | None:
         if not is_dir and match["length"] is None:
             return None
         size, moment = int(match["length"] or 0), int(match["time"])
-        found.append(StoredFile(one_spelling(uri), size, moment, is_dir, match["link"] == "true"))
-    return found
+        files.append(StoredFile(one_spelling(uri), size, moment, is_dir, match["link"] == "true"))
+    return files
 
 
 def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
@@ -335,11 +335,11 @@ def files_of(jvm: DeltaJvm, root: JavaObject, conf: JavaObject) -> FileStore:
     return HadoopFiles(jvm, file_system)
 
 
-def _of_stat(uri: str, known: os.stat_result) -> StoredFile:
-    link, folder = stat.S_ISLNK(known.st_mode), stat.S_ISDIR(known.st_mode)
-    size_bytes = 0 if folder else known.st_size
-    identity = (known.st_dev, known.st_ino) if known.st_ino else None
-    return StoredFile(uri, size_bytes, known.st_mtime_ns // 1_000_000, folder, link, identity)
+def _of_stat(uri: str, file_stat: os.stat_result) -> StoredFile:
+    link, folder = stat.S_ISLNK(file_stat.st_mode), stat.S_ISDIR(file_stat.st_mode)
+    size_bytes = 0 if folder else file_stat.st_size
+    identity = (file_stat.st_dev, file_stat.st_ino) if file_stat.st_ino else None
+    return StoredFile(uri, size_bytes, file_stat.st_mtime_ns // 1_000_000, folder, link, identity)
 
 
 def _checksum_of(path: str) -> str:
@@ -348,4 +348,4 @@ def _checksum_of(path: str) -> str:
 
 
 def _is_missing(error: BaseException) -> bool:
-    return any(one.type_name in _MISSING for one in describe(error))
+    return any(failure.type_name in _MISSING for failure in describe(error))

@@ -62,9 +62,9 @@ class Failure(Protocol):
 
 def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | None:
     """An error about storage or memory (full, denied, not to be reached ...); None if it is about something else."""
-    text = "\n".join(one.message for one in chain)
-    kinds = {one.type_name for one in chain}
-    innermost = next((one.message for one in reversed(chain) if one.message), "")
+    text = "\n".join(failure.message for failure in chain)
+    kinds = {failure.type_name for failure in chain}
+    innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
     if _FULL.search(text):
         return EnvironmentUnfit(
             "storage is full",
@@ -119,8 +119,8 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
 
 def file_that_failed(chain: Sequence[Failure]) -> str | None:
     """The data file that Spark was reading when it failed; None where it was none, or was a file of the log."""
-    for one in chain:
-        match = _FILE_READ.search(one.message) if one.condition == _FAILED_READ else None
+    for failure in chain:
+        match = _FILE_READ.search(failure.message) if failure.condition == _FAILED_READ else None
         if match is not None:
             return None if "/_delta_log/" in match[1] else match[1]
     return None
@@ -128,22 +128,24 @@ def file_that_failed(chain: Sequence[Failure]) -> str | None:
 
 def is_missing(chain: Sequence[Failure]) -> bool:
     """Whether a file was not there. Over Spark Connect there are no classes, only what Spark says."""
-    return any(one.type_name in MISSING or "[FAILED_READ_FILE.FILE_NOT_EXIST]" in one.message for one in chain)
+    return any(
+        failure.type_name in MISSING or "[FAILED_READ_FILE.FILE_NOT_EXIST]" in failure.message for failure in chain
+    )
 
 
 def damaged_file_error(chain: Sequence[Failure], where: str) -> TableError | None:
     """The error for a data file, or a deletion vector, that is there and cannot be read; None for anything else."""
     file = file_that_failed(chain)
-    vector = next((one for one in chain if _DAMAGED_VECTOR.match(one.condition)), None)
+    vector = next((failure for failure in chain if _DAMAGED_VECTOR.match(failure.condition)), None)
     if vector is None and (file is None or is_missing(chain)):
         return None
-    innermost = next((one.message for one in reversed(chain) if one.message), "")
-    said = innermost if file is None or file in innermost else f"{file}: {innermost}"
+    innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
+    message = innermost if file is None or file in innermost else f"{file}: {innermost}"
     return TableError(
         "a data file of the table cannot be read",
         code="T434",
         where=where,
-        found=" ".join(said.split()),
+        found=" ".join(message.split()),
         help="nothing was changed; the file is damaged: bring it back from a backup, or RESTORE the table to a version "
         "without it",
     )

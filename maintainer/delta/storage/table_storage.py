@@ -94,22 +94,22 @@ class TableStorage:
             return self._local_commits(after_version)
         prefix = self._jvm.child(self._log_path, f"{after_version + 1:020d}.json")
         listing = self._store.listFrom(prefix, self._conf)
-        found = []
+        commits = []
         while listing.hasNext():
             status = listing.next()
             match = _COMMIT_NAME.match(str(status.getPath().getName()))
             if match:
                 uri = f"{self._log_uri}/{match.group(0)}"
-                found.append(LogEntry(int(match.group(1)), int(status.getModificationTime()), uri, status))
-        return found
+                commits.append(LogEntry(int(match.group(1)), int(status.getModificationTime()), uri, status))
+        return commits
 
     def _local_commits(self, after_version: int) -> list[LogEntry]:
-        found = []
-        for uri, one in self.files.children(self._log_uri).items():
-            match = _COMMIT_NAME.match(one.name)
+        commits = []
+        for uri, file in self.files.children(self._log_uri).items():
+            match = _COMMIT_NAME.match(file.name)
             if match and int(match.group(1)) > after_version:
-                found.append(LogEntry(int(match.group(1)), one.modification_time_ms, uri))
-        return sorted(found, key=lambda entry: entry.version)
+                commits.append(LogEntry(int(match.group(1)), file.modification_time_ms, uri))
+        return sorted(commits, key=lambda entry: entry.version)
 
     def commit_info(self, entry: LogEntry) -> dict[str, Any]:
         """The commit's ``commitInfo`` (nearly always its first line); empty if it has none."""
@@ -181,8 +181,8 @@ class TableStorage:
             below = vector_path(path) if kind == "u" else None
             if below is not None:
                 return f"{self._root_uri}/{below}"
-            found = self._jvm.vector_path(kind, path, self._root)
-            self._vectors[key] = one_spelling(str(self._fs.makeQualified(found).toUri().toString()))
+            uri = self._jvm.vector_path(kind, path, self._root)
+            self._vectors[key] = one_spelling(str(self._fs.makeQualified(uri).toUri().toString()))
         return self._vectors[key]
 
 
@@ -194,6 +194,6 @@ def _each(lines: JavaObject) -> Iterator[str]:
 def _info_in(lines: Iterable[str]) -> dict[str, Any]:
     for line in lines:
         if '"commitInfo"' in line[:40]:
-            found: dict[str, Any] = json.loads(line)["commitInfo"]
-            return found
+            info: dict[str, Any] = json.loads(line)["commitInfo"]
+            return info
     return {}

@@ -15,14 +15,14 @@ FileKey = tuple[str, str]
 
 
 def live_files(
-    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, wanted: Collection[FileKey]
+    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, file_keys: Collection[FileKey]
 ) -> dict[FileKey, JavaObject]:
     """Those of the wanted files that are live in the snapshot, each as an ``AddFile`` in the JVM.
 
     Read through Kernel at the snapshot's version, without a Spark job; by Spark, where Kernel does not read the table.
     The action's JSON is Delta's own serialization; of the statistics only ``numRecords`` is kept, as OPTIMIZE does it.
     """
-    keys = frozenset(wanted)
+    keys = frozenset(file_keys)
     # Kernel leaves out who clustered a file.
     clustered = "clustering" in (jvm.protocol(snapshot).get("writerFeatures") or ())
     table_id = jvm.metadata(snapshot)["id"]
@@ -47,9 +47,9 @@ def adds_through_kernel(jvm: DeltaJvm, log: JavaObject, version: int, table_id: 
     """
     try:
         folder = jvm.folder_of_log(log)
-        seen = jvm.kernel_snapshot(folder, version)
-        metadata, _ = jvm.kernel_state(seen)
-        return [_slim(add) for add in jvm.kernel_adds(folder, seen)] if metadata["id"] == table_id else None
+        kernel_snapshot = jvm.kernel_snapshot(folder, version)
+        metadata, _ = jvm.kernel_state(kernel_snapshot)
+        return [_slim(add) for add in jvm.kernel_adds(folder, kernel_snapshot)] if metadata["id"] == table_id else None
     except Exception:
         return None
 
@@ -58,5 +58,5 @@ def _slim(add: dict[str, Any]) -> dict[str, Any]:
     """An ``add`` action as a snapshot has it, of whose statistics only ``numRecords`` is kept."""
     records = num_records(add.get("stats"))
     # A snapshot's files change no data any more, says Delta's own reader of them.
-    kept = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}
-    return kept if records is None else {**kept, "stats": json.dumps({"numRecords": records}, separators=(",", ":"))}
+    slim = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}
+    return slim if records is None else {**slim, "stats": json.dumps({"numRecords": records}, separators=(",", ":"))}

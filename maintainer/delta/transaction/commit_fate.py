@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.storage.error_classes import NOT_COMMITTED_HELP, describe, is_cancelled, is_conflict, message_of
 from maintainer.delta.storage.storage_errors import storage_error
 from maintainer.delta.storage.table_storage import TableStorage
@@ -106,9 +106,9 @@ def commit_once(
             if isinstance(error, MaintainerError) or not isinstance(error, Exception):
                 raise
             if is_conflict(describe(error)):
-                winner = find_winner(storage, (), after_version=after_version)
+                other_commit = find_conflicting_commit(storage, (), after_version=after_version)
                 raise CommitConflict(
-                    "another writer won" + (f" ({winner})" if winner else ""),
+                    "another writer won" + (f" ({other_commit})" if other_commit else ""),
                     where=where,
                     found=message_of(error),
                     help="plan again",
@@ -117,8 +117,8 @@ def commit_once(
     if version is not None:
         landed_actions(jvm, storage, stamp, where, version)
         return version
-    found = find_stamp(storage, stamp, after_version=after_version)
-    if found is None:
+    landed_version = find_stamp(storage, stamp, after_version=after_version)
+    if landed_version is None:
         jvm.forget_log(storage.root_uri)
         raise CommitNotLanded("the commit is not in the log", where=where, help="run `maintainer apply` again")
-    return found
+    return landed_version

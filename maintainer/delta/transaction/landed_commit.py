@@ -11,7 +11,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import find_stamp
-from maintainer.delta.log.conflicting_commit import winner_of
+from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.proof_actions import check_removes
 from maintainer.delta.storage.table_storage import TableStorage
@@ -45,13 +45,13 @@ def landed_actions(
             return actions
         if find_stamp(storage, stamp, after_version=-1) is not None:
             return None
-        winner = winner_of(entry, actions)
+        other_commit = read_conflicting_commit(entry, actions)
     except Exception:
         # The commit has landed: a hiccup of storage after it must not turn success into failure.
         return None
     jvm.forget_log(storage.root_uri)
     raise CommitConflict(
-        f"another writer put its commit in the place of ours ({winner})",
+        f"another writer put its commit in the place of ours ({other_commit})",
         where=where,
         found=f"version {version} was ours and is not any more",
         help="nothing is lost but our own commit; files that it wrote are left for a later vacuum. Find out who writes "
@@ -61,10 +61,10 @@ def landed_actions(
 
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
     """What is in a landed rewrite beside, or instead of, what was handed over, as sentences; empty if nothing is."""
-    found = check_removes([action["remove"] for action in actions if "remove" in action], batch)
+    problems = check_removes([action["remove"] for action in actions if "remove" in action], batch)
     adds = sorted((str(action["add"]["path"]), int(action["add"]["size"])) for action in actions if "add" in action)
-    if adds != sorted((one.path, one.size_bytes) for one in written):
-        found.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
+    if adds != sorted((file.path, file.size_bytes) for file in written):
+        problems.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
     others = sorted({kind for action in actions for kind in action} - REWRITE_ACTIONS)
-    found += [f"the log has an action {kind} that was not handed over" for kind in others]
-    return tuple(found)
+    problems += [f"the log has an action {kind} that was not handed over" for kind in others]
+    return tuple(problems)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
 from maintainer.delta.transaction.requirements import check_same_table
@@ -45,8 +45,8 @@ def set_properties(
         try:
             check_as_planned(jvm.metadata(snapshot)["configuration"], step, where)
         except CommitConflict as conflict:
-            winner = find_winner(TableStorage(jvm, log), (), after_version=facts.version)
-            conflict.what += f" ({winner})" if winner else ""
+            other_commit = find_conflicting_commit(TableStorage(jvm, log), (), after_version=facts.version)
+            conflict.what += f" ({other_commit})" if other_commit else ""
             raise
         read_version = int(snapshot.version())
         if attempts == 1:
@@ -92,14 +92,14 @@ def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, 
     Raises:
         CommitConflict: C701.
     """
-    wanted = dict(step.after)
+    target_values = dict(step.after)
     for key, planned in step.before:
-        found = configuration.get(key)
-        if found not in (planned, wanted.get(key)):
+        value = configuration.get(key)
+        if value not in (planned, target_values.get(key)):
             raise CommitConflict(
                 f"another writer won: the property {key} was changed since it was planned",
                 where=where,
-                found=str(found),
+                found=str(value),
                 allowed=str(planned),
                 help="plan again",
             )

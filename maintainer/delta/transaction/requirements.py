@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import find_winner
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
 from maintainer.model.table.table_facts import Protocol, TableFacts
@@ -19,8 +19,8 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
     """Refuse if the table at this place is not the one that was planned.
 
     Raises:
-        CommitConflict: C701, another table id, or no table at all; names the winner where a statement such as CREATE
-            OR REPLACE put another table on top of the log.
+        CommitConflict: C701, another table id, or no table at all; names the other commit where a statement such as
+            CREATE OR REPLACE put another table on top of the log.
     """
     if snapshot.version() < 0:
         raise CommitConflict(
@@ -28,20 +28,20 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
             where=facts.ref.identifier,
             help="plan again, or remove its policy",
         )
-    found = jvm.metadata(snapshot)["id"]
-    if found != facts.table_id:
+    table_id = jvm.metadata(snapshot)["id"]
+    if table_id != facts.table_id:
         was_planned = was_planned_table(jvm, facts, facts.version)
-        winner = None
+        other_commit = None
         if was_planned:
             storage = TableStorage(jvm, jvm.log_at(facts.location))
-            winner = find_winner(storage, (), after_version=facts.version)
+            other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
         what = "the table was dropped and created again since it was planned"
         if was_planned is None:
             what = "the table was replaced, or dropped and created again, since it was planned"
         raise CommitConflict(
-            f"another writer won: the table was replaced ({winner})" if winner else what,
+            f"another writer won: the table was replaced ({other_commit})" if other_commit else what,
             where=facts.ref.identifier,
-            found=f"table id {found}",
+            found=f"table id {table_id}",
             allowed=f"table id {facts.table_id}",
             help="plan again",
         )
@@ -65,14 +65,14 @@ def check_as_planned(jvm: DeltaJvm, storage: TableStorage, facts: TableFacts, sn
     with as many versions.
 
     Raises:
-        CommitConflict: C701, naming the winner.
+        CommitConflict: C701, naming the other commit.
     """
     check_same_table(jvm, facts, snapshot)
     why = _difference(jvm, facts, snapshot)
     if why is not None:
-        winner = find_winner(storage, (), after_version=facts.version)
+        other_commit = find_conflicting_commit(storage, (), after_version=facts.version)
         raise CommitConflict(
-            f"another writer won: {why}" + (f" ({winner})" if winner else ""),
+            f"another writer won: {why}" + (f" ({other_commit})" if other_commit else ""),
             where=facts.ref.identifier,
             help="nothing was committed and what was written was removed; the next plan takes the new state",
         )
@@ -92,9 +92,9 @@ def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str |
     return None
 
 
-def _same_schema(found: str, planned: str) -> bool:
+def _same_schema(current: str, planned: str) -> bool:
     # Every append to a table with an identity column moves the high-water mark in the schema's text.
-    return found == planned or without_state(json.loads(found)) == without_state(json.loads(planned))
+    return current == planned or without_state(json.loads(current)) == without_state(json.loads(planned))
 
 
 def protocol_of(jvm: DeltaJvm, snapshot: JavaObject) -> Protocol:

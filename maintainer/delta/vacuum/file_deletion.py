@@ -17,7 +17,7 @@ CHUNK = 500
 
 MAX_THREADS = 8
 
-TOLD_EACH = 10
+REPORT_EVERY = 10
 """Deleted files between two words of progress, at the beginning."""
 
 
@@ -42,20 +42,20 @@ class Progress:
         self._tell = tell
         self._lock = threading.Lock()
         self._num_deleted = 0
-        self._told_next = 0
+        self._next_report = 0
 
     def add(self, number: int) -> None:
         """So many more are gone; 0 is told, too, before the first."""
         with self._lock:
             self._num_deleted += number
-            if self._num_deleted >= self._told_next:
-                self._told_next = self._num_deleted + max(TOLD_EACH, self._num_deleted // 10)
+            if self._num_deleted >= self._next_report:
+                self._next_report = self._num_deleted + max(REPORT_EVERY, self._num_deleted // 10)
                 self._tell(self._num_deleted)
 
 
 def take_away(
     uris: list[str],
-    one: Callable[[str], object],
+    remove: Callable[[str], object],
     *,
     stop_reason: Callable[[], str | None],
     check: Callable[[], None],
@@ -65,7 +65,7 @@ def take_away(
 
     Args:
         uris: What goes, in order.
-        one: Takes one file away; what it raises is that file's error.
+        remove: Deletes or moves one file; what it raises is that file's error.
         stop_reason: Asked before each chunk.
         check: Called before each chunk; an error of ours from it ends the work and is kept in the result.
         progress: Told how many files are gone at least; see ``DeletionGuard``.
@@ -86,7 +86,7 @@ def take_away(
                 done.error = error
                 break
             # A thread takes every eighth file of the chunk: a task for each file would cost more than its deletion.
-            for tried, errors in pool.map(lambda share: _take_share(one, share, counter), _shares(part)):
+            for tried, errors in pool.map(lambda share: _take_share(remove, share, counter), _shares(part)):
                 done.tried.extend(tried)
                 done.errors.update(errors)
     return done
@@ -96,10 +96,12 @@ def _shares(part: list[str]) -> list[list[str]]:
     return [part[first::MAX_THREADS] for first in range(min(MAX_THREADS, len(part)))]
 
 
-def _take_share(one: Callable[[str], object], share: list[str], counter: Progress) -> tuple[list[str], dict[str, str]]:
+def _take_share(
+    remove: Callable[[str], object], share: list[str], counter: Progress
+) -> tuple[list[str], dict[str, str]]:
     errors: dict[str, str] = {}
     for uri in share:
-        problem = _problem(one, uri)
+        problem = _problem(remove, uri)
         if problem is None:
             counter.add(1)
         else:
@@ -112,43 +114,43 @@ def _chunks(uris: list[str], size: int) -> Iterator[list[str]]:
         yield uris[start : start + size]
 
 
-def _problem(one: Callable[[str], object], uri: str) -> str | None:
+def _problem(remove: Callable[[str], object], uri: str) -> str | None:
     try:
-        one(uri)
+        remove(uri)
     except Exception as error:
         return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
     return None
 
 
-def check_unchanged(storage: TableStorage, seen: StoredFile) -> None:
+def check_unchanged(storage: TableStorage, listed: StoredFile) -> None:
     """Look at the very file right before it goes: on a local disk, where that costs no request.
 
     Raises:
         FileChanged: It is another file than the one that was found free to go.
     """
-    if seen.device_and_inode is None:
+    if listed.device_and_inode is None:
         return
-    there = storage.status(seen.uri)
-    if there is not None and there != seen:
-        raise FileChanged(f"it is no longer the file that was planned: {_difference(seen, there)}")
+    current = storage.status(listed.uri)
+    if current is not None and current != listed:
+        raise FileChanged(f"it is no longer the file that was planned: {_difference(listed, current)}")
 
 
-def _difference(seen: StoredFile, there: StoredFile) -> str:
-    if there.is_symlink:
+def _difference(listed: StoredFile, current: StoredFile) -> str:
+    if current.is_symlink:
         return "there is a link in its place"
-    if there.device_and_inode != seen.device_and_inode:
+    if current.device_and_inode != listed.device_and_inode:
         return "another file lies in its place"
-    if there.size_bytes != seen.size_bytes:
-        return f"it had {seen.size_bytes:,} bytes and has {there.size_bytes:,}"
+    if current.size_bytes != listed.size_bytes:
+        return f"it had {listed.size_bytes:,} bytes and has {current.size_bytes:,}"
     return "it was written to"
 
 
 def entries_in(storage: TableStorage, folders: set[str]) -> dict[str, StoredFile]:
     """Everything that lies directly in the folders now, Hadoop's checksums left out."""
-    found: dict[str, StoredFile] = {}
+    entries: dict[str, StoredFile] = {}
     for folder in sorted(folders):
-        found.update((uri, one) for uri, one in storage.children(folder).items() if not _is_checksum(one.name))
-    return found
+        entries.update((uri, entry) for uri, entry in storage.children(folder).items() if not _is_checksum(entry.name))
+    return entries
 
 
 def _is_checksum(name: str) -> bool:

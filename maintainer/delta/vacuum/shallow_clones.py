@@ -69,7 +69,7 @@ class References:
 
         A table that does not exist refers to nothing. One whose log cannot be read may be a clone: it is named.
         """
-        found: dict[str, NeededFiles] = {}
+        needed: dict[str, NeededFiles] = {}
         problems: list[str] = []
         for ref in tables:
             try:
@@ -77,55 +77,55 @@ class References:
                 if same_folder(place, root_uri):
                     continue  # what a table needs of its own is known from its own log
                 with self._lock:
-                    known = self._refreshed(ref, locator, files, place)
+                    references = self._refreshed(ref, locator, files, place)
             except Exception as error:
                 problem = as_table_error(error, ref.identifier)
                 if problem.code not in _NO_TABLE:
                     problems.append(_unreadable(ref, problem))
                 continue
-            if len(known.files):
-                found[ref.identifier] = known.files
-        return found, problems
+            if len(references.files):
+                needed[ref.identifier] = references.files
+        return needed, problems
 
     def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
-        known = self._known.get(ref.location)
-        after = -1 if known is None or known.root_uri != root_uri else known.version
+        references = self._known.get(ref.location)
+        after = -1 if references is None or references.root_uri != root_uri else references.version
         commits = _commits(files, root_uri)
-        if known is None or known.root_uri != root_uri or (commits and commits[-1][0] < known.version):
-            known, after = _Known(root_uri), -1
+        if references is None or references.root_uri != root_uri or (commits and commits[-1][0] < references.version):
+            references, after = _Known(root_uri), -1
             if commits and commits[0][0] > 0:
                 # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
-                known.files.add(_live_outside(locator.facts(ref), root_uri))
+                references.files.add(_live_outside(locator.facts(ref), root_uri))
         newer = [uri for version, uri in commits if version > after]
         with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-references") as pool:
             for outside in pool.map(lambda uri: _outside(files.read(uri), root_uri), newer):
-                known.files.add(outside)
+                references.files.add(outside)
         if commits:
-            known.version = commits[-1][0]
-        self._known[ref.location] = known
-        return known
+            references.version = commits[-1][0]
+        self._known[ref.location] = references
+        return references
 
 
 def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
-    found = []
-    for uri, one in files.children(f"{root_uri}/_delta_log").items():
-        match = _COMMIT_NAME.match(one.name)
+    commits = []
+    for uri, file in files.children(f"{root_uri}/_delta_log").items():
+        match = _COMMIT_NAME.match(file.name)
         if match:
-            found.append((int(match.group(1)), uri))
-    return sorted(found)
+            commits.append((int(match.group(1)), uri))
+    return sorted(commits)
 
 
 def _outside(commit: bytes, root_uri: str) -> set[str]:
     """URIs of all that a commit of the table at a root refers to by absolute path."""
     if _OUTSIDE.search(commit) is None:
         return set()
-    found: set[str] = set()
+    uris: set[str] = set()
     for line in commit.decode("utf-8").split("\n"):
         action: dict[str, Any] = json.loads(line) if line.strip() else {}
         for kind in ("add", "remove"):
             if kind in action:
-                found.update(_outside_of(action[kind]["path"], action[kind].get("deletionVector"), root_uri))
-    return found
+                uris.update(_outside_of(action[kind]["path"], action[kind].get("deletionVector"), root_uri))
+    return uris
 
 
 def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iterator[str]:
@@ -138,16 +138,16 @@ def _outside_of(path: str, vector: dict[str, Any] | None, root_uri: str) -> Iter
 
 
 def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
-    found = set()
+    uris = set()
     for file in facts.files:
         uri = log_uri(root_uri, file.path)
         if is_absolute(file.path) or not uri.startswith(root_uri + "/"):
-            found.add(uri)
+            uris.add(uri)
         vector = file.deletion_vector.unique_id if file.deletion_vector is not None else ""
         if vector.startswith("p"):
             path, _, offset = vector[1:].rpartition("@")
-            found.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))
-    return found
+            uris.add(log_uri(root_uri, path if path and offset.isdigit() else vector[1:]))
+    return uris
 
 
 def _unreadable(ref: TableRef, problem: MaintainerError) -> str:

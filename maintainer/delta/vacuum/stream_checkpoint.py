@@ -41,8 +41,8 @@ def position(
 
 
 def _version(files: FileStore, folder: str, table_id: str) -> int:
-    there = files.status(folder)
-    if there is None or not there.is_dir:
+    folder_status = files.status(folder)
+    if folder_status is None or not folder_status.is_dir:
         raise Unreliable("there is no such folder")
     offsets, commits = _batches(files, f"{folder}/offsets"), _batches(files, f"{folder}/commits")
     if not offsets:
@@ -52,19 +52,19 @@ def _version(files: FileStore, folder: str, table_id: str) -> int:
         raise Unreliable("the offsets of its last batch are missing")
     # Before its first batch is done a stream begins where that batch did: at the version of its first snapshot.
     batch = min(offsets) if done is None else done
-    found = [
+    sources = [
         int(source["reservoirVersion"])
         for source in _sources(files.read(offsets[batch]))
         if source.get("reservoirId") == table_id
     ]
-    if not found:
+    if not sources:
         raise Unreliable(f"batch {batch} does not read this table")
-    return min(found)
+    return min(sources)
 
 
 def _batches(files: FileStore, folder: str) -> dict[int, str]:
     """Batch number to URI; other names, such as checksums, are left out."""
-    return {int(one.name): uri for uri, one in files.children(folder).items() if one.name.isdigit()}
+    return {int(child.name): uri for uri, child in files.children(folder).items() if child.name.isdigit()}
 
 
 def _sources(data: bytes) -> list[dict[str, Any]]:
@@ -72,12 +72,12 @@ def _sources(data: bytes) -> list[dict[str, Any]]:
     lines = data.decode("utf-8").splitlines()
     if not lines or not lines[0].startswith("v") or len(lines) < 2:
         raise Unreliable("its offsets are not of a form known here")
-    found = []
+    offsets = []
     for line in lines[2 : 2 + MAX_SOURCES]:
         value = None if line.strip() in ("", "-") else json.loads(line)
         if isinstance(value, dict):
-            found.append(value)
-    return found
+            offsets.append(value)
+    return offsets
 
 
 def _line(error: BaseException) -> str:

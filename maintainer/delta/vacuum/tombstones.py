@@ -38,9 +38,9 @@ def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed
     """
     protected = protected_uris(storage, facts, log, removed_before_ms)
     return {
-        uri: one
-        for uri, one in log.removals.items()
-        if one.removed_at_ms < removed_before_ms and uri not in protected and storage.is_below_root(uri)
+        uri: removal
+        for uri, removal in log.removals.items()
+        if removal.removed_at_ms < removed_before_ms and uri not in protected and storage.is_below_root(uri)
     }
 
 
@@ -49,11 +49,18 @@ def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, rem
     return live_uris(storage, facts) | log.needed_since(removed_before_ms)
 
 
-def as_removed_files(found: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
+def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
     """Those removals whose files are there, with their sizes on storage; oldest removal first."""
     files = [
-        RemovedFile(one.path, present[uri].size_bytes, one.removed_at_ms, one.kind, one.version, one.replaced)
-        for uri, one in found.items()
+        RemovedFile(
+            removal.path,
+            present[uri].size_bytes,
+            removal.removed_at_ms,
+            removal.kind,
+            removal.version,
+            removal.replaced,
+        )
+        for uri, removal in removals.items()
         if uri in present
     ]
     return tuple(sorted(files, key=lambda file: (file.removed_at_ms, file.path)))
@@ -64,20 +71,20 @@ def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFi
     by_folder: dict[str, list[str]] = defaultdict(list)
     for uri in uris:
         by_folder[uri.rpartition("/")[0]].append(uri)
-    found: dict[str, StoredFile] = {}
-    for folder, wanted in by_folder.items():
-        if len(wanted) >= LIST_FROM:
+    entries: dict[str, StoredFile] = {}
+    for folder, uris_in_folder in by_folder.items():
+        if len(uris_in_folder) >= LIST_FROM:
             children = storage.children(folder)
-            found.update((uri, children[uri]) for uri in wanted if uri in children)
+            entries.update((uri, children[uri]) for uri in uris_in_folder if uri in children)
         else:
-            statuses = ((uri, storage.status(uri)) for uri in wanted)
-            found.update((uri, status) for uri, status in statuses if status is not None)
-    return found
+            statuses = ((uri, storage.status(uri)) for uri in uris_in_folder)
+            entries.update((uri, status) for uri, status in statuses if status is not None)
+    return entries
 
 
 def stored_files(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
     """Those of the URIs that are regular files on storage now."""
-    return {uri: one for uri, one in entries_of(storage, uris).items() if not one.is_dir and not one.is_symlink}
+    return {uri: entry for uri, entry in entries_of(storage, uris).items() if not entry.is_dir and not entry.is_symlink}
 
 
 _PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
@@ -129,13 +136,13 @@ def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
     """Paths as in the log, and deletion vectors that are files, where all is written as Delta writes it; else None."""
     text = b"\n" + commit
     with_vectors = b'"deletionVector"' in commit
-    found = (_REMOVAL if with_vectors else _PATH).findall(text)
-    if len(found) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
+    matches = (_REMOVAL if with_vectors else _PATH).findall(text)
+    if len(matches) != commit.count(b'"remove"') + commit.count(b'"cdc"'):
         return None  # spaces, escapes, another order of fields
     if not with_vectors:
-        return [path.decode() for path in found], set()
+        return [path.decode() for path in matches], set()
     vectors: set[bytes] = set()  # one file holds the vectors of many
-    for _, rest in found:
+    for _, rest in matches:
         at = rest.find(_VECTOR)
         end = rest.find(b'","offset"', at)
         if at >= 0 and end >= 0:
@@ -145,7 +152,7 @@ def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
     parts = [vector.decode().split('","pathOrInlineDv":"') for vector in vectors]
     if any(len(part) != 2 or part[0] not in ("u", "p") or "\\" in part[1] for part in parts):
         return None
-    return [path.decode() for path, _ in found], {(kind, name) for kind, name in parts}
+    return [path.decode() for path, _ in matches], {(kind, name) for kind, name in parts}
 
 
 def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
@@ -168,17 +175,19 @@ def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
 def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
     """Those of the names that are there now, as paths below the root."""
     root = local_path(storage.root_uri)
-    found: set[str] = set()
-    for folder, wanted in names.items():
-        found.update(f"{folder}/{name}" if folder else name for name in _in_folder(os.path.join(root, folder), wanted))
-    return found
+    paths: set[str] = set()
+    for folder, folder_names in names.items():
+        paths.update(
+            f"{folder}/{name}" if folder else name for name in _in_folder(os.path.join(root, folder), folder_names)
+        )
+    return paths
 
 
-def _in_folder(folder: str, wanted: set[str]) -> Iterable[str]:
-    if len(wanted) < LIST_FROM:
-        return [name for name in wanted if os.path.lexists(os.path.join(folder, name))]
+def _in_folder(folder: str, names: set[str]) -> Iterable[str]:
+    if len(names) < LIST_FROM:
+        return [name for name in names if os.path.lexists(os.path.join(folder, name))]
     try:
-        return wanted.intersection(os.listdir(folder))
+        return names.intersection(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return ()
 

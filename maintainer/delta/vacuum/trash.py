@@ -65,12 +65,16 @@ class Manifest:
     def from_bytes(data: bytes) -> Manifest | None:
         """Read it back; None for anything else."""
         try:
-            found: dict[str, Any] = json.loads(data)
-            files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in found["files"])
+            fields: dict[str, Any] = json.loads(data)
+            files = tuple(TrashedFile(str(path), int(size), int(time)) for path, size, time in fields["files"])
             if any(".." in unquote(file.path).split("/") or unquote(file.path).startswith("/") for file in files):
                 return None
             return Manifest(
-                str(found["run"]), str(found["location"]), str(found["table_id"]), int(found["keep_until_ms"]), files
+                str(fields["run"]),
+                str(fields["location"]),
+                str(fields["table_id"]),
+                int(fields["keep_until_ms"]),
+                files,
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -130,25 +134,25 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
     """Runs whose files in the trash are past their time and still there, oldest first."""
     if not rename_is_cheap(storage.root_uri):
         return ()
-    found = []
+    expired = []
     for folder in _run_folders(storage):
         manifest = _manifest(storage, folder)
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
-        left = [file for file in manifest.files if storage.status(trash_target(folder, file.path)) is not None]
-        size_bytes = sum(one.size_bytes for one in left)
-        if left:
-            found.append(TrashedRun(manifest.run_id, folder, len(left), size_bytes, manifest.keep_until_ms))
-    return tuple(sorted(found, key=lambda one: (one.keep_until_ms, one.run_id)))
+        files = [file for file in manifest.files if storage.status(trash_target(folder, file.path)) is not None]
+        size_bytes = sum(file.size_bytes for file in files)
+        if files:
+            expired.append(TrashedRun(manifest.run_id, folder, len(files), size_bytes, manifest.keep_until_ms))
+    return tuple(sorted(expired, key=lambda run: (run.keep_until_ms, run.run_id)))
 
 
 def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
     """Delete what the manifests of the runs name, if they are past their time."""
     num_files = size_bytes = 0
     problems: list[str] = []
-    there = set(_run_folders(storage)) if runs else set()
+    folders = set(_run_folders(storage)) if runs else set()
     for run in runs:
-        manifest = _manifest(storage, run.folder) if run.folder in there else None
+        manifest = _manifest(storage, run.folder) if run.folder in folders else None
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
         for file in manifest.files:
@@ -167,10 +171,10 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
 def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> UndeleteReceipt:
     """Move a run's files back; see ``TableWriter.undelete``."""
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
-    there = _run_folders(storage)
-    manifest = _manifest(storage, folder) if folder in there else None
+    folders = _run_folders(storage)
+    manifest = _manifest(storage, folder) if folder in folders else None
     if manifest is None or manifest.table_id != table_id:
-        runs = sorted(one.rpartition("/")[2] for one in there)
+        runs = sorted(folder.rpartition("/")[2] for folder in folders)
         raise TableError(
             "there is nothing of this run in the table's trash",
             code="T430",
@@ -189,20 +193,20 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
             refused.append(f"{file.path} ({problem})")
     if not refused:
         _remove_folders(storage, folder, manifest)
-    return UndeleteReceipt(run_id, len(restored), sum(one.size_bytes for one in restored), tuple(refused))
+    return UndeleteReceipt(run_id, len(restored), sum(file.size_bytes for file in restored), tuple(refused))
 
 
-def _restore(storage: TableStorage, folder: str, one: TrashedFile) -> str | None:
+def _restore(storage: TableStorage, folder: str, file: TrashedFile) -> str | None:
     """Move one file back; what stands in the way, None if it is back."""
-    source, goal = trash_target(folder, one.path), f"{storage.root_uri}/{one.path}"
-    there = storage.status(source)
-    if there is None:
+    source, goal = trash_target(folder, file.path), f"{storage.root_uri}/{file.path}"
+    status = storage.status(source)
+    if status is None:
         back = storage.status(goal)
-        if back is not None and _same(back, one):
+        if back is not None and _same(back, file):
             return None
         return "it is no longer in the trash"
-    if not _same(there, one):
-        return f"it has {there.size_bytes:,} bytes in the trash, {one.size_bytes:,} were moved there"
+    if not _same(status, file):
+        return f"it has {status.size_bytes:,} bytes in the trash, {file.size_bytes:,} were moved there"
     try:
         storage.files.move(source, goal)
     except FileExistsError:
@@ -216,21 +220,21 @@ def _first_line(error: Exception) -> str:
     return (message_of(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-def _same(there: StoredFile, one: TrashedFile) -> bool:
-    return not there.is_dir and not there.is_symlink and there.size_bytes == one.size_bytes
+def _same(status: StoredFile, file: TrashedFile) -> bool:
+    return not status.is_dir and not status.is_symlink and status.size_bytes == file.size_bytes
 
 
 def _run_folders(storage: TableStorage) -> list[str]:
     """Runs in the trash of the table, and of tables with another id that lay in its place before."""
     parent, name = _place_of_trash(storage)
     own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
-    tables = [one.uri for one in _folders_in(storage, parent) if own.fullmatch(one.uri)]
-    runs = sorted(one.uri for table in tables for one in _folders_in(storage, table))
+    tables = [entry.uri for entry in _folders_in(storage, parent) if own.fullmatch(entry.uri)]
+    runs = sorted(entry.uri for table in tables for entry in _folders_in(storage, table))
     return runs[:MAX_RUNS_LOOKED_AT]
 
 
 def _folders_in(storage: TableStorage, folder: str) -> list[StoredFile]:
-    return [one for one in storage.children(folder).values() if one.is_dir and not one.is_symlink]
+    return [entry for entry in storage.children(folder).values() if entry.is_dir and not entry.is_symlink]
 
 
 def _manifest(storage: TableStorage, folder: str) -> Manifest | None:

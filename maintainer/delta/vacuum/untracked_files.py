@@ -30,14 +30,16 @@ class Fences:
 
     def look_at(self, folders: Iterable[str]) -> None:
         """Look at many folders at once, where each look is a request."""
-        wanted = sorted({one for folder in folders for one in self._chain(folder)} - self._why.keys(), key=len)
-        if isinstance(self._storage.files, HadoopFiles) and len(wanted) > 1:
+        unknown = sorted(
+            {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
+        )
+        if isinstance(self._storage.files, HadoopFiles) and len(unknown) > 1:
             with ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="maintainer-look") as pool:
-                own = dict(zip(wanted, pool.map(self._own_why, wanted), strict=True))
+                own = dict(zip(unknown, pool.map(self._own_why, unknown), strict=True))
         else:
-            own = {one: self._own_why(one) for one in wanted}
-        for one in wanted:  # shorter ones, so parents, first
-            self._why[one] = self._why[one.rpartition("/")[0]] or own[one]
+            own = {folder: self._own_why(folder) for folder in unknown}
+        for folder in unknown:  # shorter ones, so parents, first
+            self._why[folder] = self._why[folder.rpartition("/")[0]] or own[folder]
 
     def why(self, folder: str) -> tuple[str, str] | None:
         """(``symlink`` or ``nested_table``, the folder where it begins), None for a folder of the table itself."""
@@ -47,17 +49,17 @@ class Fences:
 
     def _chain(self, folder: str) -> list[str]:
         """The folder and all above it up to the root, which is left out."""
-        found = []
+        chain = []
         while len(folder) > len(self._storage.root_uri):
-            found.append(folder)
+            chain.append(folder)
             folder = folder.rpartition("/")[0]
-        return found
+        return chain
 
     def _own_why(self, folder: str) -> tuple[str, str] | None:
-        there = self._storage.status(folder)
-        if there is None:
+        status = self._storage.status(folder)
+        if status is None:
             return None
-        if there.is_symlink:
+        if status.is_symlink:
             return ("symlink", folder)
         for marker in ("_delta_log", ".hoodie"):
             if self._storage.status(f"{folder}/{marker}") is not None:
@@ -69,7 +71,7 @@ class Fences:
 
 
 def _is_iceberg(children: dict[str, StoredFile]) -> bool:
-    return any(one.name.endswith(".metadata.json") for one in children.values())
+    return any(child.name.endswith(".metadata.json") for child in children.values())
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ class Untracked:
 
 def list_untracked(
     storage: TableStorage,
-    known: set[str],
+    known_uris: set[str],
     *,
     partition_columns: tuple[str, ...],
     changed_before_ms: int,
@@ -96,44 +98,44 @@ def list_untracked(
 
     Args:
         storage: The table.
-        known: URIs of all files that the log names.
+        known_uris: URIs of all files that the log names.
         partition_columns: Folders of partitions may begin with ``_``, if the column does.
         changed_before_ms: Files changed later are too young.
         max_listed: Bound; beyond it the listing is given up and names nothing.
     """
-    found = Untracked()
-    told: dict[str, list[str]] = defaultdict(list)
+    untracked = Untracked()
+    by_reason: dict[str, list[str]] = defaultdict(list)
     folders, num_folders, num_files, num_requests = [storage.root_uri], 0, 0, 0
     while folders:
         folder = folders.pop()
         children = storage.children(folder)
         num_folders += 1
         num_requests += max(1, -(-len(children) // PAGE))
-        num_files += sum(not one.is_dir for one in children.values())
+        num_files += sum(not child.is_dir for child in children.values())
         if num_files + num_folders > max_listed:
             stopped = f"the listing was given up after {max_listed:,} entries"
             return Untracked([], [], Listing(num_folders, num_files, num_requests, stopped))
         why = None if folder == storage.root_uri else _whose(storage, children)
         if why is not None:
-            told[why].append(folder[len(storage.root_uri) + 1 :])
+            by_reason[why].append(folder[len(storage.root_uri) + 1 :])
             continue
-        for uri, one in children.items():
-            if one.is_symlink:
-                told["symlink"].append(uri[len(storage.root_uri) + 1 :])
-            elif is_hidden(one.name, partition_columns):
+        for uri, child in children.items():
+            if child.is_symlink:
+                by_reason["symlink"].append(uri[len(storage.root_uri) + 1 :])
+            elif is_hidden(child.name, partition_columns):
                 continue
-            elif one.is_dir:
+            elif child.is_dir:
                 folders.append(uri)
-            elif uri not in known and one.modification_time_ms < changed_before_ms:
-                found.files.append(one)
-    found.kept = [_told(why, paths) for why, paths in sorted(told.items())]
-    found.listing = Listing(num_folders, num_files, num_requests)
-    return found
+            elif uri not in known_uris and child.modification_time_ms < changed_before_ms:
+                untracked.files.append(child)
+    untracked.kept = [_as_kept(why, paths) for why, paths in sorted(by_reason.items())]
+    untracked.listing = Listing(num_folders, num_files, num_requests)
+    return untracked
 
 
 def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> str | None:
     """Whose a folder is by its children, None for the table's own."""
-    names = {one.name: one for one in children.values()}
+    names = {child.name: child for child in children.values()}
     if "_delta_log" in names or ".hoodie" in names:
         return "nested_table"
     metadata = names.get("metadata")
@@ -158,7 +160,7 @@ _WORDS = {
 }
 
 
-def _told(why: str, paths: list[str]) -> Kept:
+def _as_kept(why: str, paths: list[str]) -> Kept:
     code, words = _WORDS[why]
     more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
     return Kept(code, f"{words}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)

@@ -45,9 +45,9 @@ def history(
     log = None
     if removed_before_ms is None or not nothing_left(storage, facts, removed_before_ms):
         log = replay(storage, facts)
-    known = log or _times_only(storage, checkpoints)
+    replayed = log or _times_only(storage, checkpoints)
     positions = tuple(
-        position(name, *open_files(folder), facts.table_id, known, facts.version, now_ms)
+        position(name, *open_files(folder), facts.table_id, replayed, facts.version, now_ms)
         for name, folder in checkpoints
     )
     if log is None:
@@ -76,22 +76,22 @@ def look(
     if log is None or log.head < facts.version:
         log = replay(storage, facts)
     old = expired(storage, facts, log, removed_before_ms=question.removed_before_ms)
-    there = entries_of(storage, old)
+    present = entries_of(storage, old)
     kept: list[Kept] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
     if question.untracked_before_ms is not None:
         untracked, listing = _untracked(storage, facts, question, log, kept)
-    if not there and not untracked:
+    if not present and not untracked:
         return replace(facts, removed_files=(), storage=StorageLook(tuple(kept), listing, trash))
     kept.extend(_clocks_apart(storage, log))
     own = NeededFiles()
     own.add(protected_uris(storage, facts, log, question.removed_before_ms), root_uri=storage.root_uri)
-    free = unclaimed(_fenced_off(storage, there, kept), own, kept)
+    free = unclaimed(_fenced_off(storage, present, kept), own, kept)
     needed, problems = references.into(storage.root_uri, question.tables, locator)
     kept.extend(Kept("unknown_reference", problem, 0) for problem in problems)
     free = _unneeded(free, needed, kept)
-    fresh = _unneeded({one.uri: one for one in untracked}, needed, kept)
+    fresh = _unneeded({file.uri: file for file in untracked}, needed, kept)
     removed = (*as_removed_files(old, free), *_as_untracked(storage, fresh.values()))
     return replace(facts, removed_files=removed, storage=StorageLook(tuple(kept), listing, trash))
 
@@ -142,38 +142,38 @@ def _untracked(
     if first[0] > 0 and first[1] > question.removed_before_ms:
         stopped = f"the log begins at version {first[0]}, later than what must be kept, so it cannot tell what it knew"
         return [], Listing(0, 0, 0, stopped)
-    named = log.known | protected_uris(storage, facts, log, question.removed_before_ms)
-    found = list_untracked(
+    named = log.named_uris | protected_uris(storage, facts, log, question.removed_before_ms)
+    untracked = list_untracked(
         storage, named, partition_columns=facts.partition_columns, changed_before_ms=question.untracked_before_ms
     )
-    kept.extend(found.kept)
-    known = NeededFiles()
-    known.add(named, root_uri=storage.root_uri)
+    kept.extend(untracked.kept)
+    known_files = NeededFiles()
+    known_files.add(named, root_uri=storage.root_uri)
     # A file that the log names under another spelling is none that it never knew.
-    return [file for file in found.files if known.claim_on(file) is None], found.listing
+    return [file for file in untracked.files if known_files.claim_on(file) is None], untracked.listing
 
 
 def _as_untracked(storage: TableStorage, files: Iterable[StoredFile]) -> list[RemovedFile]:
     start = len(storage.root_uri) + 1
-    found = [RemovedFile(file.uri[start:], file.size_bytes, file.modification_time_ms, "untracked") for file in files]
-    return sorted(found, key=lambda one: (one.removed_at_ms, one.path))
+    removed = [RemovedFile(file.uri[start:], file.size_bytes, file.modification_time_ms, "untracked") for file in files]
+    return sorted(removed, key=lambda file: (file.removed_at_ms, file.path))
 
 
-def _fenced_off(storage: TableStorage, there: dict[str, StoredFile], kept: list[Kept]) -> dict[str, StoredFile]:
+def _fenced_off(storage: TableStorage, present: dict[str, StoredFile], kept: list[Kept]) -> dict[str, StoredFile]:
     """Leave out links, what lies behind one, and what lies in another table's folder."""
     fences = Fences(storage)
-    fences.look_at({uri.rpartition("/")[0] for uri in there})
+    fences.look_at({uri.rpartition("/")[0] for uri in present})
     behind: dict[tuple[str, str], list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
-    for uri, one in there.items():
-        why = ("symlink", uri) if one.is_symlink else fences.why(uri.rpartition("/")[0])
+    for uri, file in present.items():
+        why = ("symlink", uri) if file.is_symlink else fences.why(uri.rpartition("/")[0])
         if why is not None:
-            behind[why].append(one)
-        elif not one.is_dir:
-            free[uri] = one
+            behind[why].append(file)
+        elif not file.is_dir:
+            free[uri] = file
     for (why_code, place), files in sorted(behind.items()):
         words = "reached through the link" if why_code == "symlink" else "in the folder of another table,"
-        text = f"{_of(files)} {words} {place[len(storage.root_uri) + 1 :]}"
+        text = f"{_count_text(files)} {words} {place[len(storage.root_uri) + 1 :]}"
         kept.append(Kept(why_code, text, len(files), sum(file.size_bytes for file in files)))
     return free
 
@@ -182,16 +182,16 @@ def unclaimed(files: dict[str, StoredFile], own: NeededFiles, kept: list[Kept]) 
     """Leave out what the table's own log needs under another spelling, or may need."""
     held: dict[Claim, list[StoredFile]] = defaultdict(list)
     free: dict[str, StoredFile] = {}
-    for uri, one in files.items():
-        claim = own.claim_on(one)
+    for uri, file in files.items():
+        claim = own.claim_on(file)
         if claim is None:
-            free[uri] = one
+            free[uri] = file
         else:
-            held[claim].append(one)
-    for number, (claim, found) in enumerate(held.items()):
-        size_bytes = sum(one.size_bytes for one in found)
+            held[claim].append(file)
+    for number, (claim, files_held) in enumerate(held.items()):
+        size_bytes = sum(file.size_bytes for file in files_held)
         if number < _SHOWN:
-            kept.append(Kept("needed", f"{_of(found)} {_words_of(claim)}", len(found), size_bytes))
+            kept.append(Kept("needed", f"{_count_text(files_held)} {_words_of(claim)}", len(files_held), size_bytes))
     if len(held) > _SHOWN:
         kept.append(
             Kept("needed", f"{len(held) - _SHOWN:,} more are needed under another spelling", len(held) - _SHOWN)
@@ -210,17 +210,17 @@ def _unneeded(files: dict[str, StoredFile], needed: dict[str, NeededFiles], kept
     held: dict[tuple[str, bool], list[StoredFile]] = defaultdict(list)
     free = dict(files)
     for table, references in sorted(needed.items()):
-        for uri, one in files.items():
-            claim = references.claim_on(one) if uri in free else None
+        for uri, file in files.items():
+            claim = references.claim_on(file) if uri in free else None
             if claim is not None:
                 held[table, claim.certain].append(free.pop(uri))
-    for (table, certain), found in sorted(held.items()):
+    for (table, certain), files_held in sorted(held.items()):
         words = "refers to, as a shallow clone does" if certain else "may refer to: it names a file of the same name"
-        text = f"{_of(found)} that {table} {words}"
-        kept.append(Kept("clone", text, len(found), sum(one.size_bytes for one in found)))
+        text = f"{_count_text(files_held)} that {table} {words}"
+        kept.append(Kept("clone", text, len(files_held), sum(file.size_bytes for file in files_held)))
     return free
 
 
-def _of(files: list[StoredFile]) -> str:
+def _count_text(files: list[StoredFile]) -> str:
     noun = "file" if len(files) == 1 else "files"
     return f"{len(files):,} {noun} ({format_size(sum(file.size_bytes for file in files))})"

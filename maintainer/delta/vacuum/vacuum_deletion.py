@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.conflicting_commit import winner_of
+from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import StoredFile, local_path
@@ -188,21 +188,21 @@ class Deletion:
         """Look at every commit above a version: a RESTORE or CLONE, or any word of a planned file, stops us."""
         for entry in self._storage.commits(after_version=after_version):
             actions = list(self._storage.actions(entry, with_adds=True))
-            winner = winner_of(entry, actions)
-            if winner.operation.upper().startswith(_REVIVING):
-                raise self._conflict(f"the table was restored or cloned over ({winner})")
+            other_commit = read_conflicting_commit(entry, actions)
+            if other_commit.operation.upper().startswith(_REVIVING):
+                raise self._conflict(f"the table was restored or cloned over ({other_commit})")
             named = NeededFiles()
             for action in actions:
                 if "add" in action or "remove" in action:
                     named.add(uris_of(self._storage, action), root_uri=self._storage.root_uri)
             if len(named) and (again := [uri for uri in self._planned if self._is_among(named, uri)]):
-                raise self._conflict(f"a planned file is in use again ({winner})", again[0])
+                raise self._conflict(f"a planned file is in use again ({other_commit})", again[0])
             self._seen = max(self._seen, entry.version)
 
     def _is_among(self, named: NeededFiles, uri: str) -> bool:
         """Whether files that a commit names hold a planned one: by what was found of it, else by its place."""
-        there = self._present.get(uri)
-        return named.is_known_as(uri) if there is None else named.claim_on(there) is not None
+        file = self._present.get(uri)
+        return named.is_known_as(uri) if file is None else named.claim_on(file) is not None
 
     def _conflict(self, what: str, found: str | None = None) -> CommitConflict:
         return CommitConflict(
@@ -222,9 +222,9 @@ class Deletion:
         if again := sorted(uri for uri in self._planned if needed.is_known_as(uri)):
             raise self._conflict(f"{len(again)} planned files are live again, or a version still needs them", again[0])
         old = expired(self._storage, self._facts, log, removed_before_ms=self._step.removed_before_ms)
-        for uri, one in self._planned.items():
-            known = uri in log.known
-            if known if one.kind == "untracked" else uri not in old:
+        for uri, file in self._planned.items():
+            in_log = uri in log.named_uris
+            if in_log if file.kind == "untracked" else uri not in old:
                 raise self._conflict("a planned file is not what the plan says", uri)
         present, kept = still_free(
             self._storage, self._planned, needed, self._guard.tables, self._tools.references, self._tools.locator
@@ -234,10 +234,10 @@ class Deletion:
                 "nothing was deleted: something else needs these files, or may need them",
                 code="A450",
                 where=self._facts.ref.identifier,
-                found="\n".join(one.text for one in kept),
+                found="\n".join(protection.text for protection in kept),
                 help="plan again: the next plan leaves them alone",
             )
-        self._present = {uri: there for uri, there in present.items() if _unchanged(self._planned[uri], there)}
+        self._present = {uri: file for uri, file in present.items() if _unchanged(self._planned[uri], file)}
         return self._present
 
     def _make_trash(self, run_id: str, present: dict[str, StoredFile]) -> str | None:
@@ -246,7 +246,7 @@ class Deletion:
             return None
         start = len(self._storage.root_uri) + 1
         files = tuple(
-            TrashedFile(uri[start:], one.size_bytes, one.modification_time_ms) for uri, one in present.items()
+            TrashedFile(uri[start:], file.size_bytes, file.modification_time_ms) for uri, file in present.items()
         )
         keep_until_ms = self._tools.clock() + self._step.trash_seconds * 1000
         manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
@@ -309,26 +309,26 @@ class Deletion:
     ) -> VacuumReceipt:
         remaining = [uri for uri in taken.tried if uri in after]
         tried = set(taken.tried)
-        gone = [one for uri, one in self._planned.items() if uri in before and uri in tried and uri not in after]
+        deleted = [file for uri, file in self._planned.items() if uri in before and uri in tried and uri not in after]
         lost = needed.gone_since(before, after)
         completed = not lost and not remaining and taken.error is None and taken.stopped is None
-        last = self._commits.end(completed=completed, num_deleted=len(gone), after_version=first)
+        last = self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first)
         if lost:
             raise VerificationFailed(
                 f"{len(lost)} files that had to stay are gone from storage after the deletion",
                 code="V505",
                 where=f"{self._facts.ref.identifier}@{self._read_version}",
                 found="\n".join(lost[:MAX_NAMED]),
-                help=files_gone_help(len(gone), trash, self._facts.ref.identifier, self._run_id),
+                help=files_gone_help(len(deleted), trash, self._facts.ref.identifier, self._run_id),
             )
         if taken.error is not None:
-            if gone:
-                taken.error.what += f"; {len(gone)} files had been deleted before"
+            if deleted:
+                taken.error.what += f"; {len(deleted)} files had been deleted before"
             raise taken.error
         return VacuumReceipt(
-            num_files_deleted=len(gone),
-            bytes_deleted=sum(one.size_bytes for one in gone),
-            remaining=tuple(_told(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
+            num_files_deleted=len(deleted),
+            bytes_deleted=sum(file.size_bytes for file in deleted),
+            remaining=tuple(_file_text(self._planned[uri].path, taken.errors.get(uri)) for uri in sorted(remaining)),
             version_before=self._read_version,
             version_after=last,
             stopped=taken.stopped,
@@ -344,15 +344,15 @@ def _oldest_promised(log: LogReplay, horizon_ms: int) -> int | None:
     return before[-1] if before else log.first_version
 
 
-def _told(path: str, error: str | None) -> str:
+def _file_text(path: str, error: str | None) -> str:
     return f"{path} ({error})" if error else path
 
 
-def _unchanged(planned: RemovedFile, there: StoredFile) -> bool:
+def _unchanged(planned: RemovedFile, current: StoredFile) -> bool:
     """An untracked file that was written to since the plan is somebody's after all."""
     if planned.kind != "untracked":
         return True
-    return (there.modification_time_ms, there.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
+    return (current.modification_time_ms, current.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
 
 
 def _really_below(root_uri: str, folder_uri: str) -> bool:

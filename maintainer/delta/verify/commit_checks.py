@@ -103,9 +103,9 @@ class CommitWork:
             reason = f"{len(strangers)} of its files are not live where they must be, such as {strangers[0][0]}"
             yield _unchecked("rows", SAME_ROWS, reason)
             return
-        gone = self._missing([key[0] for key in (*sources, *added)])
-        if gone:
-            reason = f"{len(gone)} of its files are not on storage any more, such as {gone[0]}"
+        missing = self._missing([key[0] for key in (*sources, *added)])
+        if missing:
+            reason = f"{len(missing)} of its files are not on storage any more, such as {missing[0]}"
             yield _unchecked("rows", SAME_ROWS, reason)
             yield _unchecked("statistics", STATISTICS_FIT, reason)
             return
@@ -117,20 +117,26 @@ class CommitWork:
         )
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:
-        found = [f"{one['path']}: dataChange is true" for one in (*self.adds, *self.removes) if one.get("dataChange")]
-        found += [f"it also has a {name} action" for name in sorted(set(self.others))]
+        problems = [
+            f"{action['path']}: dataChange is true"
+            for action in (*self.adds, *self.removes)
+            if action.get("dataChange")
+        ]
+        problems += [f"it also has a {name} action" for name in sorted(set(self.others))]
         keys = [removed_key(remove) for remove in self.removes]
         before_it = self.version - 1
-        found += [f"{key[0]} is removed and was not live at version {before_it}" for key in keys if key not in before]
+        problems += [
+            f"{key[0]} is removed and was not live at version {before_it}" for key in keys if key not in before
+        ]
         if len(set(keys)) < len(keys):
-            found.append("a file is removed twice")
+            problems.append("a file is removed twice")
         paths = [str(add["path"]) for add in self.adds]
         if len(set(paths)) < len(paths):
-            found.append("a file is added twice")
+            problems.append("a file is added twice")
         for add in self.adds:
             if not self.storage.is_below_root(self.storage.uri(str(add["path"]))):
-                found.append(f"{add['path']} lies outside the table's folder")
-        return found
+                problems.append(f"{add['path']} lies outside the table's folder")
+        return problems
 
     def _compare(self, sources: FileSet, written: FileSet, in_log: int | None) -> Iterator[CommitCheck]:
         name = SAME_ROWS
@@ -141,15 +147,15 @@ class CommitWork:
             yield _unchecked("rows", name, message_of(error))
             return
         read, added = measured.read, measured.written
-        found = []
+        problems = []
         if read.rows != added.rows:
-            found.append(f"{read.rows} rows were removed, {added.rows} added")
+            problems.append(f"{read.rows} rows were removed, {added.rows} added")
         elif read != added:
-            found.append(f"{read.rows} rows on both sides, and their fingerprints differ")
+            problems.append(f"{read.rows} rows on both sides, and their fingerprints differ")
         if differing:
-            found.append(f"{differing} rows are on one side only")
+            problems.append(f"{differing} rows are on one side only")
         how = "counts and fingerprints" if not self.exact else "counts, fingerprints and every value"
-        yield _judged("rows", name, found, f"{read.rows} rows, by {how}")
+        yield _judged("rows", name, problems, f"{read.rows} rows, by {how}")
         counted = [] if in_log in (None, read.rows) else [f"the log says {in_log}, the files hold {read.rows}"]
         if in_log is None:
             yield _unchecked("statistics", COUNTED, "the log does not count them")
@@ -157,9 +163,9 @@ class CommitWork:
             yield _judged("statistics", COUNTED, counted, f"{in_log} rows")
         exact = WRITES_EXACT_BOUNDS in str(self.info.get("engineInfo") or "")
         wrong = [
-            f"{one['path']}: {text}"
-            for one, figures in zip(self.adds, measured.files, strict=True)
-            for text in judge(one, measured.columns, figures, Strictness(complete=False, exact=exact))
+            f"{add['path']}: {text}"
+            for add, figures in zip(self.adds, measured.files, strict=True)
+            for text in judge(add, measured.columns, figures, Strictness(complete=False, exact=exact))
         ]
         num = sum(bool(add.get("stats")) for add in self.adds)
         if self.adds and not num:
@@ -182,7 +188,7 @@ class CommitWork:
         newest = self.versions.missing_files(self.facts, self.facts.version)
         wrong = sorted(set(missing) & set(newest))
         if wrong:
-            yield _judged("files", name, [f"{one} is gone, or has another size" for one in wrong])
+            yield _judged("files", name, [f"{path} is gone, or has another size" for path in wrong])
         else:
             yield _unchecked(
                 "files", name, f"{len(missing)} files were removed later and are gone, such as {missing[0]}"
@@ -202,8 +208,8 @@ class CommitWork:
         if in_log < 0:
             yield CommitCheck("files", name, CheckResult.PROVEN, f"{rows} rows; the log does not count them")
         else:
-            found = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
-            yield _judged("files", name, found, f"{rows} rows")
+            problems = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
+            yield _judged("files", name, problems, f"{rows} rows")
 
     def _snapshot(self, version: int) -> JavaObject | str:
         """The snapshot of a version, or why there is none."""
@@ -218,9 +224,9 @@ class CommitWork:
         return [path for path in paths if self.storage.status(self.storage.uri(path)) is None]
 
 
-def _judged(level: str, name: str, found: Sequence[str], figures: str | None = None) -> CommitCheck:
-    if found:
-        return CommitCheck(level, name, CheckResult.WRONG, shortened(list(found)))
+def _judged(level: str, name: str, problems: Sequence[str], figures: str | None = None) -> CommitCheck:
+    if problems:
+        return CommitCheck(level, name, CheckResult.WRONG, shortened(list(problems)))
     return CommitCheck(level, name, CheckResult.PROVEN, figures)
 
 

@@ -38,16 +38,16 @@ class VersionFiles:
         Whatever Kernel stumbles over, Spark reads it or says what is wrong.
         """
         key = (facts.location, facts.table_id, version)
-        found = self._kept.get(key)
-        if found is None:
-            found = adds_through_kernel(self._jvm, self._jvm.log_at(facts.location), version, facts.table_id)
-            if found is None:
+        adds = self._kept.get(key)
+        if adds is None:
+            adds = adds_through_kernel(self._jvm, self._jvm.log_at(facts.location), version, facts.table_id)
+            if adds is None:
                 return None
-        self._kept[key] = found
+        self._kept[key] = adds
         self._kept.move_to_end(key)
         while len(self._kept) > VERSIONS_KEPT:
             self._kept.popitem(last=False)
-        return found
+        return adds
 
     def rows_in_log(self, facts: TableFacts, version: int) -> int | None:
         """Rows that the log says the version has, deleted ones taken off; -1 where it does not say; None as ``of``."""

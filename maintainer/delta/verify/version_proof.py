@@ -79,7 +79,7 @@ def prove_version(spark: SparkSession, place: TablePlace, files: CommittedFiles)
         *_unlike(read, files.removed, f"removed, at version {files.version - 1}", place),
         *_unlike(written, files.added, f"added, at version {files.version}", place),
     ]
-    in_log = [one.live_records for one in files.removed]
+    in_log = [file.live_records for file in files.removed]
     proof = Proof(
         read=_total(read),
         written=_total(written),
@@ -118,30 +118,32 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
         for column, value in file.partition_values:
             # An empty text is null to some readers and not to others: then both are kept.
             values.setdefault(column, set()).update({value} if value else {value, None})
-    for column, wanted in values.items():
+    for column, allowed_values in values.items():
         field = frame[quote(column)]
-        named = sorted(one for one in wanted if one is not None)
-        kept = field.isin(named) if named else field.isNull()
-        frame = frame.where(kept | field.isNull() if None in wanted else kept)
+        named = sorted(value for value in allowed_values if value is not None)
+        condition = field.isin(named) if named else field.isNull()
+        frame = frame.where(condition | field.isNull() if None in allowed_values else condition)
     return frame
 
 
-def _unlike(found: dict[str, Fingerprint], files: tuple[DataFile, ...], which: str, place: TablePlace) -> list[str]:
+def _unlike(
+    fingerprints: dict[str, Fingerprint], files: tuple[DataFile, ...], which: str, place: TablePlace
+) -> list[str]:
     """Files whose rows are not as many as the log says. A file without live rows cannot be seen, and need not be."""
     unlike = []
-    if files and not found and all(file.live_records is None for file in files):
+    if files and not fingerprints and all(file.live_records is None for file in files):
         return [f"none of the {len(files)} files {which} has a row that could be read"]
     for file in files:
-        rows = found[uri].rows if (uri := file_uri(place.location, file.path)) in found else 0
+        rows = fingerprints[uri].rows if (uri := file_uri(place.location, file.path)) in fingerprints else 0
         if file.live_records is not None and rows != file.live_records:
             unlike.append(f"{file.path} ({which}) has {rows} rows, the log says {file.live_records}")
     return unlike
 
 
-def _total(found: dict[str, Fingerprint]) -> Fingerprint:
+def _total(fingerprints: dict[str, Fingerprint]) -> Fingerprint:
     total = Fingerprint(0, (0, 0))
-    for one in found.values():
-        total += one
+    for fingerprint in fingerprints.values():
+        total += fingerprint
     return total
 
 

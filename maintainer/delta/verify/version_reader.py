@@ -69,8 +69,8 @@ class DeltaVersionReader:
         self._jvm.activate()
         try:
             if not scan:
-                found = self._files.rows_in_log(facts, version)
-                return self._rows_by_delta(facts, version) if found is None else found
+                rows = self._files.rows_in_log(facts, version)
+                return self._rows_by_delta(facts, version) if rows is None else rows
             frame = self._files.frame(facts, self._snapshot(facts, version), version)
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
@@ -101,22 +101,22 @@ class DeltaVersionReader:
             if adds is None:
                 _, adds = self._jvm.scan_files(self._snapshot(facts, version))
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
-            wanted: dict[str, tuple[str, int | None]] = {}
+            expected: dict[str, tuple[str, int | None]] = {}
             for add in adds:
-                wanted[storage.uri(add["path"])] = (add["path"], int(add["size"]))
+                expected[storage.uri(add["path"])] = (add["path"], int(add["size"]))
                 vector = add.get("deletionVector") or {}
                 if vector.get("storageType") not in (None, "i"):
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
-                    wanted[uri] = (uri, None)
-            found = files_at(storage, set(wanted))
+                    expected[uri] = (uri, None)
+            files = files_at(storage, set(expected))
         except Exception as error:
             raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         return tuple(
             sorted(
                 name
-                for uri, (name, size) in wanted.items()
-                if uri not in found or (size is not None and found[uri].size_bytes != size)
+                for uri, (name, size) in expected.items()
+                if uri not in files or (size is not None and files[uri].size_bytes != size)
             )
         )
 
@@ -125,10 +125,10 @@ class DeltaVersionReader:
         try:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             uris = {path: storage.uri(path) for path in paths}
-            there = files_at(storage, set(uris.values()))
+            files = files_at(storage, set(uris.values()))
         except Exception as error:
             raise as_table_error(error, facts.ref.identifier) from error
-        return frozenset(path for path, uri in uris.items() if uri in there)
+        return frozenset(path for path, uri in uris.items() if uri in files)
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
@@ -142,7 +142,7 @@ class DeltaVersionReader:
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
     """Those of the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
     folders = {uri.rpartition("/")[0] for uri in uris}
-    found: dict[str, StoredFile] = {}
+    files: dict[str, StoredFile] = {}
     for folder in folders:
-        found.update((uri, one) for uri, one in storage.children(folder).items() if uri in uris)
-    return found
+        files.update((uri, file) for uri, file in storage.children(folder).items() if uri in uris)
+    return files

@@ -46,7 +46,7 @@ def test_small_files_of_a_table_without_partitions() -> None:
         f"{_OPTIMIZE}minFileSize": "31",
         f"{_OPTIMIZE}maxDeletedRowsRatio": "1.000000000000",
     }
-    assert (set(found.takes), found.beyond, found.left) == (set(small), (), ())
+    assert (set(found.takes), found.beyond, found.untaken) == (set(small), (), ())
 
 
 def test_a_lone_file_with_deleted_rows_is_purged() -> None:
@@ -54,7 +54,7 @@ def test_a_lone_file_with_deleted_rows_is_purged() -> None:
     step = _compact(Bin((lone,)))
     found = select(make_facts(files=[lone, other]), step, step.batches[0], "t")
     assert found.statement == "REORG TABLE t APPLY (PURGE)"
-    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+    assert (found.takes, found.beyond, found.untaken) == ((lone,), (), ())
 
 
 def test_what_settings_cannot_say_is_told() -> None:
@@ -62,7 +62,7 @@ def test_what_settings_cannot_say_is_told() -> None:
     step = _compact(Bin((files[0], files[3])))
     found = select(make_facts(files=files), step, step.batches[0], "t")
     assert set(found.beyond) == {files[1], files[2]}
-    assert found.left == ()
+    assert found.untaken == ()
 
 
 def test_zorder_takes_the_partitions_whole() -> None:
@@ -71,7 +71,7 @@ def test_zorder_takes_the_partitions_whole() -> None:
     new = make_file("new", size=5)
     found = select(make_facts(files=[*files, new]), step, step.batches[0], "t")
     assert found.statement == "OPTIMIZE t ZORDER BY (`a b`)"
-    assert (found.beyond, found.left) == ((new,), ())
+    assert (found.beyond, found.untaken) == ((new,), ())
 
 
 def test_zorder_of_part_of_a_partition_is_refused() -> None:
@@ -106,10 +106,10 @@ def test_a_plan_is_taken_as_it_is_planned(described: list[tuple[int, int, str]])
     found = select(facts, step, batch, "t")
     lone: set[DataFile] = {one.files[0] for one in batch.bins if len(one.files) == 1}
     if not lone:
-        assert (found.beyond, found.left) == ((), ())
+        assert (found.beyond, found.untaken) == ((), ())
     else:
         # OPTIMIZE leaves a lone file; REORG takes it, and leaves what has no deleted rows.
-        assert set(found.takes) | set(found.left) >= set(batch.files)
+        assert set(found.takes) | set(found.untaken) >= set(batch.files)
         assert found.takes
 
 
@@ -118,7 +118,7 @@ def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
     step = PurgeStep((Batch((Bin((lone,)),)),), 100, 4, ())
     found = select(make_facts(files=(lone, make_file("clean", size=90))), step, step.batches[0], "t")
     assert found.statement == "REORG TABLE t APPLY (PURGE)"
-    assert (found.takes, found.beyond, found.left) == ((lone,), (), ())
+    assert (found.takes, found.beyond, found.untaken) == ((lone,), (), ())
     files = make_files(10, 20)
     shuffled = replace(_compact(Bin(files)), repartition=True)
     settings_ = dict(select(make_facts(files=files), shuffled, shuffled.batches[0], "t").settings)
@@ -135,7 +135,7 @@ def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:
         f"{cubes}threshold": "200",
         f"{cubes}targetCubeSize": "300",
     }
-    assert (set(found.takes), found.beyond, found.left) == (set(files), (), ())
+    assert (set(found.takes), found.beyond, found.untaken) == (set(files), (), ())
 
 
 def test_no_command_rewrites_partitions_as_asked() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer.delta.jvm.gateway import has_signature
-from maintainer.delta.log.conflicting_commit import Winner, removed_key
+from maintainer.delta.log.conflicting_commit import ConflictingCommit, removed_key
 from maintainer.delta.log.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
 from maintainer.delta.proof.row_comparison import comparable
 from maintainer.delta.rewrite.rewrite_commit import optimize_metrics
@@ -79,7 +79,7 @@ def test_keys_of_removed_files() -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1}
     assert removed_key({"path": "x", "deletionVector": vector}) == ("x", "uab@1")
     assert removed_key({"path": "x", "deletionVector": {"storageType": "i", "pathOrInlineDv": "zz"}}) == ("x", "izz")
-    assert str(Winner(4, "DELETE", 1_000)) == "version 4, DELETE, 1970-01-01 00:00:01 UTC"
+    assert str(ConflictingCommit(4, "DELETE", 1_000)) == "version 4, DELETE, 1970-01-01 00:00:01 UTC"
 
 
 def test_features_off_the_list_are_named() -> None:

@@ -135,7 +135,7 @@ class LandedLog:
 
 def _landed(monkeypatch: pytest.MonkeyPatch, id_at_ours: str | Exception) -> None:
     monkeypatch.setattr(commit, "find_stamp", lambda storage, stamp, *, after_version: 8)
-    monkeypatch.setattr(same_table, "find_winner", lambda storage, paths, *, after_version: "somebody")
+    monkeypatch.setattr(same_table, "find_conflicting_commit", lambda storage, paths, *, after_version: "somebody")
     monkeypatch.setattr(same_table, "TableStorage", lambda jvm, log: None)
     facts = make_facts()
     ours = facts.table_id if id_at_ours == "ours" else id_at_ours
