@@ -1,4 +1,4 @@
-"""Runs a command of Delta's that commits, and learns from the log what became of it: landed, not landed, unknown."""
+"""Run a Delta command that commits, and find its commit in the log: landed, not landed or unknown."""
 
 from __future__ import annotations
 

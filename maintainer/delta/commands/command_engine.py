@@ -1,4 +1,4 @@
-"""The command engine: workers with a session each, classic or over Spark Connect."""
+"""The command engine: one session for each worker, classic or over Spark Connect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads a table's facts without Delta's private snapshot: DESCRIBE DETAIL, and the log's files replayed here.
+"""Read a table's facts with public means only: DESCRIBE DETAIL, and the log's files replayed here.
 
-What is replayed is held against what Delta says of the same table (id, number of files, bytes), so that a log that
-is not understood is an error and never a wrong plan.
+The result is compared with what Delta says of the same table (id, number of files, bytes). So a log that we do not
+understand is an error and never a wrong plan.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which command takes the planned files, with which settings, and which files it will take. Pure.
+"""Choose the command and settings that take the planned files, and compute which files it will take. Pure.
 
-A command cannot be given a list of files. It takes, of the partitions that ``WHERE`` names, the files under
+A command cannot be given a list of files. In the partitions that ``WHERE`` names it takes the files under
 ``minFileSize`` and those with more deleted rows than ``maxDeletedRowsRatio``, packs them next-fit into bins of
-``maxFileSize``, and drops bins of one file. The same is computed here for a few pairs of settings, and the pair is
-taken whose files are the planned ones, or differ least from them.
+``maxFileSize``, and drops bins of one file. The same is computed here for a few pairs of settings. The pair wins whose
+files differ least from the planned ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One worker's session for commands: classic or Spark Connect, with settings that are put back.
+"""The session of one worker of the command engine: classic or Spark Connect, with settings that are put back.
 
-Command sessions on a classic Spark session: the command engine where the transaction engine could run as well.
+``classic_sessions`` opens them on a classic Spark session, where the transaction engine could run as well.
 """
 
 from __future__ import annotations

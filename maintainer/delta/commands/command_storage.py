@@ -1,7 +1,7 @@
-"""A table's log and files through Spark's own data sources: nothing that Spark Connect does not offer.
+"""Read a table's log and files through Spark's data sources, with only what Spark Connect offers.
 
-Commit files are read many at once, because each read is a job. They never change once written, so what was read is
-kept for as long as this object lives: one operation on one table.
+Each read is a job, so many commit files are read at once. A commit file never changes, so its lines are kept as long
+as this object lives: for one operation on one table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads a table at one version for checks after the fact, with public means only; counts by scanning files."""
+"""Read a table at one version for checks after a commit, with public means only; rows are counted in the files."""
 
 from __future__ import annotations
 

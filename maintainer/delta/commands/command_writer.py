@@ -1,9 +1,8 @@
-"""Issues Delta's commands for the steps of a plan, and proves each commit afterwards.
+"""Run Delta's commands for the steps of a plan, and prove each commit afterwards.
 
-Everything between the intent and the receipt is Delta's own: it picks the files, writes and commits in one go. So
-what is promised here is less than by the transaction engine: a wrong rewrite is found after it was committed, not
-before. It is found, though: the receipt then carries a proof that does not hold, the table goes into quarantine, and
-the version before is intact.
+Delta picks the files, writes and commits in one go. So a wrong rewrite is found after its commit, not before as with
+the transaction engine. Its receipt then carries a failed proof, the table goes into quarantine, and the version before
+is intact.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sessions on a Spark Connect server: one for the process, and one of its own for each worker.
+"""Sessions on a Spark Connect server: one for the process, and a separate one for each worker.
 
-Nothing is started and no JAR is fetched: the server has Delta, or it has not. A session of Spark Connect has its own
-settings on the server, so what a worker sets concerns nobody else.
+Nothing is started and no JAR is fetched: the server must have Delta. A Spark Connect session has its own settings on
+the server, so a worker's settings change nothing for others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of Delta's commands. Names, paths and values are quoted here; no text of a policy becomes SQL. Pure."""
+"""Build the text of Delta's commands; names, paths and values are quoted, so no text of a policy becomes SQL. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What ``maintainer doctor`` checks: Python, Java, JARs, a session, storage. Each finding names its fix."""
+"""The checks of ``maintainer doctor``: Python, Java, JARs, a session, storage. Each problem comes with its fix."""

@@ -1,6 +1,6 @@
-"""What ``doctor`` looks at: Python, packages, Java, JARs, a session, a table written and read, storage.
+"""Run the checks of ``doctor``: Python, packages, Java, JARs, a session, a table written and read, storage.
 
-Each check stands alone and none can end in a traceback. The session is tried the way a run would start it.
+The checks are independent, and none can end in a traceback. The session is started the way a run starts it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One finding of ``doctor``, and running a check so that it can never end in a traceback.
-
-What ``doctor`` looks at where a Spark Connect server does the work: the packages, the server, and its Delta.
-"""
+"""One result of ``doctor``, a guard that turns exceptions into results, and the checks of a Spark Connect server."""
 
 from __future__ import annotations
 

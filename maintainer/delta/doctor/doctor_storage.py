@@ -1,6 +1,6 @@
-"""What ``doctor`` looks at on disk: room, clock, the run folder, and each table's storage.
+"""Check disks for ``doctor``: free space, clock, the run folder, and each table's storage.
 
-Nothing is changed for good: a probe is one small file, removed at once, and only where we write anyway.
+A probe is one small file that is removed at once, and only where we write anyway.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ledger as a Delta table: appended once a run, readable by every engine that reads Delta.
+"""Keep the ledger as a Delta table: appended once a run, readable by every engine that reads Delta.
 
-Appending is blind, so several runs may append at once. Each append carries the run and its steps as an idempotency
-token (``txnAppId``, ``txnVersion``): rows that were appended before a crash and are offered again are left out.
+Appends are blind, so several runs may append at once. Each append carries the run and its steps as an idempotency
+token (``txnAppId``, ``txnVersion``), so rows that landed before a crash are not appended again.
 """
 
 from __future__ import annotations

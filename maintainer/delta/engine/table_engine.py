@@ -1,4 +1,4 @@
-"""The engine on Spark: workers with a session each, and what reads, writes and checks tables in it."""
+"""The transaction engine on Spark: one session for each worker, and its reader, writer and version reader."""
 
 from __future__ import annotations
 

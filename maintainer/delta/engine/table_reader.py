@@ -1,6 +1,7 @@
-"""Reads a table's facts at its newest version. Changes no byte.
+"""Read a table's facts at its newest version, without a change to it.
 
-Delta Kernel reads them from the log without a Spark job; what it does not read, Spark's own Delta reads or refuses.
+Delta Kernel reads the log without a Spark job. Where Kernel does not read a table, Spark's own Delta reads or refuses
+it.
 """
 
 from __future__ import annotations

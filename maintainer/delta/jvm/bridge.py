@@ -1,4 +1,4 @@
-"""All calls in one class, and the check that this Delta build has them."""
+"""All JVM calls in one class, and a check that the installed Delta has them."""
 
 from __future__ import annotations
 

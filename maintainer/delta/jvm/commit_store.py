@@ -1,6 +1,6 @@
-"""Commits on disks that fail when the version exists: Delta's log store for them is replaced in the log that commits.
+"""Make commits on disks fail when the version exists, by replacing the log store of the log that commits.
 
-Nothing of the session's settings is changed, so a borrowed session and its other tables stay as they are.
+The session's settings stay as they are, and so do a borrowed session's other tables.
 """
 
 from __future__ import annotations

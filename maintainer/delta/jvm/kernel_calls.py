@@ -1,7 +1,7 @@
-"""Delta Kernel: a table's state straight from its log files, without a Spark job.
+"""Read a table's state from its log files with Delta Kernel, without a Spark job.
 
-A call over the gateway costs 0.1 ms, so nothing here loops over files in Python: a Java function made from a method
-handle turns a whole batch of rows into JSON inside the JVM, and one string a batch crosses over.
+A call over the gateway costs 0.1 ms, so nothing here loops over files in Python. A Java function, made from a method
+handle, turns a whole batch of rows into JSON inside the JVM, and one string for each batch crosses over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs and snapshots: what a table is at a version."""
+"""Read Delta's logs and snapshots: the state of a table at a version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage below a table: file systems, paths in the log, and text that is cut down in the JVM."""
+"""The file system, folders and paths of a table in the JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: read chosen files, write new ones, commit actions."""
+"""Call Delta's transactions: read chosen files, write new ones, commit actions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A table's log: its actions, commits, history and names in its schema. Reads only."""
+"""A table's log: its actions, commits, history, and the names in its schema. Read only."""

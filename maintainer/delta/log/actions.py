@@ -1,6 +1,6 @@
-"""Actions of a table's log as values of the model: what an ``add`` and a ``remove`` say. Pure, no Spark.
+"""Turn ``add`` and ``remove`` actions of the log into values of the model. Pure, no Spark.
 
-The same for every engine, however it got at the log: through Delta's own snapshot, or by reading the log's files.
+All engines use it, whether they read Delta's snapshot or the log's files.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""A table's commits, newest first, from the log alone: who did what, and which of it was ours. No Spark job.
+"""Read a table's newest commits from the log: operation, author, figures, and whether they are ours. No Spark job.
 
-Figures are the commit's own (``operationMetrics``), under the names that Delta and delta-rs give them. Whoever
-needs figures that cannot be wrong asks for ``counted``: then they come from the actions.
-
-A table's log as both engines read it: which commits there are, and what they say.
-
-``TableStorage`` asks Hadoop's file system through the JVM gateway; ``SparkStorage`` asks Spark's data sources, which
-Spark Connect offers, too. What looks for a commit is written once, against this protocol.
+``LogStorage`` is the log as both engines read it: ``TableStorage`` through the JVM gateway, ``SparkStorage`` through
+Spark's data sources. The figures are the commit's own ``operationMetrics``, under the names of Delta and delta-rs. With
+``counted`` they are counted from the actions, and cannot be wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The log of a table on this machine's own disk, read without Spark and without a JVM."""
+"""Read the log of a table on this machine's own disk, without Spark and without a JVM."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A table's whole log, read once: what was removed and when, what is still needed, and how long writes took.
+"""Read a table's whole log once: removals with their times, files still needed, and how long writes took.
 
-Expired tombstones are no longer in Delta's snapshot, so the actions are read from the commit files themselves. A file
-counts as removed when the *commit* happened, not when the remover says it began (``deletionTimestamp``): until the
-commit, readers of the version before it need the file.
+Delta's snapshot no longer holds expired tombstones, so the actions are read from the commit files. A file counts as
+removed at the time of the *commit*, not at ``deletionTimestamp`` when the remover began: until the commit, readers of
+the version before it need the file.
 """
 
 from __future__ import annotations

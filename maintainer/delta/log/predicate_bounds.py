@@ -1,6 +1,6 @@
-"""Which partitions a commit's predicate lets it read, from the text that Spark or delta-rs put into the log. Pure.
+"""Find the partitions that a commit's predicate may read, from the text that Spark or delta-rs logged. Pure.
 
-What is not understood narrows nothing: the answer is never less than what was read.
+A part that is not understood narrows nothing: the answer is never less than what was read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""May we commit here at all? Only where two writers cannot overwrite one another's commits.
+"""Refuse to commit where two writers could overwrite each other's commits.
 
-On S3 Delta's default log store has no put-if-absent: two Spark drivers may overwrite one another's commits, and beside
+On S3 Delta's default log store has no put-if-absent: two Spark drivers may overwrite each other's commits, and beside
 a customer's writer we are the second driver (Delta's documentation, "Storage configuration"). On a disk our commits
-are hard links, which fail when the version exists; where there are none, Delta's own store looks and then renames.
+are hard links, which fail when the version exists. Without hard links Delta's own store checks and then renames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names in a Delta schema: logical and physical, dotted and quoted. Pure, on the schema's JSON."""
+"""Translate names in a Delta schema: logical and physical, dotted and quoted. Pure, on the schema's JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A data file that was written and is not yet committed.
+"""A data file that was written and is not committed yet, and the tags that it will carry in the log.
 
-What the log will say of a batch's new files beside their rows: tags, and who clustered them. One for each bin.
+Each bin of a batch has its ``Marks``: the tags and the ``clusteringProvider`` of its new files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a table physically is, whatever path leads there. Needs no Spark.
+"""Find where a table physically is, whatever path leads there. Needs no Spark.
 
-On a disk of this machine two paths lead to one table when they reach the same ``_delta_log`` folder: device and inode
-are asked, so that symlinks, bind mounts, ``..`` and encodings make no difference. Elsewhere the canonical URI decides.
+On a disk of this machine two paths mean one table if they reach the same ``_delta_log`` folder, by device and inode.
+So symlinks, bind mounts, ``..`` and encodings make no difference. Elsewhere the canonical URI decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What others updated lately, and in which partitions: commits that can lose to a rewrite, or make one lose.
+"""Find recent updates by other writers and the partitions they read: commits that may conflict with a rewrite.
 
-Any commit with a ``remove`` is one, whatever it calls itself; pure appends, of streams as well, are none. On Delta an
-update fails when a rewrite that lands before it removed a file that it *read*. What it read is bounded by the predicate
-that the commit names, so far as that compares partition columns with literals, and by nothing else.
+A commit with a ``remove`` is an update, whatever its operation; a pure append, also of a stream, is not. In Delta an
+update fails when a rewrite lands before it and removed a file that the update *read*. What it read is bounded only by
+those parts of its predicate that compare partition columns with literals.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a table's newest commits wrote, for the hook that runs right after a write. Changes no byte, starts no job.
+"""Find what a table's newest commits wrote: partitions since the last auto compaction, and files of a Z-order.
 
-Files that a Z-order wrote, as the table's own history says, whoever made it. Changes no byte, starts no job.
+For the hook that runs right after a write, and for planning. Reads only, and starts no Spark job.
 """
 
 from __future__ import annotations

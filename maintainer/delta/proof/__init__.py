@@ -1,1 +1,1 @@
-"""What a proof compares: actions, fingerprints of rows, statistics. Used before a commit and by ``verify`` after it."""
+"""What a proof compares: actions, fingerprints of rows, statistics. For a check before a commit, and for ``verify``."""

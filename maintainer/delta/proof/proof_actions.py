@@ -1,8 +1,8 @@
-"""The actions of a rewrite before they are committed, against the plan and storage (level L1 of a proof). Pure.
+"""Check the actions of a rewrite before the commit, against the plan and storage (level L1 of a proof). Pure.
 
-Counts and hashes prove the rows of the files that were read; these checks prove that the commit names these files and
-nothing else: a right file in the wrong partition, a file that is already live, or one removal too many are each a
-way to lose or double rows that no hash of the new files shows.
+Counts and hashes prove the rows of the files that were read. These checks prove that the commit names these files and
+no others. A right file in the wrong partition, a file that is already live, or one removal too many would lose or
+double rows, and no hash of the new files shows it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads two sets of data files again from storage and measures them: fingerprints of both, figures of the second.
+"""Read two sets of data files from storage again: fingerprints of both, and figures of each file of the second.
 
-One Spark job for tables of up to ``MAX_COLUMNS`` columns with statistics, one more for each further group of columns.
+One Spark job is enough for up to ``MAX_COLUMNS`` columns with statistics; each further group of columns takes another.
 """
 
 from __future__ import annotations

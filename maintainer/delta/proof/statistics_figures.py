@@ -1,10 +1,10 @@
-"""What rows say about the statistics of their file (level L3 of a proof). Pure: builds expressions, reads figures.
+"""Compute from the rows of a file the figures that its statistics are checked with (level L3 of a proof). Pure.
 
-A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. For every file
-one row of figures is computed beside its fingerprint: its rows, the nulls of each column, which bounds a row lies
-outside of, and which bounds a row reaches. Values of fixed width are aggregated to their extremes first, and those are
-held against the bounds: that is one step a row and not three. Each string is compared by itself, because a least
-string would make Spark sort all rows.
+A reader skips a file by its bounds, so a bound that is too narrow hides rows as surely as a lost file. One row of
+figures is computed for each file: its rows, the nulls of each column, and for each bound whether rows lie outside and
+whether a row reaches it. Values of fixed width are first aggregated to their extremes, which are then compared with the
+bounds: one step for each row instead of three. Each string is compared directly, because an aggregate over strings
+would make Spark sort all rows.
 
 What Delta 4.4.0 writes (``StatisticsCollection``): bounds for numbers, dates, timestamps and plain strings, also
 inside structs; a null count for every column; names under which the columns are stored. Timestamps are cut to whole

@@ -1,4 +1,4 @@
-"""Statistics in the log judged by the figures of the rows they speak of (level L3 of a proof). Pure."""
+"""Judge the statistics in the log by the figures of the file's rows (level L3 of a proof). Pure."""
 
 from __future__ import annotations
 

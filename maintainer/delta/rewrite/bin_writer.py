@@ -1,9 +1,8 @@
-"""Writes one batch's bins as new files, before anything is visible; ``proof`` then compares, ``commit`` commits.
+"""Write the bins of one batch as new files, before anything is visible.
 
-The way of Delta's OptimizeExecutor: exactly the planned AddFiles are read (deletion vectors and column mapping
-applied by Delta), one Spark job writes each bin, up to ``max_threads`` at once.
-
-Before files are read: that each is a file. A pipe or a device in its place would be read without end.
+It works as Delta's OptimizeExecutor: exactly the planned AddFiles are read, Delta applies deletion vectors and column
+mapping, and one Spark job writes each bin, up to ``max_threads`` at once. Before that, pipes, folders and devices in
+the place of data files are refused, because a pipe would be read without end.
 """
 
 from __future__ import annotations

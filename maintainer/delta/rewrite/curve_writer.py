@@ -1,7 +1,7 @@
-"""Lays rows along a revision's curve: ranks, addresses and cuts as Spark columns.
+"""Lay rows along a revision's curve: ranks, addresses and cuts as Spark columns.
 
-Boundaries and cuts go to Spark as values, never as SQL text. The cuts are found by ``planning.curve.cut_curve`` from a
-count of rows by address, so that files keep to the borders of cubes.
+Boundaries and cuts go to Spark as values, never as SQL text. ``planning.curve.cut_curve`` finds the cuts from a count
+of rows for each address, so that files keep to the borders of cubes.
 """
 
 from __future__ import annotations

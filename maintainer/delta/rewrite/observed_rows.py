@@ -1,10 +1,10 @@
-"""The fingerprint of rows taken while they pass by on their way into new files: no second read of the sources.
+"""Take the fingerprint of rows on their way into new files, without a second read of the sources.
 
-Spark's ``observe`` adds up the same sums that ``row_comparison`` makes. It stands right behind the read, so that
-whatever happens to the rows afterwards (layout, writer, storage) is on the other side of the comparison.
+Spark's ``observe`` adds up the same sums as ``row_comparison``. It stands right behind the read, so the layout, the
+writer and storage are all on the other side of the comparison.
 
-Sums that come this way may be too high, never right by chance: a shuffle task that ran twice counts twice. So they are
-only ever used to say that two sides are equal; where they are not, or where they are missing, both sides are read.
+Retried tasks are counted twice: equal sums prove, unequal sums disprove nothing. Where they differ or are missing,
+both sides are read again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Commits a proven batch, and says which of three things happened: it landed, it did not, or it is unknown.
+"""Commit a proven batch and say what became of it: landed, not landed or unknown.
 
-Delta's own commit already steps over commits that do not concern us (appends, other files). What it refuses
-for good is tried again here, from a fresh snapshot and with the same written files, as OPTIMIZE does, but a
-bounded number of times, only while nothing that the proof rests on has changed, and each time after another last look.
+Delta's own commit steps over commits that do not concern us (appends, other files). What Delta refuses for good is
+tried again here, as OPTIMIZE does: from a fresh snapshot, with the same written files. The number of tries is bounded,
+nothing that the proof rests on may have changed, and the last look is repeated before each try.
 
-The operation metrics that OPTIMIZE writes into a table's history, computed the way it does. Pure.
+``optimize_metrics`` computes the operation metrics that OPTIMIZE writes into a table's history.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Proves a batch's new files before anything is visible: the actions, the rows, the statistics.
+"""Prove a batch's new files before anything is visible: the actions, the rows, the statistics.
 
 L1, the actions: only the planned files are added and removed (``proof_actions``). L2, the rows: the new files are read
-again from storage, and their count and fingerprint compared with those of the rows that were read, taken as they went
-to the writer (``observed_rows``) or by reading the sources once more (``row_comparison``). L3, the statistics that go
-into the log are held against the rows of each new file (``statistics``). L2 and L3 share one Spark job.
+again from storage. Their count and fingerprint must equal those of the source rows, which were taken on their way to
+the writer (``observed_rows``) or are read once more (``row_comparison``). L3, the statistics: what goes into the log
+must fit the rows of each new file (``statistics_verdict``). L2 and L3 share one Spark job.
 """
 
 from __future__ import annotations

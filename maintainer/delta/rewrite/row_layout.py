@@ -1,4 +1,4 @@
-"""How the rows of a bin are spread over the files that are written, for each kind of rewrite."""
+"""Spread the rows of a bin over the files to write, for each kind of rewrite."""
 
 from __future__ import annotations
 

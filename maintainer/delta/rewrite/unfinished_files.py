@@ -1,7 +1,7 @@
-"""Files that an attempt wrote and did not commit, also those of tasks that failed: known by the names they got.
+"""Find and remove files that an attempt wrote and did not commit, also those of failed tasks, by their names.
 
-Delta removes nothing that a failed task leaves behind, and names files at random. So each attempt gives its files a
-name of its own, which no other writer has: what bears it can be removed, and nothing else is.
+Delta leaves the files of failed tasks behind, and names files at random. So each attempt gives its files a prefix that
+no other writer has. Files with that prefix can be removed, and no others are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the log and the data say of a few columns: their ranges in each file, and a sample of their values."""
+"""Read the ranges of a few columns in each file from the log, and a sample of their values from the data."""
 
 from __future__ import annotations
 

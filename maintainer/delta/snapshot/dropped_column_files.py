@@ -1,4 +1,4 @@
-"""Looks into files for columns that were dropped: at their statistics in the log first, at their footers if need be."""
+"""Find files that still hold dropped columns: by their statistics first, by their footers if need be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of tables already read, bounded by files: a fleet of any size costs the same memory."""
+"""Keep the facts of tables already read, bounded by files and tables, whatever the size of the fleet."""
 
 from __future__ import annotations
 

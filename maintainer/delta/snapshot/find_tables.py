@@ -1,4 +1,4 @@
-"""Finds Delta tables: in the session's catalog, and in folders below a root. Reads names only, no log."""
+"""Find Delta tables in the session's catalog, and in folders below a root. Reads names only, no log."""
 
 from __future__ import annotations
 

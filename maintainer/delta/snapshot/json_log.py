@@ -1,7 +1,7 @@
-"""A young table's newest version straight from its commit files: no checkpoint, so every action is there as JSON.
+"""Read a young table's newest version from its commit files, where no checkpoint is needed.
 
-Delta Kernel reads such a log as well. What takes its time is the way of a thousand rows through the JVM, which for a
-local disk is no way at all. Anything out of the ordinary is left to Kernel.
+Delta Kernel reads such a log as well, but the way of each row through the JVM takes time. Anything unusual is left to
+Kernel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reads a table's newest version from the log's own files, without a Spark job: through Delta Kernel.
+"""Read a table's newest version through Delta Kernel, without a Spark job.
 
-A Spark query for each table is what planning a fleet would spend its night on. Kernel is the Delta project's own
-implementation of the protocol, of the same release, with Spark's credentials. A log that is commits only is replayed
-here (``json_log``). A test compares all answers with those of Spark's reader for every kind of table that we know.
+A Spark query for each table would take most of a fleet's night. Kernel is the Delta project's own implementation of
+the protocol, of the same release, with Spark's credentials. ``json_log`` reads logs without checkpoints. A test
+compares all answers with those of Spark's reader, for every kind of table that we know.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A table's state from its log's actions, as Delta's protocol says: the newest of each kind and file wins. Pure.
+"""Replay a log's actions into a table's state and facts, as Delta's protocol says: the newest action counts. Pure.
 
-From the actions of a table's log to its facts: the same for whoever read them. Pure.
+All readers use it, however they got the actions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads a table's newest version through Spark's own Delta: the reference, at the price of a Spark job a table.
+"""Read a table's newest version through Spark's own Delta: the reference, at the price of a Spark job for each table.
 
-The live files are collected in one job, as OPTIMIZE collects them: of the statistics only the record count is kept.
+The live files are collected in one job, as OPTIMIZE collects them. Of their statistics only the record count is kept.
 """
 
 from __future__ import annotations

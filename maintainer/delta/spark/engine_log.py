@@ -1,8 +1,8 @@
-"""Keeping Spark's own words off the terminal and in ``spark.log``.
+"""Keep Spark's output off the terminal and write it to ``spark.log``.
 
-Three sources speak: the launcher and the JVM's own warnings on the process's two outputs, log4j, and the loggers
-of py4j and pyspark in this process. The outputs of the JVM are connected to the file when it is started, log4j is
-told to write to them, and the loggers get another handler.
+There are three sources: the launcher and the JVM on the process's two outputs, log4j, and the loggers of py4j and
+pyspark in this process. The JVM's outputs are connected to the file when it starts, log4j writes to them, and the
+loggers get another handler.
 """
 
 from __future__ import annotations

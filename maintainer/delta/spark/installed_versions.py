@@ -1,4 +1,4 @@
-"""Which Spark and Delta are installed, learned without importing either of them."""
+"""Find which Spark and Delta are installed, without importing either."""
 
 from __future__ import annotations
 

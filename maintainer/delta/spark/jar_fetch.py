@@ -1,9 +1,8 @@
-"""Fetching JARs with the Ivy that Spark ships, run by itself and in a folder of its own.
+"""Fetch JARs with the Ivy that Spark ships, started directly and in a folder of its own.
 
-Spark's own ``spark.jars.packages`` also looks into the user's local Maven repository, and fails when a POM
-lies there without its JAR. Ivy is a small program of its own, though: started directly, with settings that know
-only the central repository and with an empty cache, it sees nothing of what other tools left behind, and
-it is done before a Spark JVM would have started.
+Spark's own ``spark.jars.packages`` also looks into the user's local Maven repository, and fails when a POM lies there
+without its JAR. Started directly, with an empty cache and settings that know only the central repository, Ivy sees
+nothing of other tools. It is done before a Spark JVM would have started.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Delta's JARs: which ones, where they are kept, and that they are what they should be.
+"""Delta's JARs: which ones are needed, where they are kept, and a check of their content.
 
-The documented way resolves 33 modules at each start. Two JARs are all that Delta needs beside Spark's own,
-and two more let us read logs without Spark jobs. They are fetched once into a folder of our own and named on
-the class path afterwards, so that no resolver runs at a start and no other tool's cache can spoil one.
+The documented way resolves 33 modules at each start. Delta needs only two JARs beside Spark's own, and two more let us
+read logs without Spark jobs. They are fetched once into our own folder and then named on the class path. So no
+resolver runs at a start, and no other tool's cache can break one.
 """
 
 from __future__ import annotations

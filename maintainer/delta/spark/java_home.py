@@ -1,8 +1,8 @@
-"""Finding the Java that Spark will use, and saying in time what is wrong with it.
+"""Find the Java that Spark will use, and report problems with it early.
 
-Spark's launcher takes ``$JAVA_HOME/bin/java``, or else the first ``java`` on ``PATH``. We look in the same
-order, so that what is checked here is what runs later. Spark 4.1 runs on Java 17 and 21 and starts its JVM
-with ``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module cannot carry it.
+Spark's launcher takes ``$JAVA_HOME/bin/java``, or else the first ``java`` on ``PATH``. We look in the same order, so
+the Java that is checked is the Java that runs. Spark 4.1 runs on Java 17 and 21 and starts its JVM with
+``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module does not work.
 """
 
 from __future__ import annotations

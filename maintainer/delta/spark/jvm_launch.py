@@ -1,8 +1,8 @@
-"""Starting and ending the JVM of an embedded session: command line, log, limits, clean-up.
+"""Start and end the JVM of an embedded session: command line, log, limits, clean-up.
 
-pyspark's own ``launch_gateway`` starts the process; it is given a log file instead of our terminal, and a limit.
-Settings that look like secrets are handed over through the gateway and not on the command line, where every
-user of the machine could read them.
+pyspark's own ``launch_gateway`` starts the process, with a log file instead of our terminal and with a time limit.
+Settings that look like secrets go through the gateway, not on the command line, which every user of the machine can
+read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The settings every session of ours runs with, as data, each with its reason.
+"""The settings of every session of ours, as data, each with its reason.
 
-Three kinds. *Forced* ones guard the rows: nobody may change them, and they are read back before anything runs.
-*Pinned* ones make what we write independent of the session we happen to borrow; ``--conf`` may name them.
-*Tuned* ones keep Spark's overhead on small tables small and depend on the number of cores; ``--conf`` may name
-them too.
+*Forced* settings guard the rows: nobody may change them, and they are read back before anything runs. *Pinned*
+settings make what we write independent of a borrowed session; ``--conf`` may name them. *Tuned* settings keep Spark's
+overhead on small tables small and depend on the number of cores; ``--conf`` may name them, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Getting a Spark session: borrow the one that is there, or start one of our own and clean up after it.
+"""Open a Spark session: borrow the active one, or start one and clean up after it.
 
-All work happens in worker sessions (``newSession``), each with every setting that matters set and read back.
-Settings are per session and a new session inherits none that were set at run time, so a borrowed session is
-neither trusted nor changed.
+All work happens in worker sessions (``newSession``), with every setting that matters set and read back. Settings are
+per session, and a new session inherits none that were set at run time. So a borrowed session is neither trusted nor
+changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an embedded session starts with: our settings, the user's, and those that must be joined.
-
-Pure text work, so that every rule here can be tested without a JVM.
-"""
+"""Compute the settings that an embedded session starts with: ours, the user's, and those that must be joined. Pure."""
 
 from __future__ import annotations
 

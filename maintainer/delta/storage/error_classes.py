@@ -1,8 +1,8 @@
-"""Engine exceptions, told apart by error class and JVM class, as errors of our own.
+"""Turn exceptions of Spark, Delta and Java into our own errors, by error class and JVM class.
 
-Three kinds arrive: py4j's ``Py4JJavaError``, PySpark's captured exceptions (both carry the Java throwable),
-and the Python classes of ``delta.exceptions``, which carry text only. ``describe`` flattens any of them,
-with causes, into plain facts; everything after that is pure.
+Three kinds arrive: py4j's ``Py4JJavaError``, PySpark's captured exceptions (both carry the Java throwable), and the
+Python classes of ``delta.exceptions``, which carry text only. ``describe`` flattens any of them, with causes, into
+plain values; everything after that is pure.
 """
 
 from __future__ import annotations

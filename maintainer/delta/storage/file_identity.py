@@ -1,8 +1,8 @@
-"""Which spellings mean one file: asked of the storage itself, never told by the text alone.
+"""Decide which spellings mean one file, by asking the storage and not by the text alone.
 
 A log may name one file as ``part-1``, ``./part-1`` and ``file:/link/table/part-1``. On a local disk two names are one
-file where device and inode are the same, or where they are the same name in the same real folder. On other storage the
-canonical URI decides. What cannot be told apart is taken for the same: then a file stays that could have gone.
+file if device and inode are the same, or if they are the same name in the same real folder. On other storage the
+canonical URI decides. In doubt two names count as one file: then a file stays that could have been deleted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files and folders by their URI: a local disk through the operating system, everything else through Hadoop.
+"""Read, write, move and delete files by URI: local disks through the operating system, the rest through Hadoop.
 
 A vacuum looks at thousands of files. Hadoop's local file system starts a process or reads attributes several times for
-each, and every call to the JVM costs 0.1 ms, so a local disk is read directly, and of a folder elsewhere all children
-cross in one call.
+each, so a local disk is read directly. A call to the JVM costs 0.1 ms, so elsewhere all children of a folder cross in
+one call.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Paths as Delta's log, Hadoop and Spark write them. Pure text work, the same for every engine.
+"""Paths and partition values as Delta's log, Hadoop and Spark spell them, for every engine.
 
-The names of deletion vector files, decoded from what the log says of them.
+``log_uri`` gives the one URI of a path in the log, ``vector_path`` the file of a deletion vector, and
+``partition_spelling`` the one spelling of a partition value: two spellings of one value are one partition.
 
-How a partition value is spelled: two spellings of one value are one partition. Pure.
-
-An empty text is null, but for a text column: there Spark reads it as it is. A timestamp may be written as
+An empty text is null, except for a text column: there Spark reads it as it is. A timestamp may be written as
 ``2000-01-01 12:00:00`` (in the zone of our sessions, UTC) or as ``2000-01-01T12:00:00.000000Z``; OPTIMIZE groups files
 by the typed value since Delta 4.3.
 """

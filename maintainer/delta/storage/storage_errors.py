@@ -1,6 +1,6 @@
-"""Failures of storage, files and memory, told apart: they may meet any look at a table, and say nothing of its log.
+"""Recognize failures of storage, files and memory, which say nothing of a table's log. Pure.
 
-Pure: what Java said comes in as a chain of failures, outermost first (see ``error_classes.describe``).
+The input is a chain of failures, outermost first (see ``error_classes.describe``).
 """
 
 from __future__ import annotations

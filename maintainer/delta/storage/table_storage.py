@@ -1,6 +1,6 @@
-"""A table's files and log as Hadoop's file system sees them: list, look, read, delete. No Spark jobs.
+"""List, read and delete a table's files and commits through Hadoop's file system. No Spark jobs.
 
-Calls cross to the JVM at about 0.1 ms each, so what loops is cut down on the JVM's side first.
+A call to the JVM costs about 0.1 ms: filter in the JVM before looping in Python.
 """
 
 from __future__ import annotations

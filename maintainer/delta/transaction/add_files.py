@@ -1,4 +1,4 @@
-"""The AddFiles that a rewrite takes, as handles of Delta's own class: read from the log at the snapshot's version."""
+"""Read the AddFiles that a rewrite takes, as handles of Delta's class, at the snapshot's version."""
 
 from __future__ import annotations
 

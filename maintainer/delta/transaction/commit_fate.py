@@ -1,4 +1,4 @@
-"""The three fates of a commit: landed, certainly not landed, unknown; settled from the log, never guessed."""
+"""Learn from the log what became of a commit: landed, not landed or unknown. Nothing is guessed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stands in the log where a commit of ours landed, held against what was handed over.
+"""Compare the commit in the log with what we handed over.
 
-Our own commits fail when the version exists. Another writer's may not: one that looks and then renames (Delta's log
-store for disks) can put its commit in the place of ours, and Delta's cache of the log would never notice.
+Our own commits fail when the version exists. A writer that checks and then renames (Delta's log store for disks) can
+put its commit in the place of ours, and Delta's cache of the log would not notice.
 """
 
 from __future__ import annotations

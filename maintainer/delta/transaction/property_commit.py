@@ -1,4 +1,4 @@
-"""Sets table properties in one commit, with Delta's own validation."""
+"""Set table properties in one commit, with Delta's own validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the table at a place is still the one that was planned, in everything that our work rests on."""
+"""Check that a table is still the planned one: its id, schema, partitioning, protocol and some properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes files away, chunk by chunk: between two chunks it asks whether to go on."""
+"""Delete or move files with a few threads, chunk by chunk; before each chunk it asks whether to go on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Who else needs a table's files: absolute paths in the logs of the other tables of the project.
+"""Find files of a table that other tables of the project need: absolute paths in their logs.
 
-A shallow clone's log names its source's files by absolute path; the source holds no trace of its clones. So every known
-log is asked: all paths that any commit still in it mentions, and those of its newest version where its first commits
-are gone. What was read once is kept; asked again, only newer commits are read. No Spark job and no snapshot is made.
+A shallow clone's log names its source's files by absolute path, and the source has no trace of its clones. So the log
+of every known table is read: all paths in its commits, and those of its newest version where its first commits are
+cleaned away. What was read once is kept, and later only newer commits are read. No Spark job runs and no snapshot is
+made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a Structured Streaming reader of a table is, by its checkpoint. Only read.
+"""Find how far a Structured Streaming reader of a table has come, by its checkpoint. Read only.
 
 A checkpoint holds ``offsets/N`` (what batch N reads up to, one JSON line for each source, after a version and a line of
 metadata) and ``commits/N`` (batch N is done). After a restart the stream goes on from the last batch that is done.

@@ -1,11 +1,9 @@
-"""Files that the log removed and that still lie on storage: what vacuum may delete.
+"""Find files that the log removed and that still lie on storage: what a vacuum may delete.
 
-Is anything left on storage that was removed before a moment? Answered without reading the log as a whole.
-
-Most nights the answer is no, and it has to be cheap: the log keeps 30 days of removals, vacuum leaves seven, so the
-files of three weeks are named again each time and were deleted long ago. Only commits older than the moment are read,
-only their removals are taken from the text, and only the names in their folders are compared. A yes is no more than
-"look properly": it may turn out that every file found is protected. A no has to be right.
+``nothing_left`` answers cheaply whether any file removed before a time still exists. On most nights none does: the log
+names removals of 30 days, and those older than a week were deleted long ago. So it reads only commits older than the
+time, only the removals in their text, and only the names in their folders. "Yes, something is left" may turn out to be
+a protected file; "nothing is left" must be right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files that a vacuum moved out of the table instead of deleting them, and how they come back or go for good.
+"""Move files to a table's trash instead of deleting them, bring them back, and empty the trash.
 
 The trash of a table lies beside its real folder: ``.maintainer-trash/<name>-<hash of its id>/<run>/``, with a manifest
-of what was moved and until when it is kept. So it is found by whatever path the table is reached, and moves with its
-parent folder. Nothing is emptied that no manifest names.
+of what was moved and how long it is kept. So every path to the table finds it, and it moves with the parent folder.
+Only files that a manifest names are ever deleted.
 """
 
 from __future__ import annotations

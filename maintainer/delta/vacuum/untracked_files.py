@@ -1,4 +1,4 @@
-"""What else lies in a table's folder: other tables, links out of it, files that nobody's log knows."""
+"""List what else lies in a table's folder: other tables, links out of it, and files that no log knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The look at a table's storage before a deletion is planned, and again right before it is made."""
+"""Find the files that may be deleted: for the plan, and again right before the deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two commits around a deletion, VACUUM START and VACUUM END, as Delta's own VACUUM writes them."""
+"""Make the two commits around a deletion, VACUUM START and VACUUM END, as Delta's own VACUUM does."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Proves commits that are already in the log, whoever made them: their actions, rows, statistics and files."""
+"""Prove commits that are already in the log, whoever made them: their actions, rows, statistics and files."""

@@ -1,4 +1,4 @@
-"""The checks of one commit that is already in the log: its actions, the rows it moved, its statistics, its files."""
+"""Check one commit that is already in the log: its actions, the rows it moved, its statistics, its files."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Proves a commit that is already in the log, whoever made it (``maintainer verify``).
+"""Prove a commit that is already in the log, whoever made it (``maintainer verify``).
 
-The frame is version N against N-1: whatever other writers did is in both. The commit's own actions are read from its
-file in the log and not from a snapshot, for a snapshot has already believed them. Rows are read through Delta, so that
-deletion vectors and column mapping count as a reader sees them.
+Version N is compared with N-1, so what other writers did is in both. The commit's actions are read from its file in the
+log, because a snapshot has already believed them. Rows are read through Delta, so deletion vectors and column mapping
+count as a reader sees them.
 
-Two answers are kept apart with care: *wrong*, and *could not be checked*, such as rows whose files a vacuum has taken.
+*Wrong* and *could not be checked* are two answers. The second means, for example, that a vacuum deleted the files.
 """
 
 from __future__ import annotations

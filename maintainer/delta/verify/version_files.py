@@ -1,6 +1,6 @@
-"""The live files of a table's version as its log has them, read through Kernel: no Spark job.
+"""Read the live files of a table's version through Kernel, without a Spark job.
 
-Delta's own reader builds the state of a version with Spark, each time anew; the checks after a commit ask for two
+Delta's own reader builds the state of a version with Spark, each time anew. The checks after a commit need two
 versions, and on small tables that was most of their time.
 """
 

@@ -1,11 +1,11 @@
-"""Proves a commit that is already there: the rows it removed against the rows it added, version N against N-1.
+"""Prove a landed commit with public means: the rows it removed equal the rows it added, version N against N-1.
 
-For commits that somebody else made, or that a command of Delta's made for us, such as OPTIMIZE. The rows of the
-removed files are read as version N-1 shows them, those of the added files as version N does, and compared by count
-and fingerprint. Only Spark's public DataFrame API is used, so that it runs over Spark Connect, too.
+For commits of others, or of a Delta command that we ran, such as OPTIMIZE. The rows of the removed files are read at
+version N-1, those of the added files at version N, and compared by count and fingerprint. Only Spark's public
+DataFrame API is used, so it runs over Spark Connect, too.
 
-What it costs: Spark opens every file of the partitions concerned, in both versions, for a scan cannot be told to
-take single files. On a table without partitions that is the whole table, twice.
+What it costs: Spark opens every file of the partitions concerned, in both versions, because a scan cannot be limited
+to single files. On a table without partitions that is the whole table, twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads a table at one version, for checks after the fact; counts by scanning files, not from the log."""
+"""Read a table at one version for checks after a commit; rows are counted in the files, not in the log."""
 
 from __future__ import annotations
 
