@@ -1,11 +1,11 @@
-"""Findings that no single file shows: one table twice, a profile that is not there, rules that disagree."""
+"""Find what no single file shows: a table or profile that is named twice, a missing profile, rules that disagree."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity, Span, nearest
+from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity, nearest
 from maintainer.policy.resolve.merge import Keys, Layer
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.resolve.setting_units import base_value
@@ -68,25 +68,25 @@ def check_rules(matched: Mapping[str, Sequence[RuleSource]]) -> Iterator[Diagnos
     tables_of: dict[tuple[str, str], list[str]] = {}
     rules: dict[str, RuleSource] = {}
     for table, reaching in matched.items():
-        for one, other in itertools.combinations(sorted(reaching, key=lambda rule: rule.sort_key), 2):
-            if one.priority == other.priority:
-                rules[one.document.file], rules[other.document.file] = one, other
-                tables_of.setdefault((one.document.file, other.document.file), []).append(table)
+        for low, high in itertools.combinations(sorted(reaching, key=lambda rule: rule.sort_key), 2):
+            if low.priority == high.priority:
+                rules[low.document.file], rules[high.document.file] = low, high
+                tables_of.setdefault((low.document.file, high.document.file), []).append(table)
     for (first, second), tables in sorted(tables_of.items()):
         for keys in conflicts(rules[first].layer, rules[second].layer):
             yield _conflict(keys, rules[first], rules[second], tables)
 
 
-def conflicts(one: Layer, other: Layer) -> list[Keys]:
+def conflicts(first: Layer, second: Layer) -> list[Keys]:
     """Return the keys on which two levels disagree: another value, or a map where the other has a scalar."""
-    found = {keys for keys in one.leaves if keys in other.maps} | {keys for keys in other.leaves if keys in one.maps}
-    for keys, setting in one.leaves.items():
-        rival = other.leaves.get(keys)
+    keys_in_conflict = (first.leaves.keys() & second.maps.keys()) | (second.leaves.keys() & first.maps.keys())
+    for keys, setting in first.leaves.items():
+        rival = second.leaves.get(keys)
         if rival is not None:
             name = ".".join(keys)
             if base_value(name, setting.value) != base_value(name, rival.value):
-                found.add(keys)
-    return sorted(found)
+                keys_in_conflict.add(keys)
+    return sorted(keys_in_conflict)
 
 
 def _conflict(keys: Keys, first: RuleSource, second: RuleSource, tables: Sequence[str]) -> Diagnostic:
@@ -113,5 +113,4 @@ def _data_path(keys: Keys, layer: Layer) -> Path:
 
 
 def _error(code: str, message: str, document: Document, path: Path, help: str) -> Diagnostic:
-    span: Span = document.span_of(path)
-    return Diagnostic(code, Severity.ERROR, message, document.file, span, help)
+    return Diagnostic(code, Severity.ERROR, message, document.file, document.span_of(path), help)

@@ -1,10 +1,7 @@
 """The codes of findings in policy files: stable, one line each, explained in ``docs/codes.md``.
 
 A code is never given another meaning and never used again after it is gone. ``P3xx`` up to P349 concern one
-file; from P350 on they concern several files together (`maintainer.policy.project.policy_project`, `.resolve`).
-
-Codes of findings that concern several files of a project together; see
-``maintainer.policy.diagnostics.diagnostic_codes``.
+file; from P350 on they concern several files together.
 """
 
 from __future__ import annotations
@@ -70,8 +67,7 @@ MEANING: dict[str, str] = {
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}
-"""Every code of a single file with its title; codes from P350 on are added by the modules that emit them."""
-
+"""Every code of a single file with its title."""
 
 CROSS_FILE: dict[str, str] = {
     "P350": "two files for one table",

@@ -1,4 +1,4 @@
-"""A finding in a policy file: what is wrong, exactly where, and how to write it right."""
+"""Describe a finding in a policy file: what is wrong, exactly where, and how to write it right."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     if len(word) > 100:
         return None
     by_folded = {candidate.casefold(): candidate for candidate in sorted(candidates)}
-    found = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    matches = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
 
 
 def nearest_table(word: str, names: Iterable[str]) -> str | None:
@@ -94,5 +94,5 @@ def nearest_table(word: str, names: Iterable[str]) -> str | None:
     """
     known = sorted(names)
     ends = tuple(separator + word.casefold() for separator in "./\\")
-    found = [name for name in known if name.casefold().endswith(ends)] if word else []
-    return found[0] if len(found) == 1 else nearest(word, known)
+    matches = [name for name in known if name.casefold().endswith(ends)] if word else []
+    return matches[0] if len(matches) == 1 else nearest(word, known)

@@ -1,4 +1,4 @@
-"""What a change of policy files means for tables: which come in, go out, and which effective values differ. Pure."""
+"""Compare two states of a project: which tables are added or removed, and which effective values differ."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class TableChange:
 class PolicyChanges:
     """What differs between two states of a project; each list by table."""
 
-    came: tuple[str, ...]
-    left: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
     changed: tuple[TableChange, ...]
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
-        return bool(self.came or self.left or self.changed)
+        return bool(self.added or self.removed or self.changed)
 
 
 def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolicy]) -> PolicyChanges:
@@ -64,8 +64,8 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
         if key in old and old[key].digest != policy.digest and (values := _values(old[key], policy))
     ]
     return PolicyChanges(
-        came=tuple(sorted(policy.table.identifier for key, policy in new.items() if key not in old)),
-        left=tuple(sorted(policy.table.identifier for key, policy in old.items() if key not in new)),
+        added=tuple(sorted(policy.table.identifier for key, policy in new.items() if key not in old)),
+        removed=tuple(sorted(policy.table.identifier for key, policy in old.items() if key not in new)),
         changed=tuple(sorted(changed, key=lambda change: change.table)),
     )
 

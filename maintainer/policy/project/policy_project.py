@@ -43,8 +43,8 @@ class PolicyErrors(ProjectError):
 class LoadedProject:
     """A project after reading.
 
-    ``tables``, ``rules`` and ``profiles`` are the files without errors of their own. ``diagnostics`` are all
-    findings of all files, sorted. ``files_read`` counts every file, ``policy_count`` tables and rules.
+    ``tables``, ``rules`` and ``profiles`` are the files without errors of their own. ``file_findings`` are about single
+    files and their names. ``files_read`` counts every file, ``policy_count`` tables and rules.
     """
 
     root: Path
@@ -54,11 +54,27 @@ class LoadedProject:
     profiles: Mapping[str, ProfileSource]
     defaults: Layer | None
     overrides: Layer | None
-    diagnostics: tuple[Diagnostic, ...]
+    file_findings: tuple[Diagnostic, ...]
     files_read: int
     policy_count: int
     documents: Mapping[str, Document]
     """Every file that could be read, by its name in messages; without their texts."""
+
+    keep_resolutions: bool = True
+    """Whether checking keeps the policies that it resolves: they take a third of the memory."""
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All findings, sorted, each once: a shared line is found wrong by many tables."""
+        matched = {table.written: self.rules_by_file[table.document.file] for table in self.tables}
+        findings = [*self.file_findings, *check_rules(matched)]
+        if not any(finding.is_error for finding in findings):
+            resolutions = self.resolutions if self.keep_resolutions else self.each_resolution()
+            findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
+        places: dict[tuple[str, str, int, int], Diagnostic] = {}
+        for finding in sorted(findings):
+            places.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
+        return tuple(places.values())
 
     @property
     def has_errors(self) -> bool:
@@ -152,30 +168,22 @@ class LoadedProject:
     def _resolve(self, table: TableSource) -> Resolution | None:
         if any(name not in self.profiles for name in table.extends):
             return None
-        layers = [
-            *([self.defaults] if self.defaults else []),
-            *(rule.layer for rule in self.rules_by_file[table.document.file]),
-            *(self.profiles[name].layer for name in table.extends),
-            table.layer(),
-            *([self.overrides] if self.overrides else []),
-        ]
-        return self._build(table.ref, table.document.file, layers)
+        own = [*(self.profiles[name].layer for name in table.extends), table.layer()]
+        return self._build(table.ref, table.document.file, self.rules_by_file[table.document.file], own)
 
     def _resolve_by_rules(self, ref: TableRef, rules: tuple[RuleSource, ...]) -> Resolution:
         for finding in check_rules({ref.identifier: rules}):
             raise ProjectError(
                 finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
             )
-        layers = [
-            *([self.defaults] if self.defaults else []),
-            *(rule.layer for rule in rules),
-            *([self.overrides] if self.overrides else []),
-        ]
-        return self._build(ref, rules[-1].document.file, layers, named_by_file=False)
+        return self._build(ref, rules[-1].document.file, rules, [])
 
-    def _build(self, ref: TableRef, file: str, layers: list[Layer], *, named_by_file: bool = True) -> Resolution:
+    def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer]) -> Resolution:
+        """Resolve a table from the levels of the project, its rules, and what its own file and profiles say."""
+        levels = (self.defaults, *(rule.layer for rule in rules), *own, self.overrides)
+        layers = [level for level in levels if level is not None]
         timezone = self.project.timezone
-        return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=named_by_file)
+        return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=bool(own))
 
     def _unmanaged(self, identifier: str) -> ProjectError:
         near = nearest_table(identifier, {table.ref.identifier for table in self.tables})
@@ -222,54 +230,25 @@ def load_project(
     good = None if project_document is None or project_document.file in loader.broken else project_document
     if good is None and project_document is not None:
         env = None  # what the environment says cannot be read; the errors of the file are reported
-    project = LoadedProject(
+    return LoadedProject(
         root=paths_from,
         project=project_settings(good, paths_from, env),
         tables=tuple(sorted(loader.tables, key=lambda table: table.document.file)),
         rules=tuple(sorted(loader.rules, key=lambda rule: rule.sort_key)),
         profiles={profile.name: profile for profile in reversed(loader.profiles)},
         defaults=document_layer(good, Level.DEFAULTS, ("defaults",)) if good else None,
-        overrides=_overrides(good, env),
-        diagnostics=(),
+        overrides=document_layer(good, Level.ENVIRONMENT, ("environments", env, "overrides")) if good and env else None,
+        file_findings=(
+            *loader.findings,
+            *check_tables(loader.named_tables),
+            *check_profiles(loader.named_profiles),
+            *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
+        ),
         files_read=len(files.policies) + len(files.profiles) + (files.project_file is not None),
         policy_count=len(files.policies),
         documents=loader.documents,
+        keep_resolutions=keep_resolutions,
     )
-    findings = [*loader.findings, *_cross_findings(project, loader)]
-    if not any(finding.is_error for finding in findings):
-        resolutions = project.resolutions if keep_resolutions else project.each_resolution()
-        findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
-    return _with_findings(project, findings)
-
-
-def _overrides(document: Document | None, env: str | None) -> Layer | None:
-    if document is None or env is None:
-        return None
-    return document_layer(document, Level.ENVIRONMENT, ("environments", env, "overrides"))
-
-
-def _cross_findings(project: LoadedProject, loader: _Loader) -> list[Diagnostic]:
-    rules = project.rules_by_file
-    matched = {table.written: rules[table.document.file] for table in project.tables}
-    return [
-        *check_tables(loader.named_tables),
-        *check_profiles(loader.named_profiles),
-        *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
-        *check_rules(matched),
-    ]
-
-
-def _with_findings(project: LoadedProject, findings: Iterable[Diagnostic]) -> LoadedProject:
-    """Return the project with sorted findings, each once: a shared line is found wrong by many tables."""
-    once: dict[tuple[str, str, int, int], Diagnostic] = {}
-    for finding in sorted(findings):
-        once.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
-    fields = {name: getattr(project, name) for name in project.__dataclass_fields__}
-    checked = LoadedProject(**{**fields, "diagnostics": tuple(once.values())})
-    for name in ("resolutions", "rules_by_file"):  # what is known already need not be worked out again
-        if name in project.__dict__:
-            checked.__dict__[name] = project.__dict__[name]
-    return checked
 
 
 class _Loader:

@@ -1,4 +1,4 @@
-"""What maintainer.yml says about the project itself, after environment variables have been put in."""
+"""Read what maintainer.yml says about the project itself, after environment variables were put in."""
 
 from __future__ import annotations
 
@@ -66,16 +66,15 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
             help=f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out",
         )
     chosen = environments.get(env) or {} if env is not None else {}
-    max_bytes, timeout = limits.get("maxBytes"), limits.get("timeout")
     return ProjectSettings(
-        state=absolute_path(_first(chosen.get("state"), data.get("state"), ".maintainer/ledger"), root),
-        run_dir=absolute_path(_first(chosen.get("runDir"), data.get("runDir"), ".maintainer/runs"), root),
-        timezone=_first(data.get("timezone"), "UTC"),
-        max_plan_age_seconds=parse_duration(_first(data.get("maxPlanAge"), "24h")),
+        state=absolute_path(chosen.get("state") or data.get("state") or ".maintainer/ledger", root),
+        run_dir=absolute_path(chosen.get("runDir") or data.get("runDir") or ".maintainer/runs", root),
+        timezone=data.get("timezone") or "UTC",
+        max_plan_age_seconds=parse_duration(data.get("maxPlanAge") or "24h"),
         max_failures=limits.get("maxFailures"),
-        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        max_bytes=parse_size(limits["maxBytes"]) if limits.get("maxBytes") else None,
         max_files=limits.get("maxFiles"),
-        timeout_seconds=None if timeout is None else parse_duration(timeout),
+        timeout_seconds=parse_duration(limits["timeout"]) if limits.get("timeout") else None,
         batches=tuple(data.get("batches") or ()),
         environments=tuple(sorted(environments)),
         environment=env,
@@ -117,11 +116,11 @@ def _replaced(
         if variable is None:
             findings.append(_problem(document, path, f"`{match.group()}` is not an environment variable"))
             return match.group()
-        found = environ.get(variable[1], variable[2])
-        if found is None:
+        text = environ.get(variable[1], variable[2])
+        if text is None:
             findings.append(_problem(document, path, f"the environment variable `{variable[1]}` is not set"))
             return match.group()
-        return found
+        return text
 
     return _OPENING.sub(text_of, value)
 
@@ -129,11 +128,3 @@ def _replaced(
 def _problem(document: Document, path: DataPath, message: str) -> Diagnostic:
     help = "set it, or give a default as in `${env:NAME:-default}`"
     return Diagnostic("P354", Severity.ERROR, message, document.file, document.span_of(path), help)
-
-
-def _first(*values: str | None) -> str:
-    """Return the first value that is set."""
-    for value in values:
-        if value is not None:
-            return value
-    raise AssertionError("the last value is always set")

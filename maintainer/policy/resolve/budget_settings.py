@@ -1,4 +1,4 @@
-"""What maintainer.yml says a run may spend on rewrites: as a whole, by owner and by table, and who comes first."""
+"""Read what a run may spend on rewrites: as a whole, for each owner and each table, and which tables come first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maintainer.policy.select.table_names import plain_name
 from maintainer.units import parse_duration, parse_size
 
 EVERYBODY = "*"
-"""The owner whose budget each owner has who is not named."""
+"""Stands for every owner that has no budget under its own name."""
 
 
 class Scorer(str, Enum):
@@ -45,7 +45,7 @@ class Budgets:
         run: Of the whole run.
         owners: By owner; ``*`` for each owner that is not named.
         tables: Of each single table, by a glob on its name or path; the first that matches counts.
-        scorer: Who comes first.
+        scorer: How rewrites are ranked.
     """
 
     run: Budget = field(default_factory=Budget)
@@ -56,7 +56,7 @@ class Budgets:
     @property
     def bounded(self) -> bool:
         """Whether anything is bounded."""
-        return self.run.bounded or any(one.bounded for _, one in (*self.owners, *self.tables))
+        return self.run.bounded or any(budget.bounded for _, budget in (*self.owners, *self.tables))
 
     def of_owner(self, owner: str | None) -> Budget:
         """The budget that all tables of an owner share; tables without an owner have none of their own."""
@@ -66,7 +66,7 @@ class Budgets:
     def of_table(self, table: TableRef) -> Budget:
         """What one table may spend in a run."""
         name = plain_name(table)
-        return next((one for glob, one in self.tables if name_matches(name, (glob,))), Budget())
+        return next((budget for glob, budget in self.tables if name_matches(name, (glob,))), Budget())
 
     def with_run(self, given: Budget) -> Budgets:
         """These budgets with the run's bounds replaced where others are given."""
@@ -83,15 +83,15 @@ def read_budgets(data: Mapping[str, object] | None, root: Path) -> Budgets:
     data = data or {}
     return Budgets(
         run=_budget(data),
-        owners=tuple((owner, _budget(one)) for owner, one in _inner(data, "owners").items()),
-        tables=tuple((absolute_glob(glob, root), _budget(one)) for glob, one in _inner(data, "tables").items()),
+        owners=tuple((owner, _budget(share)) for owner, share in _inner(data, "owners").items()),
+        tables=tuple((absolute_glob(glob, root), _budget(share)) for glob, share in _inner(data, "tables").items()),
         scorer=Scorer(data.get("scorer") or Scorer.BENEFIT.value),
     )
 
 
 def _inner(data: Mapping[str, object], key: str) -> dict[str, dict[str, object]]:
-    found = data.get(key)
-    return {name: one or {} for name, one in found.items()} if isinstance(found, dict) else {}
+    shares = data.get(key)
+    return {name: share or {} for name, share in shares.items()} if isinstance(shares, dict) else {}
 
 
 def _budget(data: Mapping[str, object]) -> Budget:

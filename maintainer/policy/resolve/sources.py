@@ -1,4 +1,4 @@
-"""What the files of a project are to resolution: tables, rules, profiles and defaults, each as one level."""
+"""Give each table file, rule and profile of a project its level in resolution."""
 
 from __future__ import annotations
 
@@ -105,10 +105,7 @@ def rule_source(document: Document, root: Path) -> RuleSource:
 
 def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """Return the tags of the last level that sets any; what ``match.tags`` compares with."""
-    found: frozenset[str] = frozenset()
-    for tags in levels:
-        found = found if tags is None else tags
-    return found
+    return next((tags for tags in reversed(list(levels)) if tags is not None), frozenset())
 
 
 def _tags(value: object) -> frozenset[str] | None:

@@ -1,7 +1,4 @@
-"""Looks keys up in the JSON Schemas by their dotted names, for `maintainer schema KEY`.
-
-The JSON Schemas that say what a file may hold: ``schemas/*.json``, shipped inside the package.
-"""
+"""Read the JSON Schemas that are shipped with the package, and look up their keys by dotted names."""
 
 from __future__ import annotations
 
@@ -99,11 +96,11 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _all_keys() -> dict[str, KeyDescription]:
-    found: dict[str, KeyDescription] = {}
+    keys: dict[str, KeyDescription] = {}
     for file, place in ((POLICY_SCHEMA, "a policy"), (PROJECT_SCHEMA, "maintainer.yml")):
         for description in _walk(load_schema(file), file, "", place):
-            found.setdefault(description.name, description)
-    return found
+            keys.setdefault(description.name, description)
+    return keys
 
 
 def _walk(schema: JsonObject, file: str, name: str, place: str) -> Iterator[KeyDescription]:

@@ -1,4 +1,4 @@
-"""What ``--select`` and ``--exclude`` mean: dbt's grammar, on policies.
+"""Choose policies by ``--select`` and ``--exclude``: dbt's grammar.
 
 A term is ``method:value`` or a glob on names and paths; a comma joins terms that must all hold, a space joins
 alternatives; ``@file`` reads one specification a line. Terms that need more than files (``due``, ``drifted``,
@@ -8,6 +8,7 @@ alternatives; ``@file`` reads one specification a line. Terms that need more tha
 from __future__ import annotations
 
 import enum
+import fnmatch
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,10 +150,8 @@ def _from_file(name: str, root: Path) -> list[str]:
             where=str(path),
             help="`@file` names a text file with one selector a line",
         ) from error
-    found: list[str] = []
-    for line in lines:
-        found.extend(line.partition("#")[0].split())
-    nested = [text for text in found if text.startswith("@")]
+    selectors = [text for line in lines for text in line.partition("#")[0].split()]
+    nested = [text for text in selectors if text.startswith("@")]
     if nested:
         raise ProjectError(
             "a file of selectors names another one",
@@ -161,7 +160,7 @@ def _from_file(name: str, root: Path) -> list[str]:
             found=nested[0],
             help="put its lines into this file, or name both on the command line",
         )
-    return found
+    return selectors
 
 
 def _term(text: str, whole: str) -> Term:
@@ -205,19 +204,16 @@ def select(
             answer to a term.
     """
     candidates = [_Candidate(policy, identity(policy.table), plain_name(policy.table)) for policy in policies]
-    chosen: set[str] = set()
+    chosen = set() if include.alternatives else {candidate.identity for candidate in candidates}
     for terms in include.alternatives:
-        found = _matching(terms, candidates, context)
-        if not found and not allow_empty:
+        matching = _matching(terms, candidates, context)
+        if not matching and not allow_empty:
             raise _nothing(terms, policies, context)
-        chosen |= found
-    dropped: set[str] = set()
-    for terms in exclude.alternatives:
-        dropped |= _matching(terms, candidates, context)
+        chosen |= matching
+    dropped = {table for terms in exclude.alternatives for table in _matching(terms, candidates, context)}
+    remaining = chosen - dropped
     selected = tuple(
-        policy
-        for policy in policies
-        if (not include.alternatives or policy.file in chosen) and policy.file not in dropped
+        policy for policy, candidate in zip(policies, candidates, strict=True) if candidate.identity in remaining
     )
     if not selected and not allow_empty:
         what = "everything that was selected is excluded" if dropped else "there are no tables to select from"
@@ -262,9 +258,9 @@ class _Candidate:
 
 
 def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
-    """Return the files of the policies for which all terms hold."""
+    """Return the identities of the tables for which all terms hold."""
     tests = [_test(term, context) for term in terms]
-    return {one.policy.file for one in candidates if all(test(one) for test in tests)}
+    return {candidate.identity for candidate in candidates if all(test(candidate) for test in tests)}
 
 
 def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
@@ -273,18 +269,18 @@ def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
     if term.method is Method.TABLE:
         wanted = identity(table_ref(value, context.root))
         if not is_glob(value):
-            return lambda one: one.identity == wanted
+            return lambda table: table.identity == wanted
         globs = (absolute_glob(value, context.root),)
-        return lambda one: one.identity == wanted or name_matches(one.name, globs)
+        return lambda table: table.identity == wanted or name_matches(table.name, globs)
     if term.method is Method.TAG:
-        return lambda one: value in one.policy.tags
+        return lambda table: value in table.policy.tags
     if term.method is Method.OWNER:
-        return lambda one: one.policy.owner == value
+        return lambda table: table.policy.owner == value
     if term.method is Method.PATH:
-        return lambda one: _in_path(one.policy.file, value, context.root)
+        return lambda table: _in_path(table.policy.file, value, context.root)
     _answerable(term, context)
     answer = context.answers[term.method]
-    return lambda one: answer(one.policy.table.identifier, value)
+    return lambda table: answer(table.policy.table.identifier, value)
 
 
 def _in_path(file: str, value: str, root: Path) -> bool:
@@ -293,8 +289,6 @@ def _in_path(file: str, value: str, root: Path) -> bool:
     if relative.startswith(f"{root.as_posix()}/"):
         relative = relative[len(root.as_posix()) + 1 :]
     if is_glob(relative):
-        import fnmatch
-
         return fnmatch.fnmatchcase(file, relative)
     return relative in ("", ".") or file == relative or file.startswith(relative + "/")
 

@@ -39,7 +39,7 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
     if not changes.any:
         return [f"Compared with {code(compared.ref)}: no table's policy changes."]
     lines = [f"Compared with {code(compared.ref)}:", ""]
-    for names, verb in ((changes.came, "in"), (changes.left, "out")):
+    for names, verb in ((changes.added, "in"), (changes.removed, "out")):
         if names:
             comes = ("comes" if len(names) == 1 else "come") if verb == "in" else ("goes" if len(names) == 1 else "go")
             lines.append(f"* {count(len(names), 'table')} {comes} {verb}: {_names(names)}")

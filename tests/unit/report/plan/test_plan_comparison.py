@@ -35,7 +35,7 @@ def test_what_differs_is_told_in_the_words_of_a_policy_file() -> None:
         make_policy(name="new", digest="1"),
     ]  # fmt: skip
     changes = policy_changes(before, now)
-    assert (changes.came, changes.left) == (("new",), ("gone",))
+    assert (changes.added, changes.removed) == (("new",), ("gone",))
     a, b = changes.changed
     assert a.values == (
         ValueChange("optimize.minFileSize", "64 MiB", "32 MiB"),
