@@ -9,9 +9,10 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.journal.folder.atomic_files import unreadable
 from maintainer.journal.leases import current_holders
 from maintainer.journal.memory.place_records import REWRITES
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import SetPropertiesStep, Step
+from maintainer.model.plan.steps import BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -164,9 +165,7 @@ def _step_in_brief(step: Step) -> str:
     match step:
         case SetPropertiesStep():
             return "properties"
+        case BatchedStep() | VacuumStep():
+            return f"{step.kind} {format_size(step.size_bytes)}"
         case _:
-            return f"{step.kind} {format_size(_bytes(step))}"
-
-
-def _bytes(step: Step) -> int:
-    return 0 if isinstance(step, SetPropertiesStep) else step.size_bytes
+            assert_never(step)

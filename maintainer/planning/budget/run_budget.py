@@ -15,9 +15,7 @@ from maintainer.model.plan.steps import (
     Bin,
     ClusterStep,
     PartitionRewriteStep,
-    SetPropertiesStep,
     Step,
-    VacuumStep,
     ZOrderStep,
 )
 from maintainer.model.table.table_facts import TableRef
@@ -105,7 +103,7 @@ class _Room:
 
     def fit(self, step: Step) -> Step | None:
         """The step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
-        if isinstance(step, SetPropertiesStep | VacuumStep):
+        if not isinstance(step, BatchedStep):
             return step
         if isinstance(step, ZOrderStep) and step.settings is not None:
             return step if self._takes(step.kind, step.bins) else None
