@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,12 @@ def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]], style: St
 
 def warn(text: str, code: str = "") -> None:
     """Print a warning on stderr. It does not change the exit code."""
-    click.echo(f"warning{f'[{code}]' if code else ''}: {printable(text)}", err=True)
+    note(f"warning{f'[{code}]' if code else ''}: {printable(text)}")
+
+
+def note(line: str) -> None:
+    """Print a line on stderr, above the live lines of a run where there are any: not by click, which goes past them."""
+    sys.stderr.write(line + "\n")
 
 
 @contextmanager

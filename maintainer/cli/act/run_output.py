@@ -17,7 +17,7 @@ from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
 from maintainer.cli.act.plan_output import plan_text, print_table_planned
 from maintainer.cli.context import CliContext
-from maintainer.cli.printing import warn
+from maintainer.cli.printing import note, warn
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink
@@ -91,7 +91,7 @@ class RunOutput(RunListener):
         warn(problem.what, problem.code)
         for label, text in (("-->", problem.where), ("= help:", problem.help)):
             if text:
-                click.echo(f"  {label} {printable(text)}", err=True)
+                note(f"  {label} {printable(text)}")
 
     def finished(self, result: RunResult) -> None:
         """Print the result on stdout."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -42,26 +42,29 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 def command(context: CliContext, file: Path, output: str) -> None:
     """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
     path = _find(context, file)
-    if path.name == RESULTS_FILE and not path.is_file() and (path.parent / UNDELETE_FILE).is_file():
-        _show_undelete(context, path.parent / UNDELETE_FILE, output)
-        return
-    if path.name == RESULTS_FILE and not path.is_file() and (path.parent / VERIFICATION_FILE).is_file():
-        _show_verification(context, path.parent / VERIFICATION_FILE, output)
-        return
-    shown: Plan | RunOutcome
+    if path.name == RESULTS_FILE and not path.is_file():
+        # A run that brought files back, or that verified, has no plan and no results.
+        for name, show in ((UNDELETE_FILE, _show_undelete), (VERIFICATION_FILE, _show_verification)):
+            if (path.parent / name).is_file():
+                show(context, path.parent / name, output)
+                return
     text = _read(path)
-    if path.name == RESULTS_FILE:
-        try:
-            # Of a run that was killed the events beside the results know more.
-            shown = read_run(path.parent).outcome if (path.parent / PLAN_FILE).is_file() else run_from_json(text)
-        except ValueError as error:
-            raise ProjectError(
-                "not the results of a run", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
-            ) from error
-        _show_run(context, shown, path, output)
-    else:
-        shown = from_json(text, where=str(path))
-        _show_plan(context, shown, path, output)
+    if path.name != RESULTS_FILE:
+        _show_plan(context, from_json(text, where=str(path)), path, output)
+        return
+    with _checked(path, "not the results of a run"):
+        # Of a run that was killed the events beside the results know more.
+        outcome = read_run(path.parent).outcome if (path.parent / PLAN_FILE).is_file() else run_from_json(text)
+    _show_run(context, outcome, path, output)
+
+
+@contextmanager
+def _checked(path: Path, what: str) -> Iterator[None]:
+    """Turn a record that cannot be read into our error (E643)."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProjectError(what, code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN) from error
 
 
 def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
@@ -85,28 +88,19 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
 
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
-    """Show what a run brought back from the trash: it has no plan and no results."""
+    """Show what a run brought back from the trash."""
     text = _read(path)
     if output == "json":
         click.echo(text, nl=False)
         return
-    try:
+    with _checked(path, "not the record of an undelete"):
         row = LedgerRow.from_json(json.dumps(json.loads(text)["step"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise ProjectError(
-            "not the record of an undelete", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
-        ) from error
     click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
 
 
 def _show_verification(context: CliContext, path: Path, output: str) -> None:
-    """Show a verification: it has no plan and no results."""
-    try:
+    with _checked(path, "not the record of a verification"):
         run = verification_from_json(_read(path))
-    except ValueError as error:
-        raise ProjectError(
-            "not the record of a verification", code="E643", where=str(path), found=str(error), help=_WHAT_CAN_BE_SHOWN
-        ) from error
     if output == "json":
         click.echo(verification_json(run), nl=False)
     elif output == "markdown":
@@ -123,12 +117,8 @@ def _find(context: CliContext, file: Path) -> Path:
             return candidate / RESULTS_FILE
         if candidate.is_file():
             return candidate
-    raise ProjectError(
-        "there is no such file and no such run",
-        code="E643",
-        where=str(file),
-        help=_WHAT_CAN_BE_SHOWN,
-    )
+    what = "there is no such file and no such run"
+    raise ProjectError(what, code="E643", where=str(file), help=_WHAT_CAN_BE_SHOWN)
 
 
 def _folders(context: CliContext) -> Iterator[Path]:

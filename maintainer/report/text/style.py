@@ -69,13 +69,8 @@ PLAIN = Style(color=False)
 def color_wanted(choice: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Decide whether a stream takes colour.
 
-    The first that speaks decides: ``--color always|never``, ``NO_COLOR`` (not empty), ``FORCE_COLOR`` (not empty,
-    not ``0``), ``TERM=dumb``, and last whether the stream is a terminal.
-
-    Args:
-        choice: The value of ``--color``: ``auto``, ``always`` or ``never``.
-        stream: Where the text goes.
-        environ: The process's environment, passed in so that tests need not change it.
+    The first that is set decides: ``--color always|never`` (the ``choice``), ``NO_COLOR`` (not empty), ``FORCE_COLOR``
+    (not empty, not ``0``), ``TERM=dumb``, and last whether the stream is a terminal.
     """
     if choice in ("always", "never"):
         return choice == "always"

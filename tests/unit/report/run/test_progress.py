@@ -3,11 +3,13 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import time
 from collections.abc import Iterable
 
 import pytest
 
+from maintainer.cli.printing import warn
 from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunStarted, RunStopping, StepHeartbeat, StepStarted
 from maintainer.model.table.table_facts import TableRef
@@ -141,6 +143,20 @@ def test_live_lines_move_on_by_themselves(terminal: Screen) -> None:
     assert terminal.shown != before
     printer.close()
     assert terminal.shown == []
+
+
+def test_a_warning_stands_above_the_live_lines(terminal: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    printer = ProgressText(terminal, live=True, now_ms=lambda: TEN_PM)
+    printer(StepStarted(TEN_PM, "a.b", "a.b/compact", "compact", 1))
+    warn("the ledger [could] not be written", "E652")
+    assert terminal.shown == [
+        "warning[E652]: the ledger [could] not be written",
+        "22:00:00  [1/0]  a.b  compact     ...           0s",
+    ]
+    printer.close()
+    assert terminal.shown == ["warning[E652]: the ledger [could] not be written"]
+    assert sys.stderr is terminal
 
 
 def test_a_closed_terminal_does_not_hurt_the_run(terminal: Screen) -> None:

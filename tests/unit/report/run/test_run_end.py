@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +24,7 @@ from maintainer.model.run.outcome import (
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.diagnostics.diagnostics import Severity, Span
-from maintainer.report.findings.finding import Finding, file_and_line
-from maintainer.report.findings.github_annotations import cut_lines, render_annotations, write_step_summary
+from maintainer.report.findings.github_annotations import render_annotations
 from maintainer.report.run.run_findings import run_findings, run_markdown
 from maintainer.report.run.run_junit import render_junit
 from maintainer.report.run.run_text import MAX_BLOCKS, render_run
@@ -267,52 +264,3 @@ def test_hostile_names_stay_text_everywhere() -> None:
 def test_annotations_of_a_bad_run() -> None:
     assert_golden("run_bad.github.txt", render_annotations(run_findings(bad_run())))
     assert_golden("run_bad.md", run_markdown(bad_run()))
-
-
-def test_annotation_properties_are_escaped_and_columns_need_one_line() -> None:
-    one = Finding(Severity.ERROR, "a:b,c%\n!", "x:y,z%\r\n", file="f,1.yml", span=Span(3, 2, 3, 9))
-    two = dataclasses.replace(one, span=Span(3, 2, 4, 9))
-    title = "::error title=maintainer a%3Ab%2Cc%25%0A!"
-    assert render_annotations([one, two]) == (
-        f"{title},file=f%2C1.yml,line=3,col=2,endLine=3,endColumn=9::x:y,z%25%0D%0A\n"
-        f"{title},file=f%2C1.yml,line=3,endLine=4::x:y,z%25%0D%0A\n"
-    )
-
-
-def test_ten_annotations_of_a_kind_and_a_count_of_the_rest() -> None:
-    many = [Finding(Severity.ERROR, "t", str(n)) for n in range(25)] + [Finding(Severity.WARNING, "t", "w")] * 11
-    lines = render_annotations(many).splitlines()
-    assert [line for line in lines if line.startswith("::error")] == [
-        f"::error title=maintainer t::{n}" for n in range(10)
-    ]
-    assert len(lines) == 21
-    assert lines[-1] == "15 more errors, 1 more warning: GitHub shows 10 of a kind; all are in the step summary"
-
-
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("policies/a.yml:12", ("policies/a.yml", 12)),
-        ("policies/a.yaml:12:3", ("policies/a.yaml", 12)),
-        ("policies/a.yml", ("policies/a.yml", None)),
-        ("sales.items@v78", ("own.yml", None)),
-        ("policies/a.yml:0", ("own.yml", None)),
-        (None, ("own.yml", None)),
-    ],
-)
-def test_where_a_finding_points(where: str | None, expected: tuple[str, int | None]) -> None:
-    assert file_and_line(where, "own.yml") == expected
-
-
-def test_the_step_summary_is_appended_cut_at_its_limit_and_never_raises(tmp_path: Path) -> None:
-    file = tmp_path / "summary.md"
-    assert write_step_summary("x", {}) is False
-    assert write_step_summary("one\n", {"GITHUB_STEP_SUMMARY": str(file)}) is True
-    assert write_step_summary("größe\n" * 300_000, {"GITHUB_STEP_SUMMARY": str(file)}) is True
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("one\ngröße\n")
-    assert text.endswith("größe\n\nCut: GitHub shows no more than 1 MiB.\n")
-    assert 1024 * 1024 - 10 < file.stat().st_size <= 1024 * 1024
-    assert write_step_summary("a line that is too long\n", {"GITHUB_STEP_SUMMARY": str(file)}) is False
-    assert write_step_summary("x", {"GITHUB_STEP_SUMMARY": str(tmp_path)}) is False
-    assert cut_lines("a\nb\n", 4) == "a\nb\n"
