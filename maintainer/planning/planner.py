@@ -161,7 +161,7 @@ def _vacuum(table: TableInput) -> Decision:
         return Decision(None, (LeftAlone(reason),))
     if not table.options.deletes:
         text = "vacuum: the command engine deletes nothing; apply with --engine transaction beside the storage"
-        return Decision(None, (LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, str(policy.origin("vacuum")))),))
+        return Decision(None, (LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, policy.place_of("vacuum"))),))
     return plan_vacuum(table)
 
 
@@ -171,10 +171,10 @@ def check_limits(policy: ResolvedPolicy, rewrites: tuple[RewriteStep, ...]) -> t
     limits, broken = policy.limits, []
     if limits.max_bytes is not None and size_bytes > limits.max_bytes:
         text = f"would rewrite {format_size(size_bytes)}, limits.maxBytes is {format_size(limits.max_bytes)}"
-        broken.append(Reason(ReasonCode.OVER_LIMIT, text, str(policy.origin("limits.maxBytes"))))
+        broken.append(Reason(ReasonCode.OVER_LIMIT, text, policy.place_of("limits.maxBytes")))
     if limits.max_files is not None and num_files > limits.max_files:
         text = f"would rewrite {count_of(num_files, 'file')}, limits.maxFiles is {limits.max_files:,}"
-        broken.append(Reason(ReasonCode.OVER_LIMIT, text, str(policy.origin("limits.maxFiles"))))
+        broken.append(Reason(ReasonCode.OVER_LIMIT, text, policy.place_of("limits.maxFiles")))
     return tuple(broken)
 
 
@@ -219,7 +219,7 @@ def _checks(policy: ResolvedPolicy) -> Checks:
         raise TableError(
             "an expectation has an argument that JSON cannot hold",
             code="T419",
-            where=str(policy.origin("verify.expectations")),
+            where=policy.place_of("verify.expectations"),
             found=str(error),
             help="write numbers, text, true, false and lists only",
         ) from error

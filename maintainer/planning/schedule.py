@@ -59,7 +59,7 @@ def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, las
     text = (
         f"{what} ran {ago} ago, at most every {format_duration(every_seconds)}: due in {format_duration(wait_seconds)}"
     )
-    return Reason(ReasonCode.NOT_DUE, text, str(policy.origin(key)))
+    return Reason(ReasonCode.NOT_DUE, text, policy.place_of(key))
 
 
 def held_back(table: TableInput) -> Reason | None:
@@ -77,14 +77,14 @@ def held_back(table: TableInput) -> Reason | None:
     text = f"outside the window {'; '.join(windows.describe(window) for window in policy.windows)}"
     if opens is not None:
         text += f", opens {datetime.fromtimestamp(opens / 1000, tz=timezone.utc):%Y-%m-%d %H:%M} UTC"
-    return Reason(ReasonCode.OUTSIDE_WINDOW, text, str(policy.origin("window")))
+    return Reason(ReasonCode.OUTSIDE_WINDOW, text, policy.place_of("window"))
 
 
 def _suspended(table: TableInput) -> Reason | None:
     policy, suspend = table.policy, table.policy.suspend
     if suspend is not None and (suspend.until is None or table.today < suspend.until):
         until = f" until {suspend.until.isoformat()}" if suspend.until else ""
-        return Reason(ReasonCode.SUSPENDED, f"suspended{until}: {suspend.reason}", str(policy.origin("suspend")))
+        return Reason(ReasonCode.SUSPENDED, f"suspended{until}: {suspend.reason}", policy.place_of("suspend"))
     return None
 
 

@@ -73,7 +73,7 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
     """
     policy, facts, now_ms = table.policy, table.facts, table.now_ms
     quiet_ms = policy.optimize.quiet_after_updates_seconds * 1000
-    origin = str(policy.origin("optimize.quietAfterUpdates"))
+    origin = policy.place_of("optimize.quietAfterUpdates")
     rest = _rest(policy, facts, now_ms)
     if rest is not None:
         return (), (leave_files(ReasonCode.HOT, f"hot: {rest}", facts.files, origin),)

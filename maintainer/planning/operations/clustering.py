@@ -53,14 +53,14 @@ def plan_clustering(table: TableInput) -> Decision:
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
     chosen = _choose(files, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
     bins = list(pack_in_order(chosen.taken, max_bin_bytes=cluster.bin_size_bytes))
-    origin = str(policy.origin("optimize.cluster.minCubeSize"))
+    origin = policy.place_of("optimize.cluster.minCubeSize")
     if chosen.sealed:
         text = f"{count_of(len(chosen.sealed), 'file')} in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
         left.append(leave_files(ReasonCode.SEALED_CUBE, text, chosen.sealed, origin))
     if chosen.other:
         text = f"{count_of(len(chosen.other), 'file')} clustered by other columns before"
         left.append(
-            leave_files(ReasonCode.OTHER_CLUSTERING, text, chosen.other, str(policy.origin("optimize.cluster.full")))
+            leave_files(ReasonCode.OTHER_CLUSTERING, text, chosen.other, policy.place_of("optimize.cluster.full"))
         )
     if chosen.done:
         text = f"{count_of(len(chosen.done), 'file')} clustered already, no file without a cube beside them"
@@ -155,7 +155,7 @@ def _reasons(policy: ResolvedPolicy, facts: TableFacts, bins: list[Bin]) -> tupl
     if small:
         size = format_size(policy.optimize.cluster.min_cube_size_bytes)
         parts.append(f"{count_of(small, 'file')} in cubes under {size}")
-    return (Reason(ReasonCode.CLUSTERING_DUE, ", ".join(parts), str(policy.origin("optimize.cluster.minCubeSize"))),)
+    return (Reason(ReasonCode.CLUSTERING_DUE, ", ".join(parts), policy.place_of("optimize.cluster.minCubeSize")),)
 
 
 def _refuse_other_layouts(policy: ResolvedPolicy, facts: TableFacts) -> None:
@@ -164,7 +164,7 @@ def _refuse_other_layouts(policy: ResolvedPolicy, facts: TableFacts) -> None:
             raise TableError(
                 f"the table is clustered by {', '.join(facts.clustering_columns)}: `{key}` would undo it",
                 code="T423",
-                where=str(policy.origin(f"optimize.{key}")),
+                where=policy.place_of(f"optimize.{key}"),
                 found=at_version(facts),
                 help=f"remove optimize.{key}, or end the clustering with ALTER TABLE ... CLUSTER BY NONE",
             )

@@ -105,7 +105,7 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
     optimize = policy.optimize
     left: list[LeftAlone] = []
     at_target = [file for _, part in parts for file in part.at_target]
-    least = str(policy.origin("optimize.minFileSize"))
+    least = policy.place_of("optimize.minFileSize")
     if at_target:
         text = f"{count_of(len(at_target), 'file')} of {format_size(optimize.min_file_size_bytes)} or more"
         left.append(leave_files(ReasonCode.AT_TARGET, text, at_target, least))
@@ -118,7 +118,7 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
         ReasonCode.NO_PARTNER,
         lambda files, _: f"{count_of(files, 'small file')} without another that fits beside it within {size}",
         [Partition(partition.values, part.alone) for partition, part in parts if part.alone],
-        str(policy.origin("optimize.maxFileSize")),
+        policy.place_of("optimize.maxFileSize"),
     )
     return left
 
@@ -158,7 +158,7 @@ def weigh(
     kept = {one.files[0].key for one in purged}
     dropped = [file for bin_ in bins if bin_.files[0].key not in kept for file in bin_.files]
     text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
-    return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, str(policy.origin(unmet[0][1])))]
+    return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, policy.place_of(unmet[0][1]))]
 
 
 def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
@@ -167,7 +167,7 @@ def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     if small:
         text = f"{count_of(small, 'file')} under {format_size(policy.optimize.min_file_size_bytes)}"
-        reasons.append(Reason(ReasonCode.SMALL_FILES, text, str(policy.origin("optimize.minFileSize"))))
+        reasons.append(Reason(ReasonCode.SMALL_FILES, text, policy.place_of("optimize.minFileSize")))
     return (*reasons, *deleted_rows_reason(policy, files))
 
 
@@ -178,4 +178,4 @@ def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[
         return ()
     share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"
     text = f"{count_of(number, 'file')} with more than {share} of {'its' if number == 1 else 'their'} rows deleted"
-    return (Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))),)
+    return (Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")),)

@@ -33,7 +33,7 @@ def plan_zorder(table: TableInput) -> Decision:
     columns = tuple(column.quoted for column in zorder_columns(policy, facts))
     tag = zorder_tag_value(columns)
     selection = select_partitions(table)
-    origin = str(policy.origin("optimize.zorder"))
+    origin = policy.place_of("optimize.zorder")
     left = list(selection.left_alone)
     in_order: list[Partition] = []
     single: list[Partition] = []

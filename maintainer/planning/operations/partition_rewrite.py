@@ -34,7 +34,7 @@ def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, 
     rewrite = policy.optimize.rewrite
     if rewrite is None:
         raise ValueError("the policy has no rewrite")
-    where = str(policy.origin("optimize.rewrite.sortBy"))
+    where = policy.place_of("optimize.rewrite.sortBy")
     partition_columns = {name.lower() for name in facts.partition_columns}
     columns: list[FoundColumn] = []
     for name in rewrite.sort_by:
@@ -79,7 +79,7 @@ def plan_rewrite(table: TableInput) -> Decision:
     optimize = policy.optimize
     request = read_request(policy, facts)
     selection = select_partitions(table)
-    origin = str(policy.origin("optimize.rewrite"))
+    origin = policy.place_of("optimize.rewrite")
     done: list[DataFile] = []
     as_is: list[DataFile] = []
     bins: list[Bin] = []

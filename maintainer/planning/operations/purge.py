@@ -89,11 +89,11 @@ def _reasons(
         share = f"more than {purge.deleted_rows_ratio * 100:.4g}% of its" if deleted == 1 else ""
         share = share or f"more than {purge.deleted_rows_ratio * 100:.4g}% of their"
         text = f"{count_of(deleted, 'file')} with {share} rows deleted"
-        origin = str(policy.origin("optimize.purge.deletedRowsRatio"))
+        origin = policy.place_of("optimize.purge.deletedRowsRatio")
         reasons.append(Reason(ReasonCode.DELETED_ROWS, text, origin))
     dropped = sum(_has_dropped_columns(file, facts, purge) for file in files)
     if dropped:
         text = f"{count_of(dropped, 'file')} with columns that were dropped"
-        origin = str(policy.origin("optimize.purge.droppedColumns"))
+        origin = policy.place_of("optimize.purge.droppedColumns")
         reasons.append(Reason(ReasonCode.DROPPED_COLUMNS, text, origin))
     return tuple(reasons)

@@ -130,7 +130,7 @@ def _drift(facts: TableFacts, name: str, value: str, origin: str) -> _Wanted:
 def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
     wanted: dict[str, _Wanted] = {}
     for key, value in policy.properties:
-        origin = str(policy.origin(f"properties.{key}"))
+        origin = policy.place_of(f"properties.{key}")
         name = canonical_name(key)
         if name in wanted:
             raise TableError(
@@ -186,7 +186,7 @@ def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[st
     """
     if policy.auto_compact is None:
         return
-    origin, value = str(policy.origin("autoCompact")), "true" if policy.auto_compact.enabled else "false"
+    origin, value = policy.place_of("autoCompact"), "true" if policy.auto_compact.enabled else "false"
     held = wanted.get(AUTO_COMPACT)
     if held is not None and not same_value(AUTO_COMPACT, held.value, value):
         raise TableError(
@@ -213,7 +213,7 @@ def _add_hook_settings(
     values = (auto.min_num_files, auto.min_file_size_bytes, auto.max_file_size_bytes, only)
     for name, value in zip(OWN_PROPERTIES, values, strict=True):
         if value is not None or property_of(facts, name) not in (None, DEFAULT):
-            origin = str(policy.origin(name.removeprefix("maintainer.")))
+            origin = policy.place_of(name.removeprefix("maintainer."))
             wanted[name] = _drift(facts, name, DEFAULT if value is None else str(value), origin)
 
 
@@ -224,7 +224,7 @@ def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, 
     and Delta refuses ``deletedFileRetentionDuration`` above ``logRetentionDuration``, defaults included.
     """
     if policy.vacuum is not None:
-        seconds, origin = policy.vacuum.retention_seconds, str(policy.origin("vacuum.retention"))
+        seconds, origin = policy.vacuum.retention_seconds, policy.place_of("vacuum.retention")
         held = wanted.get(DELETED_FILE_RETENTION)
         if held is not None and (parse_interval_ms(held.value) or 0) < seconds * 1000:
             raise TableError(

@@ -90,7 +90,7 @@ def select_partitions(table: TableInput) -> Selection:
             ReasonCode.OUTSIDE_WHERE,
             lambda files, partitions: f"{_of(files, partitions)} outside where: {where}",
             dropped,
-            str(policy.origin("optimize.where")),
+            policy.place_of("optimize.where"),
         )
     if newest:
         kept, dropped = _split(kept, lambda partition: partition.values not in newest)
@@ -100,7 +100,7 @@ def select_partitions(table: TableInput) -> Selection:
                 f"{_of(files, partitions)} among the newest {optimize.skip_newest_partitions} (skipNewestPartitions)"
             ),
             dropped,
-            str(policy.origin("optimize.skipNewestPartitions")),
+            policy.place_of("optimize.skipNewestPartitions"),
         )
     if optimize.quiet_for_seconds:
         quiet_since_ms = table.now_ms - optimize.quiet_for_seconds * 1000
@@ -110,7 +110,7 @@ def select_partitions(table: TableInput) -> Selection:
             ReasonCode.HOT_PARTITION,
             lambda files, partitions: f"{_of(files, partitions)} written less than {quiet_for} ago (quietFor)",
             dropped,
-            str(policy.origin("optimize.quietFor")),
+            policy.place_of("optimize.quietFor"),
         )
     return Selection(kept, tuple(left))
 
@@ -128,7 +128,7 @@ def _split(
 
 def _where_test(policy: ResolvedPolicy, facts: TableFacts, today: date) -> Callable[[Partition], bool]:
     assert policy.optimize.where is not None
-    where = str(policy.origin("optimize.where"))
+    where = policy.place_of("optimize.where")
     try:
         selects = policy.optimize.where.bind(partition_types(facts), today)
     except PredicateTypeError as error:

@@ -89,7 +89,7 @@ def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
         return layout
     files = layout.step.files
     text = f"rewrite: no command writes files of a number, a size or an order; {_HELP}"
-    left = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, str(policy.origin("optimize.rewrite")))
+    left = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, policy.place_of("optimize.rewrite"))
     return Decision(None, (*layout.left_alone, left))
 
 
@@ -99,5 +99,5 @@ def left_by_commands(policy: ResolvedPolicy, facts: TableFacts, purge: Decision)
     if not asked or dropped_columns_digest(facts) is None:
         return purge
     text = f"dropped columns: the command engine opens no file to look for them; {_HELP}"
-    origin = str(policy.origin("optimize.purge.droppedColumns"))
+    origin = policy.place_of("optimize.purge.droppedColumns")
     return replace(purge, left_alone=(*purge.left_alone, LeftAlone(Reason(ReasonCode.NOT_BY_ENGINE, text, origin))))

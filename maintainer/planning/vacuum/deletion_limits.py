@@ -37,11 +37,11 @@ def broken_caps(
     limit = policy.limits.max_deletes
     if limit is not None and len(files) > limit:
         text = f"would delete {count_of(len(files), 'file')}, limits.maxDeletes is {limit:,}; {_allows('true')}"
-        found.append(Reason(ReasonCode.LARGE_DELETE, text, str(policy.origin("limits.maxDeletes"))))
+        found.append(Reason(ReasonCode.LARGE_DELETE, text, policy.place_of("limits.maxDeletes")))
     all_bytes = sum(file.size_bytes for file in files)
     lost_bytes = sum(file.size_bytes for file in files if not file.replaced)
     counted = lost_bytes if policy.vacuum.allow_rewritten else all_bytes
-    origin = str(policy.origin("vacuum"))
+    origin = policy.place_of("vacuum")
     for cap_bytes, words in _caps_on_bytes(facts.size_bytes + all_bytes, record.vacuumed_bytes):
         if counted > cap_bytes:
             line = "rewritten" if lost_bytes <= cap_bytes else "true"

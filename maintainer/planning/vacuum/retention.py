@@ -45,7 +45,7 @@ def vacuum_horizon(table: TableInput) -> Horizon:
     policy, facts, vacuum = table.policy, table.facts, table.policy.vacuum
     if vacuum is None:
         raise ValueError("the policy has no vacuum")
-    retention = str(policy.origin("vacuum.retention"))
+    retention = policy.place_of("vacuum.retention")
     property_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
     unset = " (Delta's default)" if property_of(facts, DELETED_FILE_RETENTION) is None else ""
     wishes = [

@@ -56,7 +56,7 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
     for position in facts.history.positions if facts.history is not None else ():
         if position.problem is not None:
             text = f"the checkpoint of consumer {position.consumer} does not say what it still needs: "
-            origin = str(policy.origin("consumers"))
+            origin = policy.place_of("consumers")
             found.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
     for kept in facts.storage.kept if facts.storage is not None else ():
         if kept.why in ("unknown_reference", "clock"):
@@ -67,7 +67,7 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
 def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reason]:
     """A consumer's checkpoint that nobody read is never taken for one that needs nothing."""
     read = {position.consumer for position in facts.history.positions} if facts.history is not None else set()
-    origin = str(policy.origin("consumers"))
+    origin = policy.place_of("consumers")
     return [
         Reason(ReasonCode.CANNOT_BE_SURE, f"the checkpoint of consumer {consumer.name} was not read", origin)
         for consumer in policy.consumers
@@ -91,7 +91,7 @@ def plan_vacuum(table: TableInput) -> Decision:
     policy, facts, record, now_ms = table.policy, table.facts, table.record, table.now_ms
     assert policy.vacuum is not None
     if policy.vacuum.trash_seconds:
-        refuse_trash(facts.location, str(policy.origin("vacuum.trash")))
+        refuse_trash(facts.location, policy.place_of("vacuum.trash"))
     horizon = vacuum_horizon(table)
     unsure = (*cannot_be_sure(policy, facts), *_unread_checkpoints(policy, facts))
     if unsure:
@@ -141,12 +141,12 @@ def _protected(
     if unproven:
         versions = ", ".join(str(version) for version in record.unproven_versions)
         text = f"{_of(unproven)} kept: the rewrite of version {versions} is not proven"
-        left.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, str(policy.origin("vacuum")))))
+        left.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]
     if untracked and not policy.vacuum.delete_untracked:
         text = f"{_of(untracked)} that the log never knew; `deleteUntracked: true` would delete them"
-        left.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, str(policy.origin("vacuum.deleteUntracked")))))
+        left.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
         free = [file for file in free if file.kind != UNTRACKED]
     return tuple(free), left
 
@@ -162,7 +162,7 @@ def _kept(storage: StorageLook) -> Iterable[LeftAlone]:
 def _nothing(policy: ResolvedPolicy, horizon: Horizon) -> LeftAlone:
     by = "" if horizon.decided_by.startswith("vacuum.retention") else f" ({horizon.decided_by} decides)"
     text = f"nothing removed more than {format_duration(horizon.retention_seconds)} ago is left on storage{by}"
-    return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, str(policy.origin("vacuum.retention"))))
+    return LeftAlone(Reason(ReasonCode.NOTHING_EXPIRED, text, policy.place_of("vacuum.retention")))
 
 
 def _step(
@@ -176,12 +176,12 @@ def _step(
     untracked = [file for file in files if file.kind == UNTRACKED]
     if tracked:
         text = f"{_of(tracked)} removed more than {format_duration(horizon.retention_seconds)} ago"
-        reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, str(policy.origin("vacuum.retention"))))
+        reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, policy.place_of("vacuum.retention")))
     before_ms = untracked_before_ms(policy, horizon, now_ms)
     if untracked:
         age = format_duration((now_ms - before_ms) // 1000)
         text = f"{_of(untracked)} that the log never knew, not changed for more than {age}"
-        reasons.append(Reason(ReasonCode.UNTRACKED_FILES_OLD, text, str(policy.origin("vacuum.deleteUntracked"))))
+        reasons.append(Reason(ReasonCode.UNTRACKED_FILES_OLD, text, policy.place_of("vacuum.deleteUntracked")))
     if storage.trash:
         count, size = sum(one.num_files for one in storage.trash), sum(one.size_bytes for one in storage.trash)
         text = f"{count_of(count, 'file')} ({format_size(size)}) in the trash past their time"

@@ -84,7 +84,7 @@ def plan_incremental(table: TableInput) -> Decision:
     purged = sum(has_many_deleted_rows(file, policy.optimize) for file in chosen.batch.files)
     if purged:
         text = f"{count_of(purged, 'file')} with many deleted rows"
-        reasons.append(Reason(ReasonCode.DELETED_ROWS, text, str(policy.origin("optimize.maxDeletedRowsRatio"))))
+        reasons.append(Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")))
     step = ZOrderStep(
         batches=(chosen.batch,),
         columns=written.names(),
@@ -144,7 +144,7 @@ def _target(
         return found, False
     if found is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
         return None, False
-    return new_revision(columns, facts, str(policy.origin("optimize.zorder.columns"))), True
+    return new_revision(columns, facts, policy.place_of("optimize.zorder.columns")), True
 
 
 def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:

@@ -23,7 +23,7 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
     zorder = policy.optimize.zorder
     if zorder is None:
         raise ValueError("the policy has no zorder")
-    where = str(policy.origin("optimize.zorder.columns"))
+    where = policy.place_of("optimize.zorder.columns")
     partition_columns = {name.lower() for name in facts.partition_columns}
     found = [(name, find_column(facts, name)) for name in zorder.columns]
     missing = [name for name, column in found if column is None]

@@ -89,7 +89,7 @@ def _of_policy(policy: ResolvedPolicy, zorder: ZOrderPolicy) -> ZOrderOptions:
         bytes_per_iteration=min(zorder.bytes_per_iteration or batch_bytes, policy.optimize.batch_size_bytes),
         from_timestamp_ms=since,
         revision=zorder.revision,
-        origin=str(policy.origin("optimize.zorder")),
+        origin=policy.place_of("optimize.zorder"),
     )
 
 
@@ -225,4 +225,4 @@ def incremental_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Foun
     Raises:
         TableError: As ``zorder_columns`` and ``usable_columns``.
     """
-    return usable_columns(zorder_columns(policy, facts), str(policy.origin("optimize.zorder.columns")))
+    return usable_columns(zorder_columns(policy, facts), policy.place_of("optimize.zorder.columns"))

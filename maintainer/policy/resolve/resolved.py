@@ -271,6 +271,10 @@ class ResolvedPolicy:
             key = key.rpartition(".")[0]
         return BUILT_IN
 
+    def place_of(self, key: str) -> str:
+        """Return the origin of a dotted key as text: ``policies/orders.yml:12``."""
+        return str(self.origin(key))
+
 
 def policy_digest(values: Mapping[str, object]) -> str:
     """Return ``sha256:`` and the hash of the canonical JSON of effective values.
