@@ -5,7 +5,8 @@ The demo is handed a session and imports nothing of Spark: only ``maintainer.del
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,15 @@ from maintainer.cli.demo.sample_files import data_files
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import DataFrame as Frame
     from maintainer.delta.spark.spark_session import SparkSession as Session
+
+
+@contextmanager
+def persisted(frame: Frame) -> Iterator[Frame]:
+    """Keep rows in memory while they are written in several loads."""
+    try:
+        yield frame.persist()
+    finally:
+        frame.unpersist()
 
 
 def append(

@@ -11,10 +11,11 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import append, describe
+from maintainer.cli.demo.demo_session import append, describe, persisted
 from maintainer.cli.demo.table_ageing import age_table
 from maintainer.errors import EnvironmentUnfit
 
@@ -109,38 +110,23 @@ def read_csv(spark: Session, name: str, path: Path) -> Frame:
 def build_flights(spark: Session, lake: Path, scratch: Path) -> str:
     """Build ``flights``: partitioned by month; each month came in small loads, so its files are small."""
     table = lake / "flights"
-    rows = read_csv(spark, "flights", unpack_flights(scratch)).persist()
-    try:
+    with persisted(read_csv(spark, "flights", unpack_flights(scratch))) as rows:
         for load in range(FLIGHT_LOADS):
             append(rows.where(f"(day - 1) % {FLIGHT_LOADS} = {load}"), table, partition_by="month")
-    finally:
-        rows.unpersist()
     return describe(table, f"12 months, each in {FLIGHT_LOADS} small loads")
 
 
 def build_planes(spark: Session, lake: Path, scratch: Path) -> str:
     """Build ``planes``: a small table that grew by a few rows at a time."""
     table = lake / "planes"
-    rows = read_csv(spark, "planes", data_folder() / "planes.csv").persist()
-    try:
+    with persisted(read_csv(spark, "planes", data_folder() / "planes.csv")) as rows:
         for load in range(PLANE_LOADS):
             append(rows.where(f"crc32(tailnum) % {PLANE_LOADS} = {load}"), table)
-    finally:
-        rows.unpersist()
     return describe(table, f"{PLANE_LOADS} small appends")
 
 
-def build_airports(spark: Session, lake: Path, scratch: Path) -> str:
-    """Build ``airports``: one file, nothing to do."""
-    return _build_healthy(spark, lake, "airports")
-
-
-def build_airlines(spark: Session, lake: Path, scratch: Path) -> str:
-    """Build ``airlines``: one file, nothing to do."""
-    return _build_healthy(spark, lake, "airlines")
-
-
-def _build_healthy(spark: Session, lake: Path, name: str) -> str:
+def _build_healthy(name: str, spark: Session, lake: Path, scratch: Path) -> str:
+    """Build a table of one file, with nothing to do."""
     table = lake / name
     append(read_csv(spark, name, data_folder() / f"{name}.csv"), table)
     return describe(table, "healthy: to be left alone")
@@ -152,13 +138,10 @@ def build_weather(spark: Session, lake: Path, scratch: Path) -> str:
     The replaced files are past a retention of seven days: a vacuum may delete them.
     """
     staged = scratch / "weather"
-    rows = read_csv(spark, "weather", data_folder() / "weather.csv").persist()
-    try:
+    with persisted(read_csv(spark, "weather", data_folder() / "weather.csv")) as rows:
         for load in range(WEATHER_LOADS):
             append(rows.where(f"month % {WEATHER_LOADS} = {load}"), staged)
         append(rows, staged, mode="overwrite")
-    finally:
-        rows.unpersist()
     age_table(staged, WEATHER_AGE)
     table = lake / "weather"
     staged.rename(table)
@@ -168,8 +151,8 @@ def build_weather(spark: Session, lake: Path, scratch: Path) -> str:
 BUILDERS: tuple[Callable[[Session, Path, Path], str], ...] = (
     build_flights,
     build_planes,
-    build_airports,
-    build_airlines,
+    partial(_build_healthy, "airports"),
+    partial(_build_healthy, "airlines"),
     build_weather,
 )
 """Each takes the session, the lake's folder and a scratch folder, and returns a line that says what it built."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.cli.demo.demo_session import append, delete_rows, describe
+from maintainer.cli.demo.demo_session import append, delete_rows, describe, persisted
 from maintainer.errors import EnvironmentUnfit, ProjectError
 
 if TYPE_CHECKING:
@@ -127,12 +127,9 @@ def _append_by_day(
     source = spark.read.parquet(str(scratch / f"{table.name}.parquet"))
     load = f"CAST(floor(datediff({day}, DATE'{_FIRST_DAY}') / {days_per_load}) AS INT) AS load"
     # Sorted, because a scan of rows in memory skips the batches of other loads.
-    rows = source.selectExpr("*", load).sortWithinPartitions("load").persist()
-    try:
+    with persisted(source.selectExpr("*", load).sortWithinPartitions("load")) as rows:
         for number in range(loads):
             append(rows.where(f"load = {number}").drop("load"), table, properties=properties)
-    finally:
-        rows.unpersist()
 
 
 BUILDERS: tuple[Callable[[Session, Path, Path], str], ...] = (build_lineitem, build_orders)

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+import click
 
 from maintainer.cli.demo.demo_lake import SMALL_TABLES, TABLES, DemoFolder, build
 from maintainer.cli.demo.demo_proof import Content, Lookup, compare, look_up, read_content
@@ -40,20 +42,23 @@ def lookups(scale: float) -> tuple[str, str]:
     )
 
 
-class Screen(Protocol):
-    """Where the tour shows itself."""
+@dataclass
+class Screen:
+    """Where the tour shows itself: stdout."""
+
+    color: bool
 
     def heading(self, text: str) -> None:
-        """Start a stage."""
-        ...
+        """Print the name of a stage so that it stands out, with and without colour."""
+        self.say(f"\n{click.style(text, bold=True)} {'-' * max(8, 96 - len(text))}")
 
     def command(self, line: str) -> None:
-        """Show a command line that runs next."""
-        ...
+        """Print a command line that runs next, as a person would type it."""
+        self.say(click.style(f"$ {line}", fg="cyan"))
 
     def say(self, text: str) -> None:
         """Print a line."""
-        ...
+        click.echo(text, color=self.color)
 
 
 class StageFailed(Exception):

@@ -6,7 +6,6 @@ import contextlib
 import os
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,28 +13,8 @@ import click
 from maintainer.cli.context import CliContext
 from maintainer.cli.demo import demo_lake as lake
 from maintainer.cli.demo.lineitem import DEFAULT_SCALE
-from maintainer.cli.demo.tour import Tour
+from maintainer.cli.demo.tour import Screen, Tour
 from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """The tour's screen: stdout."""
-
-    color: bool
-
-    def heading(self, text: str) -> None:
-        """Print a line that stands out, with and without colour."""
-        rule = "-" * max(8, 96 - len(text))
-        click.echo(f"\n{click.style(text, bold=True)} {rule}", color=self.color)
-
-    def command(self, line: str) -> None:
-        """Print a command line as a person would type it."""
-        click.echo(click.style(f"$ {line}", fg="cyan"), color=self.color)
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-        click.echo(text, color=self.color)
 
 
 @click.command("demo")
@@ -69,7 +48,7 @@ def command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
 
     if context.env is not None:
         raise NotSupportedYet("the demo's project has no environments", help="leave --env out")
-    screen = Terminal(context.color)
+    screen = Screen(context.color)
     lake.check_sources(scale)
     demo = lake.claim_folder(folder, keep=keep)
     screen.say(f"The demo's folder: {demo.root}")

@@ -16,14 +16,15 @@ import pytest
 from maintainer.cli.demo import tour as tour_module
 from maintainer.cli.demo.demo_lake import TABLES, DemoFolder
 from maintainer.cli.demo.demo_proof import Comparison, Content, Lookup
-from maintainer.cli.demo.tour import Tour, places
+from maintainer.cli.demo.tour import Screen, Tour, places
 
 BEFORE = Content(1, 10, ("7", "8"))
 
 
-@dataclass
-class Recorder:
-    lines: list[str] = field(default_factory=list)
+class Recorder(Screen):
+    def __init__(self) -> None:
+        super().__init__(color=False)
+        self.lines: list[str] = []
 
     def heading(self, text: str) -> None:
         self.lines.append(f"# {text}")
