@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
-from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.schema.schema_keys import key_names
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text
@@ -48,8 +47,7 @@ def check(content: str | bytes, file: str = "policies/t.yml") -> tuple[Document 
     assert document is not None or findings, "neither a document nor a reason"
     if document is not None:
         lines = document.text.split("\n")
-        kind = kind_of(document)
-        findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
+        findings = [*findings, *check_file(document)]
         for finding in findings:
             assert 1 <= finding.span.line <= len(lines)
             assert 1 <= finding.span.column <= len(lines[finding.span.line - 1]) + 1

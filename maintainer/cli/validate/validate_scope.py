@@ -13,7 +13,7 @@ from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
+from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
@@ -106,10 +106,7 @@ def _read_alone(path: Path, file: str, root: Path) -> tuple[Document | None, lis
 
 
 def _checked(document: Document | None) -> list[Diagnostic]:
-    if document is None:
-        return []
-    kind = kind_of(document)
-    return [*check_schema(document, kind), *check_file(document, kind)]
+    return [] if document is None else check_file(document)
 
 
 def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Checked:

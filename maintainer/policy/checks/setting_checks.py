@@ -1,6 +1,6 @@
-"""Run the rules of settings: on every file by itself, and on the merged values of every table.
+"""Check every file by itself, and the merged values of every table.
 
-Both see the same rules. What one file has wrong is said once, in that file; merging then shows what is wrong only
+Both run the same rules. What one file has wrong is said once, in that file; merging then shows what is wrong only
 because several files meet in one table.
 """
 
@@ -17,19 +17,22 @@ from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Merged, Setting
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.setting_units import base_value, spelled
-from maintainer.policy.schema.schema_check import DocumentKind
+from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
 from maintainer.policy.schema.schema_messages import dotted
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.units import UnitError, format_size
 
 
-def check_file(document: Document, kind: DocumentKind) -> list[Diagnostic]:
-    """Return what the settings of one file mean wrongly, sorted.
+def check_file(document: Document) -> list[Diagnostic]:
+    """Return what one file alone has wrong, sorted: types and forms by its schema, then what its settings mean.
 
-    Types and forms were checked before (`schema_check`); what failed there is passed over, so that one mistake gives
-    one finding. ``maintainer.yml`` holds settings in several places: its defaults and each environment's overrides.
+    What the schema refuses is passed over by the rules, so that one mistake gives one finding. ``maintainer.yml`` holds
+    settings in several places: its defaults and each environment's overrides.
     """
-    findings = list(_reach(document)) if kind is DocumentKind.RULE else []
+    kind = kind_of(document)
+    findings = check_schema(document, kind)
+    if kind is DocumentKind.RULE:
+        findings.extend(_reach(document))
     for base in _bases(document, kind):
         for finding in check_settings(_settings(document, base)):
             findings.append(_diagnostic(document, finding, base))

@@ -1,4 +1,4 @@
-"""The tree of a partition predicate: frozen values, and their one canonical spelling.
+"""Define the tree of a partition predicate, and its canonical spelling.
 
 A leaf always compares one column with values, never a value with a value and never two columns: what such
 a comparison means depends on casts, and nothing a partition filter needs is lost without it. Offsets into
@@ -30,38 +30,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class TextValue:
-    """A quoted string; on a date or timestamp column it is read as one."""
+class Literal:
+    """A text, an exact number, TRUE or FALSE, a day, or a time in UTC.
 
-    value: str
+    A text that is compared with a column of days or times is read as one.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class NumberValue:
-    """An integer or a decimal, kept exactly."""
-
-    value: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class BooleanValue:
-    """TRUE or FALSE."""
-
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DateValue:
-    """``DATE '2026-01-31'``."""
-
-    value: date
-
-
-@dataclass(frozen=True, slots=True)
-class TimestampValue:
-    """``TIMESTAMP '2026-01-31 12:00:00'``, in UTC."""
-
-    value: datetime
+    value: str | Decimal | bool | date | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +46,7 @@ class CurrentDate:
     days: int = 0
 
 
-Value = TextValue | NumberValue | BooleanValue | DateValue | TimestampValue | CurrentDate
+Value = Literal | CurrentDate
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +159,19 @@ def format_name(column: Column) -> str:
 
 def format_value(value: Value) -> str:
     """Spell a value."""
-    match value:
-        case TextValue():
-            return "'" + value.value.replace("'", "''") + "'"
-        case NumberValue():
-            return format(value.value, "f")
-        case BooleanValue():
-            return "TRUE" if value.value else "FALSE"
-        case DateValue():
-            return f"DATE '{value.value.isoformat()}'"
-        case TimestampValue():
-            return f"TIMESTAMP '{value.value.replace(tzinfo=None).isoformat(' ')}'"
-        case CurrentDate():
-            if value.days == 0:
-                return "current_date()"
-            return f"current_date() {'-' if value.days < 0 else '+'} {abs(value.days)}"
+    if isinstance(value, CurrentDate):
+        days = "" if value.days == 0 else f" {'-' if value.days < 0 else '+'} {abs(value.days)}"
+        return f"current_date(){days}"
+    match value.value:
+        case str(text):
+            return "'" + text.replace("'", "''") + "'"
+        case bool(truth):
+            return "TRUE" if truth else "FALSE"
+        case Decimal() as number:
+            return format(number, "f")
+        case datetime() as moment:
+            return f"TIMESTAMP '{moment.replace(tzinfo=None).isoformat(' ')}'"
+        case date() as day:
+            return f"DATE '{day.isoformat()}'"
         case _:
-            assert_never(value)
+            assert_never(value.value)

@@ -1,4 +1,4 @@
-"""What a predicate means on partition values: typed comparison, and SQL's three-valued logic.
+"""Evaluate a predicate on partition values: typed comparison, and SQL's three-valued logic.
 
 Binding checks every literal against the type of its column once, so that a mismatch is found even where
 ``OR`` would never reach it; the function that binding returns then only reads values and compares.
@@ -18,21 +18,17 @@ from typing import Any, ClassVar, TypeVar
 from maintainer.errors import TableError
 from maintainer.model.closed_types import assert_never
 from maintainer.policy.predicate.predicate_ast import (
-    BooleanValue,
     Column,
     Comparison,
     Conjunction,
     CurrentDate,
-    DateValue,
     Disjunction,
+    Literal,
     Membership,
     Negation,
     Node,
     NullCheck,
-    NumberValue,
     Range,
-    TextValue,
-    TimestampValue,
     Value,
     format_value,
 )
@@ -78,42 +74,35 @@ def bind_node(node: Node, types: Mapping[str, str], today: date) -> Evaluator:
             return _bind_comparison(node.column, node.operator, node.value, types, today)
         case Membership():
             choices = [_bind_comparison(node.column, "=", value, types, today) for value in node.values]
-            return _negated(partial(_any, choices)) if node.negated else partial(_any, choices)
+            chosen = partial(_joined, choices, True)
+            return _negated(chosen) if node.negated else chosen
         case Range():
             low = _bind_comparison(node.column, ">=", node.low, types, today)
             high = _bind_comparison(node.column, "<=", node.high, types, today)
-            return _negated(partial(_all, [low, high])) if node.negated else partial(_all, [low, high])
+            inside = partial(_joined, [low, high], False)
+            return _negated(inside) if node.negated else inside
         case NullCheck():
             name, wanted = _find(node.column, types), not node.negated
             return lambda row: (not row.get(name)) is wanted
         case Conjunction():
-            return partial(_all, [bind_node(term, types, today) for term in node.terms])
+            return partial(_joined, [bind_node(term, types, today) for term in node.terms], False)
         case Disjunction():
-            return partial(_any, [bind_node(term, types, today) for term in node.terms])
+            return partial(_joined, [bind_node(term, types, today) for term in node.terms], True)
         case Negation():
             return _negated(bind_node(node.term, types, today))
         case _:
             assert_never(node)
 
 
-def _all(terms: list[Evaluator], row: Row) -> bool | None:
+def _joined(terms: list[Evaluator], decisive: bool, row: Row) -> bool | None:
+    """Join truths: one that is decisive decides, else one that is unknown. False decides AND, True decides OR."""
     unknown = False
     for term in terms:
         truth = term(row)
-        if truth is False:
-            return False
+        if truth is decisive:
+            return decisive
         unknown = unknown or truth is None
-    return None if unknown else True
-
-
-def _any(terms: list[Evaluator], row: Row) -> bool | None:
-    unknown = False
-    for term in terms:
-        truth = term(row)
-        if truth is True:
-            return True
-        unknown = unknown or truth is None
-    return None if unknown else False
+    return None if unknown else not decisive
 
 
 def _negated(term: Evaluator) -> Evaluator:
@@ -154,37 +143,37 @@ def _bind_comparison(column: Column, operator: str, value: Value, types: Mapping
 
 def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> tuple[Callable[[str], Any], Any]:
     """Pair the reading of a column's values with the literal in the same Python type."""
-    if isinstance(value, CurrentDate):
-        value = DateValue(today + timedelta(days=value.days))
+    literal = today + timedelta(days=value.days) if isinstance(value, CurrentDate) else value.value
+    is_day = isinstance(literal, date) and not isinstance(literal, datetime)
     if type_name in ("string",) or type_name.startswith(("varchar", "char")):
-        if isinstance(value, TextValue):
+        if isinstance(literal, str):
             # Python orders text by code point, which is the order of its UTF-8 bytes, which is Spark's.
-            return str, value.value
-        if isinstance(value, DateValue):
-            return _strict(name, "a date", read_date), value.value
-        raise _mismatch(name, type_name, value, "'text' or DATE '...'")
+            return str, literal
+        if is_day:
+            return _strict(name, "a date", read_date), literal
+        raise _mismatch(name, type_name, literal, "'text' or DATE '...'")
     if type_name in _INTEGERS or type_name.startswith("decimal"):
-        if isinstance(value, NumberValue):
-            return _strict(name, "a number", _read_decimal), value.value
-        raise _mismatch(name, type_name, value, "a number without quotes")
+        if isinstance(literal, Decimal):
+            return _strict(name, "a number", _read_decimal), literal
+        raise _mismatch(name, type_name, literal, "a number without quotes")
     if type_name in _FLOATS:
-        if isinstance(value, NumberValue):
-            return _strict(name, "a number", _read_float), _ordered(float(value.value))
-        raise _mismatch(name, type_name, value, "a number without quotes")
+        if isinstance(literal, Decimal):
+            return _strict(name, "a number", _read_float), _ordered(float(literal))
+        raise _mismatch(name, type_name, literal, "a number without quotes")
     if type_name == "boolean":
-        if isinstance(value, BooleanValue):
-            return _strict(name, "true or false", _read_boolean), value.value
-        raise _mismatch(name, type_name, value, "TRUE or FALSE")
+        if isinstance(literal, bool):
+            return _strict(name, "true or false", _read_boolean), literal
+        raise _mismatch(name, type_name, literal, "TRUE or FALSE")
     if type_name == "date":
-        day = read_date(value.value) if isinstance(value, TextValue) else value.value
-        if isinstance(day, date) and not isinstance(day, datetime):
+        day = read_date(literal) if isinstance(literal, str) else literal if is_day else None
+        if day is not None:
             return _strict(name, "a date", read_date), day
-        raise _mismatch(name, type_name, value, "DATE 'yyyy-mm-dd', 'yyyy-mm-dd' or current_date()")
+        raise _mismatch(name, type_name, literal, "DATE 'yyyy-mm-dd', 'yyyy-mm-dd' or current_date()")
     if type_name in _TIMES:
-        moment = _moment(value)
+        moment = _moment(literal)
         if moment is not None:
             return _strict(name, "a time", read_timestamp), moment
-        raise _mismatch(name, type_name, value, "TIMESTAMP 'yyyy-mm-dd hh:mm:ss' (UTC), a date or current_date()")
+        raise _mismatch(name, type_name, literal, "TIMESTAMP 'yyyy-mm-dd hh:mm:ss' (UTC), a date or current_date()")
     raise PredicateTypeError(
         f"partition column `{name}` has the type {type_name}, which `where` cannot compare",
         allowed="string, integer types, date, timestamp, decimal, float, double, boolean; IS NULL on any type",
@@ -192,20 +181,21 @@ def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> t
     )
 
 
-def _moment(value: Value) -> datetime | None:
-    if isinstance(value, TimestampValue):
-        return value.value
-    if isinstance(value, TextValue):
-        return read_timestamp(value.value)
-    if isinstance(value, DateValue):
-        return datetime(value.value.year, value.value.month, value.value.day, tzinfo=timezone.utc)
-    return None
+def _moment(literal: object) -> datetime | None:
+    if isinstance(literal, str):
+        return read_timestamp(literal)
+    if isinstance(literal, date) and not isinstance(literal, datetime):
+        return datetime(literal.year, literal.month, literal.day, tzinfo=timezone.utc)
+    return literal if isinstance(literal, datetime) else None
 
 
-def _mismatch(name: str, type_name: str, value: Value, allowed: str) -> PredicateTypeError:
+def _mismatch(
+    name: str, type_name: str, literal: str | Decimal | bool | date | datetime, allowed: str
+) -> PredicateTypeError:
+    shown = format_value(Literal(literal))
     return PredicateTypeError(
-        f"partition column `{name}` is {type_name} and cannot be compared with {format_value(value)}",
-        found=format_value(value),
+        f"partition column `{name}` is {type_name} and cannot be compared with {shown}",
+        found=shown,
         allowed=allowed,
         help="write the value in the column's own type",
     )

@@ -1,4 +1,4 @@
-"""The words of a partition predicate, with their places; and what is said of characters that form none."""
+"""Cut a partition predicate into words with their places, and say what is wrong with other characters."""
 
 from __future__ import annotations
 

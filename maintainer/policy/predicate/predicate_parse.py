@@ -1,4 +1,4 @@
-"""Reading a partition predicate: a small grammar of our own, and a good message for all that is not in it.
+"""Read a partition predicate, with a good message for all that is not in its grammar.
 
 The text comes from a reviewed file and yet is never handed to an engine as SQL. What is not listed here
 does not exist: no function but ``current_date()``, no subquery, no comment, no arithmetic but days on
@@ -22,21 +22,17 @@ from typing import NoReturn
 
 from maintainer.policy.predicate.predicate_ast import (
     RESERVED,
-    BooleanValue,
     Column,
     Comparison,
     Conjunction,
     CurrentDate,
-    DateValue,
     Disjunction,
+    Literal,
     Membership,
     Negation,
     Node,
     NullCheck,
-    NumberValue,
     Range,
-    TextValue,
-    TimestampValue,
     Value,
 )
 from maintainer.policy.predicate.predicate_lex import ALLOWED, PredicateError, Token, tokens_of, unquoted
@@ -189,11 +185,11 @@ class _Parser:
             self._not_a_value()
         self._next()
         if token.kind == "text":
-            return TextValue(unquoted(token))
+            return Literal(unquoted(token))
         if token.kind == "number" or token.text in ("-", "+"):
             return self._number(token)
         if token.upper in ("TRUE", "FALSE"):
-            return BooleanValue(token.upper == "TRUE")
+            return Literal(token.upper == "TRUE")
         if token.upper == "CURRENT_DATE":
             return self._current_date(token)
         literal = self._next()
@@ -201,20 +197,21 @@ class _Parser:
             day = read_date(unquoted(literal))
             if day is None:
                 self._fail(f"{literal.text} is not a date", literal, "write DATE 'yyyy-mm-dd'")
-            return DateValue(day)
+            return Literal(day)
         moment = read_timestamp(unquoted(literal))
         if moment is None:
             self._fail(f"{literal.text} is not a time", literal, "write TIMESTAMP 'yyyy-mm-dd hh:mm:ss', in UTC")
-        return TimestampValue(moment)
+        return Literal(moment)
 
-    def _number(self, token: Token) -> NumberValue:
+    def _number(self, token: Token) -> Literal:
         sign = -1 if token.text == "-" else 1
         digits = token if token.kind == "number" else self._next()
         if digits.kind != "number":
             self._fail("a number is expected here", digits, "arithmetic is allowed on current_date() only")
         if len(digits.text.replace(".", "")) > MAX_DIGITS:
             self._fail("this number is too long", digits, f"at most {MAX_DIGITS} digits are read")
-        return NumberValue(Decimal(digits.text).copy_sign(sign) if Decimal(digits.text) else Decimal(digits.text))
+        number = Decimal(digits.text)
+        return Literal(number.copy_sign(sign) if number else number)
 
     def _current_date(self, token: Token) -> CurrentDate:
         self._expect_mark("(", "the day is written current_date()", token)

@@ -1,4 +1,4 @@
-"""Reading days and times as Delta's log and our literals write them; strict, and the same on every Python.
+"""Read days and times as Delta's log and our literals write them; strict, and the same on every Python.
 
 ``date.fromisoformat`` reads more forms on Python 3.11 than on 3.10, so it is used only after a pattern.
 """

@@ -26,7 +26,7 @@ from maintainer.policy.resolve.sources import (
     rule_source,
     table_source,
 )
-from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
+from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.select.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
@@ -296,8 +296,7 @@ class _Loader:
 
     def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
         if document is not None:
-            kind = kind_of(document)
-            findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
+            findings = [*findings, *check_file(document)]
             document = document.without_text()
             self.documents[document.file] = document
         self.findings.extend(findings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from maintainer.policy.checks.setting_checks import check_file
 from maintainer.policy.diagnostics.diagnostics import Diagnostic
-from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.yaml.yaml_reader import read_text
 
 
@@ -12,8 +11,7 @@ def findings_of(content: str | bytes, file: str = "policies/t.yml") -> list[Diag
     """Return every finding of one file by itself, sorted."""
     document, findings = read_text(content, file)
     if document is not None:
-        kind = kind_of(document)
-        findings = [*findings, *check_schema(document, kind), *check_file(document, kind)]
+        findings = [*findings, *check_file(document)]
     return sorted(findings)
 
 
