@@ -1,4 +1,4 @@
-"""Policy files: read strictly, checked with positions, resolved with the origin of every value. No Spark.
+"""Read policy files strictly, check them with positions, and resolve them with the origin of every value. No Spark.
 
 ``yaml`` reads files, ``schema`` and ``checks`` judge them, ``resolve`` merges levels, ``project`` holds all of
 it together, ``select`` chooses tables. A new policy key starts in ``schemas/policy.schema.json`` and

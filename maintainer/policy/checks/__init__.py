@@ -1,1 +1,5 @@
-"""What values mean together: within one file, across files, and after merging."""
+"""Check what settings mean together: within one file, across files, and after merging.
+
+May import everything in ``policy`` but ``project``. A rule about settings goes into `setting_rules`, one about files
+that name the same table, profile or priority into `cross_checks`.
+"""

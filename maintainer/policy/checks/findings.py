@@ -1,4 +1,4 @@
-"""What a rule about settings sees, and what it says."""
+"""Define what a rule about settings reads, and the finding that it gives."""
 
 from __future__ import annotations
 

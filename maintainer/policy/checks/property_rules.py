@@ -1,4 +1,4 @@
-"""What ``properties`` must not hold: what another key manages, what cannot be undone, what Delta would refuse."""
+"""Refuse table properties that another key manages, that cannot be undone, or that Delta would not take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.
 DELETED_FILES = "delta.deletedfileretentionduration"
 _LOST_AT_ZERO = {
     DELETED_FILES: "any VACUUM takes files that a reader or a writer still uses",
-    "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader is at",
+    "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader still needs",
     "delta.settransactionretentionduration": "a stream that starts again may write its last batch a second time",
 }
 """Intervals by their name in lower case, for Delta's names have no case: what is lost if one is 0."""

@@ -1,4 +1,4 @@
-"""What settings mean together: sizes that fight, deletion that comes too early, lists that contradict themselves.
+"""Find settings that do not go together: sizes, deletion that comes too early, lists with contradictions.
 
 Each rule is written once, on values in base units. `setting_checks` runs all of them on every file by itself and on
 the merged values of every table.
@@ -136,7 +136,7 @@ def _vacuum(settings: Settings) -> Iterator[Finding]:
         yield Finding("P304", path, message, "write at least the time of the longest query or write, such as `2h`")
     if retention < SAFE_SECONDS and allowed is not True:
         other = ("vacuum", "allowShortRetention") if allowed is False else None
-        message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could go"
+        message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could be deleted"
         help = "if it is meant, write `allowShortRetention: true` beside it"
         yield Finding("P304", path, message, help, other, across=f"retention {message}")
     for position, consumer in settings.items("consumers"):

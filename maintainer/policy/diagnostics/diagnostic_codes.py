@@ -1,4 +1,4 @@
-"""The codes of findings in policy files: stable, one line each, explained in ``docs/codes.md``.
+"""List the codes of findings in policy files; ``docs/codes.md`` explains them.
 
 A code is never given another meaning and never used again after it is gone. ``P3xx`` up to P349 concern one
 file; from P350 on they concern several files together.

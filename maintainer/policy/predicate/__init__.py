@@ -1,1 +1,5 @@
-"""Partition predicates (``optimize.where``): a small grammar of our own, read, printed and evaluated."""
+"""Read, print and evaluate partition predicates (``optimize.where``): a small grammar of our own.
+
+Imports no other folder. A new form needs a node in `predicate_ast`, its reading in `predicate_parse` and its meaning in
+`predicate_eval`.
+"""

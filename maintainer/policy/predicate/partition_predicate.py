@@ -1,4 +1,4 @@
-"""Partition predicates (``optimize.where``): a small grammar of our own, never SQL text for an engine.
+"""Read and evaluate partition predicates (``optimize.where``): a small grammar of our own, never SQL for an engine.
 
 Example:
     >>> predicate = parse_predicate("order_day >= current_date() - 7")

@@ -1,4 +1,4 @@
-"""What changed since a git commit: effective policies then and now, compared by digest.
+"""Compare effective policies with those at a git commit, by digest.
 
 The old files are read with ``git archive`` into a temporary folder and loaded as a project of their own. A
 changed rule therefore selects every table it reaches, and a moved file or a new comment selects none.

@@ -1,7 +1,7 @@
-"""The ledger's own policy: it is a table like any other, appended by every run, and nobody should have to think of it.
+"""Give the ledger a policy of its own: every run appends to it, so it needs compaction and vacuum as well.
 
-It holds whenever the ledger is there and no file names it. A file that does takes its place as a whole, with defaults,
-rules and profiles as for any table; until then none of them reaches the ledger, for they speak of other data.
+It holds when the ledger exists and no file names it. A file that names it replaces this policy as a whole, with
+defaults, rules and profiles as for any table. Without such a file none of them applies to the ledger.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A project as a whole: every file read and checked, and the effective policy of each table."""
+"""Load a project: read and check every file, and resolve the policy of each table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Merges defaults, rules, profiles and a table's own file into one effective policy, with origins."""
+"""Merge defaults, rules, profiles and a table's own file into one effective policy, with origins.
+
+May import ``schema``, ``select``, ``yaml`` and below. A new key is a field in `resolved`; `policy_fields` reads it from
+the key of its name.
+"""

@@ -1,4 +1,4 @@
-"""Built-in defaults: what holds where no file says anything.
+"""Define the built-in defaults, which hold where no file says anything.
 
 ``maxFileSize`` is 256 MiB and not Delta's 1 GiB: a bin is rewritten by one task, so its size is what one core
 must read, hold and write before anything is proven, and what a failure throws away. ``minFileSize`` has no

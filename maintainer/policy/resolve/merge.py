@@ -1,4 +1,4 @@
-"""Merging levels of settings by "was it set", with the place of every value and of what it replaced.
+"""Merge levels of settings by "was it set", with the place of every value and of what it replaced.
 
 A level is flat: a leaf is anything but a map, addressed by its keys. Maps therefore merge by key, and lists and
 scalars replace, without a rule for either. A key without a value (``null``) is as if it were not written, so

@@ -1,4 +1,4 @@
-"""Fields of a policy and keys of policy files: each field is read from the key of its name, and written as it again.
+"""Read fields of a policy from the keys of their names, and write them as these keys again.
 
 ``max_file_size_bytes`` of ``optimize`` is ``optimize.maxFileSize``. A field that is called otherwise than its key names
 the key in its metadata.

@@ -1,4 +1,4 @@
-"""From levels of settings to the effective policy of one table, complete and in base units."""
+"""Resolve levels of settings into the effective policy of one table, complete and in base units."""
 
 from __future__ import annotations
 

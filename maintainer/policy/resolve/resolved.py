@@ -1,10 +1,8 @@
-"""What the rest of the program knows of a policy: complete, frozen, in base units, every value with its origin.
+"""Define what the rest of the program knows of a policy: complete, frozen, in base units, with origins.
 
 Nothing behind this module sees YAML. A value that nobody wrote has its built-in default and the origin
 ``built-in``. Sizes are bytes, durations are seconds, and ``origins`` maps each dotted key
 (``optimize.maxFileSize``) to the file, line and column that decided it.
-
-A policy's digest: the same for the same effective values, wherever and however they were written.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from maintainer.policy.predicate.partition_predicate import Predicate
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was written. Lines and columns count from 1; ``built-in`` has line 0."""
+    """The place of a value in a file. Lines and columns count from 1; ``built-in`` has line 0."""
 
     file: str
     line: int

@@ -1,1 +1,5 @@
-"""The JSON Schemas of policy files, the check of a document against them, and the words of its findings."""
+"""Check a document against the JSON Schema of its kind, in words of our own.
+
+May import ``select``, ``yaml`` and below. The types and bounds of a key belong into ``schemas/*.json``, a new kind of
+text (``x-format``) into `formats`.
+"""

@@ -1,4 +1,4 @@
-"""What a piece of text in a policy must be besides its type: a size, a date, a time zone, a predicate."""
+"""Check texts for more than their type: a size, a date, a time zone, a predicate."""
 
 from __future__ import annotations
 

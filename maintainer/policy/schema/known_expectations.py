@@ -1,4 +1,4 @@
-"""The expectations that a policy may name, with their arguments: Great Expectations' own registry, written down.
+"""List the expectations that a policy may name, with their arguments: a copy of Great Expectations' registry.
 
 Great Expectations takes three seconds to import, too long for checking a file. A test reads the installed package
 and fails when this table no longer says the same.

@@ -1,11 +1,11 @@
-"""The words of schema findings: names of keys and types as people say them, and the right way to write a value."""
+"""Put schema findings into words: names of keys and types, and the right way to write a value."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from maintainer.policy.diagnostics.diagnostics import nearest
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, JsonObject, load_schema, resolve_reference
+from maintainer.policy.schema.schema_keys import JsonObject, policy_keys
 from maintainer.policy.yaml.scalars import plain_scalar
 from maintainer.policy.yaml.yaml_document import Path
 
@@ -141,19 +141,11 @@ def written(example: object) -> str:
 
 @lru_cache(maxsize=1)
 def _homes() -> dict[str, list[str]]:
-    """Every key of a policy with the dotted names of the maps that it may stand in."""
+    """Return every key of a policy with the dotted names of the maps that it may stand in."""
     homes: dict[str, list[str]] = {}
-
-    def walk(schema: JsonObject, path: str) -> None:
-        if "$ref" in schema:
-            schema = resolve_reference(schema["$ref"], POLICY_SCHEMA)[0]
-        for key, inner in schema.get("properties", {}).items():
-            homes.setdefault(key, []).append(path)
-            walk(inner, f"{path}.{key}" if path else key)
-        if isinstance(schema.get("items"), dict):
-            walk(schema["items"], f"{path}[]")
-
-    walk(load_schema(POLICY_SCHEMA), "")
+    for name in policy_keys():
+        home, _, key = name.rpartition(".")
+        homes.setdefault(key, []).append(home)
     return homes
 
 

@@ -1,1 +1,5 @@
-"""Names of tables and selectors: what ``--select`` chooses, and which tables a rule matches."""
+"""Compare names of tables, match rules with tables, and choose tables by ``--select``.
+
+Imports ``predicate`` and ``diagnostics`` only. A new selector goes into `selectors`, a new spelling of a table into
+`table_names`.
+"""

@@ -1,4 +1,4 @@
-"""Which tables a rule applies to: globs on names and paths, exclusions, and tags."""
+"""Match rules with tables: globs on names and paths, exclusions, and tags."""
 
 from __future__ import annotations
 

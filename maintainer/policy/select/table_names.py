@@ -1,4 +1,4 @@
-"""One table, many spellings: what a policy writes, what it is called, and when two names mean one table.
+"""Bring the spellings of a table into one form, and tell when two of them name one table.
 
 Without a catalog only spellings can be compared: back-ticks, case, the default catalog, ``file:`` and
 ``s3a:``, relative paths, ``..`` and trailing slashes. That two of them reach one table all the same (a *name* and a

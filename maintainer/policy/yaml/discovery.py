@@ -1,4 +1,4 @@
-"""Which files of a folder belong to a project: found in one fixed order, links not followed, bounded."""
+"""Find the files of a project, in one fixed order and without following links."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Scalars: which characters they may hold, and plain (unquoted) ones as YAML 1.2 core reads them.
-
-What two readers of YAML would read in two ways is refused.
-"""
+"""Read plain (unquoted) scalars as YAML 1.2 core does, and refuse what two readers would read in two ways."""
 
 from __future__ import annotations
 

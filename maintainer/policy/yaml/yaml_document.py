@@ -1,4 +1,4 @@
-"""A YAML file after reading: plain data, and the place of every key and value in it."""
+"""Hold a YAML file after reading: plain data, and the place of every key and value in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns a YAML parser's errors into findings that say what to write."""
+"""Turn a YAML parser's errors into findings that say what to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads one YAML file strictly, as YAML 1.2 core, with the place of every key and value.
+"""Read one YAML file strictly, as YAML 1.2 core, with the place of every key and value.
 
 The data is composed from PyYAML's *events*, never by one of its constructors: no tag can create an object, an
 alias is seen before it could multiply anything, and the depth is bounded. What YAML 1.1 reads as a surprise is

@@ -42,13 +42,13 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "vacuum: {retention: 167h}",
             "P304",
             21,
-            "vacuum.retention: 6d 23h is below 7d: files that a reader or writer still uses could go",
+            "vacuum.retention: 6d 23h is below 7d: files that a reader or writer still uses could be deleted",
         ),
         (
             "vacuum: {retention: 0d, allowShortRetention: false}",
             "P304",
             21,
-            "vacuum.retention: 0s is below 7d: files that a reader or writer still uses could go",
+            "vacuum.retention: 0s is below 7d: files that a reader or writer still uses could be deleted",
         ),
         (
             "vacuum: {retention: 0h, allowShortRetention: true}",
@@ -69,7 +69,7 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             "P320",
             42,
             "properties.delta.logretentionduration: is 0: versions are forgotten at the next checkpoint, also those "
-            "that a reader is at",
+            "that a reader still needs",
         ),
         (
             "properties: {delta.setTransactionRetentionDuration: interval 0 days}",
