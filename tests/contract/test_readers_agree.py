@@ -24,7 +24,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 APART = ("a b", "", None, "p%20q", "x/y", "k=v", "h#i:j", "naïve 🎉")
 

@@ -27,9 +27,10 @@ from tests.support.policies.projects import write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 
+@pytest.mark.every_run
 def test_worker_has_every_setting_although_the_base_session_says_otherwise(lease: SessionLease) -> None:
     base = lease.spark
     base.conf.set("spark.sql.files.ignoreMissingFiles", "true")
@@ -63,6 +64,7 @@ def test_an_unsafe_session_is_named_once_by_plan_apply_and_doctor_and_left_as_it
         lease.spark.conf.unset(key)
 
 
+@pytest.mark.every_run
 def test_a_setting_that_does_not_take_stops_everything(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql.conf import RuntimeConfig
 
@@ -96,6 +98,7 @@ def test_workers_of_two_threads_do_not_share_settings(lease: SessionLease) -> No
     assert seen == {"gzip": "gzip", "zstd": "zstd"}
 
 
+@pytest.mark.every_run
 def test_second_lease_borrows_and_its_end_stops_nothing(lease: SessionLease) -> None:
     with open_session(SessionOptions(master="local[2]")) as second:
         assert second.borrowed

@@ -21,7 +21,7 @@ from maintainer.model.table.table_facts import TableRef
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 
 @pytest.fixture(scope="module")

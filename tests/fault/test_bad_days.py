@@ -30,7 +30,7 @@ from tests.support.tables.delta_tables import compaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 
 @pytest.fixture(scope="module")

@@ -135,6 +135,7 @@ def test_an_acknowledged_commit_of_another_process_is_never_overwritten(
     assert not list(orders.rglob(".*.tmp"))
 
 
+@pytest.mark.long
 def test_a_disk_without_hard_links_is_refused_and_a_single_writer_is_not(project: Path, holding_library: Path) -> None:
     before = deltalake.DeltaTable(str(project / "lake" / "orders")).version()
     running = apply(project, holding_library, NO_HARD_LINKS="1")

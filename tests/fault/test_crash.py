@@ -60,6 +60,7 @@ def apply(lease: SessionLease, engine: DeltaTableEngine, path: Path, runs_dir: P
 
 
 @pytest.mark.parametrize(("point", "landed"), [("after intent", False), ("before result", True)])
+@pytest.mark.sampled(1)
 def test_killed_in_the_middle_of_a_commit(
     spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path, point: str, landed: bool
 ) -> None:

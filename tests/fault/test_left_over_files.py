@@ -27,7 +27,7 @@ from tests.support.tables.delta_tables import compaction, no_intent, second_engi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"
@@ -59,6 +59,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize(("kind", "how"), [("plain", "cut off"), ("plain", "missing"), ("partitioned", "garbage"),
                                            ("random folders", "cut off")])  # fmt: skip
+@pytest.mark.sampled(1)
 def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
     spark: SparkSession, engine: DeltaTableEngine, lake: Path, kind: str, how: str
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
     assert deltalake.DeltaTable(str(path)).version() == 3
 
 
+@pytest.mark.every_run
 def test_a_full_disk_leaves_nothing(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     small = lake / "small"
     small.mkdir()

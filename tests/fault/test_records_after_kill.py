@@ -23,7 +23,8 @@ from tests.support.tables.delta_tables import age, files_on_disk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+# A whole apply in a process of its own, and one here: minutes on a busy machine.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NUM_OLD = 60
@@ -64,7 +65,7 @@ def kill(project: Path, point: str) -> str:
     """Apply in a process of its own that is killed at the point; returns the run's id."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.faults.killed_apply", str(project), point],
-        cwd=ROOT, capture_output=True, text=True, timeout=250, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, (done.stdout + done.stderr)[-3000:]
     return sorted(path.name for path in (project / ".maintainer" / "runs").iterdir())[-1]
@@ -91,6 +92,7 @@ def ledger_rows(project: Path, run_id: str) -> list[dict[str, Any]]:
         ("rows appended", {"set_properties", "compact", "vacuum"}),
     ],
 )
+@pytest.mark.sampled(1)
 def test_commits_of_a_killed_run_are_in_every_record(
     point: str, kinds: set[str], spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +127,7 @@ def test_commits_of_a_killed_run_are_in_every_record(
     assert command(project, capsys, "report", dead)[0] == 0
 
 
+@pytest.mark.long
 def test_a_deletion_that_was_killed_says_how_many_files_went(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +160,7 @@ def test_a_deletion_that_was_killed_says_how_many_files_went(
     assert not old & files_on_disk(path)
 
 
+@pytest.mark.long
 def test_turns_of_an_incremental_zorder_are_in_the_ledger_one_by_one(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,6 +34,7 @@ CODES = {
 }
 
 
+@pytest.mark.long
 def test_both_engines_name_the_true_cause(tmp_path: Path) -> None:
     command = bound_by_permissions([sys.executable, "-m", "tests.support.faults.looks", str(tmp_path)])
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)

@@ -54,6 +54,7 @@ LOST: dict[str, tuple[bool, BaseException, type[BaseException] | None, str]] = {
 
 
 @pytest.mark.parametrize("name", LOST)
+@pytest.mark.sampled(2)
 def test_a_lost_answer_is_settled_from_the_log(
     name: str, made: Path, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,12 +129,10 @@ BESIDE: dict[str, tuple[str, int, int, str, int, str]] = {
     "a new column": ("ALTER TABLE {t} ADD COLUMN more INT", 1, 1, "failed", 0, "A403"),
     "properties, each time": ("ALTER TABLE {t} SET TBLPROPERTIES ('team' = '{n}')", 99, 0, "yielded", 0, "C701"),
 }  # fmt: skip
-QUICK = {"a DELETE in one of two partitions"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in QUICK else (pytest.mark.long,)) for one in BESIDE]
-)
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.sampled(1)
 def test_apply_beside_another_writer(
     name: str,
     spark: SparkSession,

@@ -23,7 +23,7 @@ from tests.support.tables.delta_tables import compaction, files_on_disk, no_inte
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,7 @@ def _rewrite_while(
     return engine.writer.rewrite(facts, step, batch, stamp(), act)
 
 
+@pytest.mark.every_run
 def test_an_append_commits_beside_us(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     _table(spark, path)
@@ -125,24 +126,26 @@ WINNERS = {
     "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')": "SET TBLPROPERTIES",
     "UPDATE {t} SET id = id + 1000 WHERE id = 3": "UPDATE",
     "OPTIMIZE {t}": "OPTIMIZE",
-    "INSERT OVERWRITE {t} SELECT id, p, 1 FROM {t} WHERE id < 5": "WRITE",
+    "INSERT OVERWRITE {t} SELECT id, p FROM {t} WHERE id < 5": "WRITE",
 }
 
 
-def test_we_yield_and_name_the_winner(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+@pytest.mark.parametrize("statement", WINNERS)
+@pytest.mark.sampled(1)
+def test_we_yield_and_name_the_winner(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, statement: str
+) -> None:
     path = lake / "t"
     _table(spark, path)
-    referenced: set[str] = set()
-    for statement, operation in WINNERS.items():
-        facts = engine.reader.facts(TableRef(str(path)))
-        other = partial(spark.sql, statement.format(t=f"delta.`{path}`"))
-        with pytest.raises(CommitConflict) as caught:
-            _rewrite_while(engine, facts, other)
-        assert f"(version {facts.version + 1}, {operation}, " in caught.value.what
-        after = engine.reader.facts(facts.ref)
-        assert after.version == facts.version + 1
-        referenced |= {one.path for one in (*facts.files, *after.files)}
-        assert files_on_disk(path) == referenced, "nothing of ours is left"
+    facts = engine.reader.facts(TableRef(str(path)))
+    other = partial(spark.sql, statement.format(t=f"delta.`{path}`"))
+    with pytest.raises(CommitConflict) as caught:
+        _rewrite_while(engine, facts, other)
+    assert f"(version {facts.version + 1}, {WINNERS[statement]}, " in caught.value.what
+    after = engine.reader.facts(facts.ref)
+    assert after.version == facts.version + 1
+    referenced = {one.path for one in (*facts.files, *after.files)}
+    assert files_on_disk(path) == referenced, "nothing of ours is left"
     assert engine.reader.find_commit(facts, stamp(), after_version=-1) is None
 
 

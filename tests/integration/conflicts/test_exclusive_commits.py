@@ -30,7 +30,7 @@ from tests.support.writers.interleaving import Point, interleave
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 APPENDS = 200
 APPENDER = """
@@ -69,6 +69,7 @@ def store_name(jvm: DeltaJvm, log: JavaObject) -> str:
     return str(log.store().getDelegate(log.logPath()).logStoreImpl().getClass().getName())
 
 
+@pytest.mark.every_run
 def test_one_of_two_creators_of_a_version_is_acknowledged_and_its_text_stands(
     engine: DeltaTableEngine, lake: Path
 ) -> None:
@@ -164,6 +165,7 @@ def test_delta_s_own_commands_commit_exclusively_in_a_classic_session(
     assert not list((path / "_delta_log").glob(".*.json.crc"))
 
 
+@pytest.mark.every_run
 def test_a_commit_that_another_writer_put_its_own_over_is_made_again_on_top(
     lease: SessionLease, engine: DeltaTableEngine, lake: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_writers_of_a_hot_table_lose_at_most_once(
     assert plan.tables[0].left_alone[0].reason.text.startswith("hot: ")
 
 
+@pytest.mark.long
 def test_a_table_that_is_only_appended_to_is_compacted_meanwhile(
     spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_table_that_is_only_appended_to_is_compacted_meanwhile(
     assert ours(path)
 
 
+@pytest.mark.long
 def test_updates_of_today_keep_no_other_day_from_being_compacted(
     spark: SparkSession, lease: SessionLease, tmp_path: Path, lake: Path
 ) -> None:

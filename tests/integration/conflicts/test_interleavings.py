@@ -22,6 +22,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitConflict, CommitNotLanded, Refused, VerificationFailed
 from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, removed_files, stamp, zorder
 from tests.support.writers.interleaving import Held, Point, interleave
@@ -57,26 +58,36 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 
 @pytest.fixture(scope="module")
-def templates(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each kind of table, and another one, made once; each case works on a copy."""
+def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a kind of table, or the other one, when it is first asked for; each case works on a copy."""
     root = tmp_path_factory.mktemp("templates")
-    for name, properties in TABLES.items():
+
+    def made(name: str) -> Path:
         path = root / name
-        more = {"mapped": ", gone INT", "identity": ", n BIGINT GENERATED ALWAYS AS IDENTITY"}.get(name, "")
-        spark.sql(
-            f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING, p INT{more}) USING delta PARTITIONED BY (p) "
-            f"TBLPROPERTIES ({_listed({'made': 'once', **properties})})"
-        )
-        for start in (0, 12):
-            frame = spark.range(start, start + 12, 1, 1).selectExpr("id", "concat('v', id) v", "cast(id % 2 AS INT) p")
-            frame.write.format("delta").mode("append").save(str(path))
-        spark.sql(f"UPDATE delta.`{path}` SET v = 'zero' WHERE id = 0")
-        if name == "mapped":
-            # Only now: the UPDATE leaves a removed file and none with deleted rows, as in the others.
-            spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    frame = spark.createDataFrame([(1, "other", 1)], "id BIGINT, v STRING, p INT").coalesce(1)
-    frame.write.format("delta").partitionBy("p").save(str(root / "other"))
-    return root
+        if not path.exists():
+            if name == "other":
+                frame = spark.createDataFrame([(1, "other", 1)], "id BIGINT, v STRING, p INT").coalesce(1)
+                frame.write.format("delta").partitionBy("p").save(str(path))
+            else:
+                _make(spark, name, path)
+        return path
+
+    return made
+
+
+def _make(spark: SparkSession, name: str, path: Path) -> None:
+    more = {"mapped": ", gone INT", "identity": ", n BIGINT GENERATED ALWAYS AS IDENTITY"}.get(name, "")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING, p INT{more}) USING delta PARTITIONED BY (p) "
+        f"TBLPROPERTIES ({_listed({'made': 'once', **TABLES[name]})})"
+    )
+    for start in (0, 12):
+        frame = spark.range(start, start + 12, 1, 1).selectExpr("id", "concat('v', id) v", "cast(id % 2 AS INT) p")
+        frame.write.format("delta").mode("append").save(str(path))
+    spark.sql(f"UPDATE delta.`{path}` SET v = 'zero' WHERE id = 0")
+    if name == "mapped":
+        # Only now: the UPDATE leaves a removed file and none with deleted rows, as in the others.
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
 
 
 def _listed(properties: dict[str, str]) -> str:
@@ -145,47 +156,43 @@ class Case:
 
 
 @pytest.fixture
-def make_case(spark: SparkSession, engine: DeltaTableEngine, templates: Path, lake: Path) -> Callable[..., Case]:
+def make_case(
+    spark: SparkSession, engine: DeltaTableEngine, template: Callable[[str], Path], lake: Path
+) -> Callable[..., Case]:
     def make(name: str, *, deleting: bool = False) -> Case:
         writer = WRITERS[name]
         path, other = lake / "t", lake / "other"
         # What is kept for seven days cannot be deleted yet.
-        shutil.copytree(templates / ("plain" if deleting and writer.table == "kept" else writer.table), path)
-        shutil.copytree(templates / "other", other)
+        shutil.copytree(template("plain" if deleting and writer.table == "kept" else writer.table), path)
+        shutil.copytree(template("other"), other)
         facts = engine.reader.facts(TableRef(str(path)))
         return Case(Lake(spark, engine, path, other), writer, facts)
 
     return make
 
 
-def _check_yielded(case: Case, error: BaseException | None) -> None:
+def _check_yielded(case: Case, error: BaseException | None, ours: CommitStamp) -> None:
     """A conflict that names the winner's version and operation; nothing of ours in the log or on the disk."""
     assert isinstance(error, CommitConflict), (error, case.new_operations())
     winner = case.writer.operation
     if winner:
         versions = [case.facts.version + 1 + place for place, one in enumerate(case.new_operations()) if one == winner]
         assert any(f"(version {version}, {winner}, " in error.what for version in versions), error.what
-    assert case.lake.engine.reader.find_commit(case.facts, stamp(), after_version=-1) is None
+    assert case.lake.engine.reader.find_commit(case.facts, ours, after_version=-1) is None
     assert case.rows() == case.writer.rows(BEFORE)
     assert case.untracked() == set()
 
 
 Pair = tuple[str, Point]
 
-QUICK_REWRITES: frozenset[Pair] = frozenset(
-    {
-        ("append", Point.BEFORE_COMMIT),
-        ("append to a table with an identity column", Point.BEFORE_COMMIT),
-        ("DELETE with a deletion vector", Point.BEFORE_COMMIT),
-        ("ALTER, add a column", Point.BEFORE_READ),
-        ("deletion vectors switched on", Point.BEFORE_COMMIT),
-        ("dropped and created again", Point.BEFORE_COMMIT),
-        ("UPDATE", Point.AFTER_PUBLISH),
-    }
-)
-QUICK_PROPERTIES: frozenset[Pair] = frozenset({("ALTER, set the property that we set", Point.BEFORE_COMMIT)})
-QUICK_DELETIONS: frozenset[Pair] = frozenset({("RESTORE", Point.BEFORE_COMMIT), ("RESTORE", Point.AFTER_PUBLISH)})
-"""What `make test` runs: one of each kind, and every pair that once failed. The whole matrix is in `make long`."""
+ALWAYS: dict[str, frozenset[Pair]] = {
+    "compact": frozenset(
+        {("append", Point.BEFORE_COMMIT), ("DELETE with a deletion vector", Point.BEFORE_COMMIT),
+         ("dropped and created again", Point.BEFORE_COMMIT)}
+    ),
+    "vacuum": frozenset({("RESTORE", Point.BEFORE_COMMIT)}),
+}  # fmt: skip
+"""What every run has: a commit beside another one, one that yields, a table that is another, a deletion that stops."""
 
 
 RECREATED_UNDER_US = pytest.mark.contradicts(
@@ -194,24 +201,25 @@ RECREATED_UNDER_US = pytest.mark.contradicts(
 )
 
 
-def _pairs(quick: frozenset[Pair]) -> list[object]:
+def _pairs(*operations: str) -> list[object]:
     return [
-        pytest.param(name, at, id=f"{name}, {at.value}", marks=_marks(name, at, quick))
+        pytest.param(operation, name, at, id=f"{operation}, {name}, {at.value}", marks=_marks(operation, name, at))
+        for operation in operations
         for name in WRITERS
         for at in Point
     ]
 
 
-def _marks(name: str, at: Point, quick: frozenset[Pair]) -> list[pytest.MarkDecorator]:
-    marks = [] if (name, at) in quick else [pytest.mark.long]
+def _marks(operation: str, name: str, at: Point) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.every_run] if (name, at) in ALWAYS.get(operation, ()) else []
     if name == "dropped and created again" and at is Point.BEFORE_COMMIT:
         marks.append(RECREATED_UNDER_US)
     return marks
 
 
-@pytest.mark.parametrize("kind", ["compact", pytest.param("zorder", marks=pytest.mark.long)])
-@pytest.mark.parametrize(("name", "at"), _pairs(QUICK_REWRITES))
-def test_a_rewrite_beside(name: str, at: Point, kind: str, make_case: Callable[..., Case]) -> None:
+@pytest.mark.parametrize(("kind", "name", "at"), _pairs("compact", "zorder"))
+@pytest.mark.sampled(2)
+def test_a_rewrite_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name)
     facts, writer = case.facts, case.lake.engine.writer
     compact, batch = compaction(facts, where=lambda one: dict(one.partition_values)["p"] == "0")
@@ -222,7 +230,7 @@ def test_a_rewrite_beside(name: str, at: Point, kind: str, make_case: Callable[.
     assert held.reached, held.error
     expected = C if at is Point.AFTER_PUBLISH else case.writer.rewrite[at is Point.BEFORE_COMMIT]
     if expected is Y:
-        _check_yielded(case, held.error)
+        _check_yielded(case, held.error, stamp())
         return
     if expected is X:
         assert isinstance(held.error, VerificationFailed), (held.error, case.new_operations())
@@ -239,18 +247,19 @@ def test_a_rewrite_beside(name: str, at: Point, kind: str, make_case: Callable[.
     assert case.untracked() == set()
 
 
-@pytest.mark.parametrize(("name", "at"), _pairs(QUICK_PROPERTIES))
-def test_properties_beside(name: str, at: Point, make_case: Callable[..., Case]) -> None:
+@pytest.mark.parametrize(("kind", "name", "at"), _pairs("properties"))
+@pytest.mark.sampled(1)
+def test_properties_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name)
     facts, writer = case.facts, case.lake.engine.writer
     step = SetPropertiesStep((("delta.checkpointInterval", None),), (("delta.checkpointInterval", "20"),), ())
     held: Held[CommitReceipt] = interleave(
-        case.lake.spark, lambda: writer.set_properties(facts, step, stamp(), no_intent), case.act, at
+        case.lake.spark, lambda: writer.set_properties(facts, step, stamp("t/set_properties"), no_intent), case.act, at
     )
     assert held.reached, held.error
     expected = C if at is Point.AFTER_PUBLISH else case.writer.properties[at is Point.BEFORE_COMMIT]
     if expected is Y:
-        _check_yielded(case, held.error)
+        _check_yielded(case, held.error, stamp("t/set_properties"))
         return
     if expected is X or case.gone(at):
         # A property on the new table is all the harm that can be done; its rows are as they were.
@@ -265,8 +274,9 @@ def test_properties_beside(name: str, at: Point, make_case: Callable[..., Case])
         assert now.property_map["delta.checkpointInterval"] == "20"
 
 
-@pytest.mark.parametrize(("name", "at"), _pairs(QUICK_DELETIONS))
-def test_a_deletion_beside(name: str, at: Point, make_case: Callable[..., Case]) -> None:
+@pytest.mark.parametrize(("kind", "name", "at"), _pairs("vacuum"))
+@pytest.mark.sampled(1)
+def test_a_deletion_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name, deleting=True)
     facts, engine = case.facts, case.lake.engine
     (removed,) = removed_files(engine, facts)

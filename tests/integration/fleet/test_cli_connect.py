@@ -19,7 +19,7 @@ from tests.support.tables.delta_tables import bytes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.sampled(1)]
 
 ROOT = Path(__file__).parents[3]
 POLICY = """version: 1
@@ -46,6 +46,7 @@ def _rows(path: Path) -> Counter[str]:
     return Counter(map(str, deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()))
 
 
+@pytest.mark.every_run
 def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, tmp_path: Path) -> None:
     table = tmp_path / "lake" / "orders"
     for number in range(4):

@@ -26,7 +26,7 @@ from maintainer.cli.main import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(3)]
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ def one_json(out: str) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.every_run
 def test_plan_changes_no_byte_apply_does_it_and_a_second_apply_commits_nothing(
     spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

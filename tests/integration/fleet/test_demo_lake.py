@@ -18,7 +18,7 @@ from maintainer.cli.main import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 PLANES = 3322
 

@@ -26,6 +26,7 @@ def rows_and_files(path: Path) -> tuple[list[int], int]:
     return sorted(table.to_pyarrow_table()["id"].to_pylist()), len(table.file_uris())
 
 
+@pytest.mark.long
 def test_budget_watch_and_retry(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "policies").mkdir()
     for name, num_files in (("few", 2), ("many", 9)):

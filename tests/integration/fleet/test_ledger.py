@@ -19,7 +19,7 @@ from tests.support.tables.builders import NOW_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 ROW = LedgerRow(
     run_id="r1", table="sales.orders", table_id="id", location="file:/lake/orders", step_id="sales.orders/compact",
@@ -31,6 +31,7 @@ ROW = LedgerRow(
 )  # fmt: skip
 
 
+@pytest.mark.every_run
 def test_rows_are_appended_once_and_read_by_sql_and_by_another_engine(spark: SparkSession, tmp_path: Path) -> None:
     location = str(tmp_path / ".maintainer" / "ledger")
     ledger = LedgerTable(spark, location)

@@ -21,7 +21,7 @@ from tests.support.tables.delta_tables import files_on_disk, second_engine_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 ON = {"delta.autoOptimize.autoCompact": "true"}
 

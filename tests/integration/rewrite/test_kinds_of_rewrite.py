@@ -28,7 +28,7 @@ from tests.support.tables.delta_tables import GIB, files_on_disk, history, secon
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,7 @@ from tests.support.tables.feature_tables import TABLES, FeatureTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
-QUICK = frozenset(
-    {
-        "names with dots, spaces and back-ticks",
-        "partitions by every type",
-    }
-)
-"""What ``make test`` runs; the rest is in ``make long``."""
-
-_QUICK_FIRST = sorted(TABLES, key=lambda name: name not in QUICK)
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +41,21 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         yield worker
 
 
-def build(spark: SparkSession, table: FeatureTable, path: Path) -> None:
-    """Make the table."""
-    for statement in table.sql:
-        spark.sql(statement.replace("{t}", f"delta.`{path}`"))
+@pytest.fixture(scope="module")
+def built(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a table when it is first asked for; each case works on a copy."""
+    root = tmp_path_factory.mktemp("built")
+    paths: dict[str, Path] = {}
+
+    def make(name: str) -> Path:
+        if name not in paths:
+            path = root / str(len(paths))
+            for statement in TABLES[name].sql:
+                spark.sql(statement.replace("{t}", f"delta.`{path}`"))
+            paths[name] = path
+        return paths[name]
+
+    return make
 
 
 def check_commit(path: Path, version: int) -> None:
@@ -207,41 +208,36 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
     assert bytes_of(lake) == before
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in QUICK else (pytest.mark.long,)) for one in _QUICK_FIRST]
-)
-@pytest.mark.parametrize(
-    "kinds", [("compact", "zorder"), pytest.param(("rewrite", "purge"), marks=pytest.mark.long)], ids=", ".join
-)
+@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("kind", REWRITES)
+@pytest.mark.sampled(1)
 def test_everything_stays(
-    name: str, kinds: tuple[str, ...], spark: SparkSession, engine: DeltaTableEngine, lake: Path
+    kind: str, name: str, spark: SparkSession, engine: DeltaTableEngine, built: Callable[[str], Path], lake: Path
 ) -> None:
     table = TABLES[name]
-    build(spark, table, lake / "built")
-    for kind in kinds:
-        path = lake / kind
-        shutil.copytree(lake / "built", path)
-        facts = engine.reader.facts(TableRef(str(path)))
-        features = (*facts.protocol.reader_features, *facts.protocol.writer_features)
-        named = {one.removesuffix("-preview") for one in features}
-        # Old protocols imply their features by number.
-        assert facts.protocol.min_writer_version < 7 or table.features <= named
-        assert unsupported_features(facts.protocol) == ()
-        before = [last_of(path, one) for one in ("metaData", "protocol")]
-        rows = spark_rows(spark, path, None, *table.extra)
-        second = second_engine_rows(path) if table.second_engine else None
-        receipt = rewrite(engine, path, table, kind)
-        assert receipt.num_files_removed == len(facts.files)
-        assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
-        check_commit(path, receipt.version)
-        assert [last_of(path, one) for one in ("metaData", "protocol")] == before
-        assert spark_rows(spark, path, None, *table.extra) == rows
-        # And as somebody reads it who begins with the newest checkpoint.
-        engine.jvm.forget_logs()
-        after = engine.reader.facts(facts.ref)
-        assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
-            receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns
-        )  # fmt: skip
-        assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
-        if second is not None:
-            assert second_engine_rows(path) == second
+    path = lake / kind
+    shutil.copytree(built(name), path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    features = (*facts.protocol.reader_features, *facts.protocol.writer_features)
+    named = {one.removesuffix("-preview") for one in features}
+    # Old protocols imply their features by number.
+    assert facts.protocol.min_writer_version < 7 or table.features <= named
+    assert unsupported_features(facts.protocol) == ()
+    before = [last_of(path, one) for one in ("metaData", "protocol")]
+    rows = spark_rows(spark, path, None, *table.extra)
+    second = second_engine_rows(path) if table.second_engine else None
+    receipt = rewrite(engine, path, table, kind)
+    assert receipt.num_files_removed == len(facts.files)
+    assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
+    check_commit(path, receipt.version)
+    assert [last_of(path, one) for one in ("metaData", "protocol")] == before
+    assert spark_rows(spark, path, None, *table.extra) == rows
+    # And as somebody reads it who begins with the newest checkpoint.
+    engine.jvm.forget_logs()
+    after = engine.reader.facts(facts.ref)
+    assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
+        receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns
+    )  # fmt: skip
+    assert {one.partition_values for one in after.files} == {one.partition_values for one in facts.files}
+    if second is not None:
+        assert second_engine_rows(path) == second

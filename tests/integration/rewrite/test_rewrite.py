@@ -28,7 +28,7 @@ from tests.support.tables.delta_tables import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,7 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         yield worker
 
 
+@pytest.mark.every_run
 def test_plain_compaction_and_its_receipt(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "plain"
     spark.range(200).selectExpr("id", "cast(id AS STRING) s").repartition(6).write.format("delta").save(str(path))

@@ -20,7 +20,7 @@ from tests.support.tables.delta_tables import age, files_on_disk
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 
 @pytest.fixture
@@ -90,6 +90,7 @@ def test_a_copy_is_kept_for_the_quarantine_of_its_original_and_is_told_apart(
 
 
 @pytest.mark.parametrize("spelling", ["link", "link_above", "file_uri", "name"])
+@pytest.mark.sampled(1)
 def test_nothing_goes_from_a_table_that_a_policy_not_selected_keeps(
     spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str], spelling: str
 ) -> None:

@@ -33,7 +33,7 @@ from tests.support.tables.delta_tables import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 DAY_MS = 86_400_000
 NO_RETENTION = "interval 0 hours"
@@ -62,6 +62,7 @@ def _compacted(spark: SparkSession, engine: DeltaTableEngine, path: Path, retent
     return engine.reader.facts(facts.ref)
 
 
+@pytest.mark.every_run
 def test_exactly_the_planned_files_go(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     facts = _compacted(spark, engine, path, NO_RETENTION)

@@ -43,6 +43,7 @@ def rows_of(table: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("reached", ["link", "mount"])
+@pytest.mark.sampled(1)
 def test_a_table_that_was_replaced_by_a_clone_of_its_clone(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], reached: str
 ) -> None:

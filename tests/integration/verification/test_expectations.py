@@ -29,7 +29,7 @@ from tests.support.tables.delta_tables import compaction, spark_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(3)]
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,7 @@ def outcomes(found: Verification) -> list[tuple[str, int | None, str]]:
     return [(one.expectation, one.version, one.outcome) for one in found.assertions]
 
 
+@pytest.mark.every_run
 def test_a_run_proves_its_commit_and_keeps_the_results(
     spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
 ) -> None:

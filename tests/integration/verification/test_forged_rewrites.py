@@ -111,6 +111,7 @@ def test_no_clean_rewrite_is_refused(spark: SparkSession, lease: SessionLease, l
         assert [f"{name}: {error!r} {error.found}" for name, error in refused.items() if error is not None] == []
 
 
+@pytest.mark.long
 def test_a_commit_that_removes_something_else_is_caught(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     with DeltaEngine(lease).worker("removes") as engine:

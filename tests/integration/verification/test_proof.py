@@ -26,7 +26,7 @@ from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(2)]
 
 Fault = Callable[[pa.Table], pa.Table]
 
@@ -95,6 +95,7 @@ def _rewrite_with(change: Fault, sort: bool = True) -> Callable[[TableStorage, l
     return plant
 
 
+@pytest.mark.every_run
 def test_every_fault_is_caught_and_nothing_is_committed(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     _build(spark, path)

@@ -24,7 +24,7 @@ from tests.support.tables.delta_tables import compaction, forge_commit, no_inten
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 
 PROVEN, WRONG, NOT_CHECKED = CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED
 
@@ -92,6 +92,7 @@ def test_another_engine_s_compaction_is_proven(spark: SparkSession, lease: Sessi
         assert (found.operation, found.result, found.rows_added) == ("OPTIMIZE", PROVEN, 20), found.checks
 
 
+@pytest.mark.every_run
 def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     _build(spark, path)

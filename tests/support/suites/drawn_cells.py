@@ -1,8 +1,8 @@
-"""Matrices of which `make test` runs some cells, drawn by a seed, and `make long` all.
+"""Tests of which `make test` runs some, drawn by a seed, and `make long` all.
 
-A test with many cells carries `@pytest.mark.sampled(count)`: that many of its cells are drawn, the others become
-`long`. A cell with `@pytest.mark.every_run` is not drawn, it always runs: what once failed, and what a promise rests
-on. A cell that is `long` by itself is never drawn.
+`@pytest.mark.sampled(count)` on a test with many cells: that many of its cells are drawn, the others become `long`.
+In `pytestmark` of a module it draws that many of the module's tests. What carries `@pytest.mark.every_run` is not
+drawn, it always runs: what once failed, and what a promise rests on. What is `long` by itself is never drawn.
 
 The seed is the commit that is checked out, so that each commit runs other cells and the same commit the same ones.
 `MAINTAINER_TEST_SEED` names another; the seed of a run is printed at its beginning and at its end.
@@ -45,18 +45,19 @@ def draw(cells: Iterable[str], count: int, matrix: str, by: str) -> frozenset[st
 
 
 def mark_cells(items: Sequence[pytest.Item], by: str) -> dict[str, tuple[int, int]]:
-    """Mark the cells that are not drawn as long; return each matrix with its cells in this run and in all."""
+    """Mark what is not drawn as long; return each matrix with its tests in this run and in all."""
     matrices: dict[str, list[pytest.Item]] = {}
+    counts: dict[str, int] = {}
     for item in items:
-        if item.get_closest_marker("sampled") is not None:
-            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        for node, marker in item.iter_markers_with_node("sampled"):
+            matrix = item.nodeid.partition("[")[0] if node is item else node.nodeid
+            matrices.setdefault(matrix, []).append(item)
+            (counts[matrix],) = marker.args
+            break  # the closest one
     drawn: dict[str, tuple[int, int]] = {}
     for matrix, cells in matrices.items():
-        marker = cells[0].get_closest_marker("sampled")
-        assert marker is not None
-        (count,) = marker.args
         candidates = [cell for cell in cells if not {"long", "every_run"} & {one.name for one in cell.iter_markers()}]
-        chosen = draw((cell.nodeid for cell in candidates), count, matrix, by)
+        chosen = draw((cell.nodeid for cell in candidates), counts[matrix], matrix, by)
         for cell in candidates:
             if cell.nodeid not in chosen:
                 cell.add_marker("long")

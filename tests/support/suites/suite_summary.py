@@ -5,6 +5,7 @@ With workers (pytest-xdist) only they collect; the first to end tells the contro
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ Collected = dict[str, Any]
 _COLLECTED = pytest.StashKey[Collected]()
 _OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 _KEY = "suites"
+WIDTH = 120
 
 
 def suite_of(nodeid: str) -> str:
@@ -31,13 +33,18 @@ def counted(nodeids: Iterable[str]) -> str:
     return f"{suites.total():,}: " + ", ".join(f"{name} {count:,}" for name, count in sorted(suites.items()))
 
 
+def _name(matrix: str) -> str:
+    return matrix.rpartition("/")[2].rpartition("::")[2].removesuffix(".py").removeprefix("test_")
+
+
 def summary_lines(ran: Sequence[str], collected: Mapping[str, Any], by: str) -> list[str]:
     """Return the lines that end a run."""
     lines = [f"tests that ran   {counted(ran)}"] if ran else []
     drawn = collected.get("drawn", {})
     if drawn:
-        cells = ", ".join(f"{matrix.rpartition('::')[2]} {some} of {every}" for matrix, (some, every) in drawn.items())
-        lines.append(f"drawn            {cells}; again with {SEED}={by}")
+        cells = ", ".join(f"{_name(matrix)} {some} of {every}" for matrix, (some, every) in drawn.items())
+        text = f"drawn            {cells}; the same again with {SEED}={by}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 17)
     if collected.get("long"):
         lines.append(f"`make long` has  {counted(collected['long'])}")
     return lines

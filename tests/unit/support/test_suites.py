@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.suites import drawn_cells
 from tests.support.suites.drawn_cells import SEED, draw
 from tests.support.suites.suite_summary import counted, summary_lines
 
@@ -34,6 +35,20 @@ def test_plain():
 def test_whole():
     pass
 """
+POOL = """
+import pytest
+
+pytestmark = pytest.mark.sampled(1)
+
+def test_first():
+    pass
+
+def test_second():
+    pass
+
+def test_third():
+    pass
+"""
 CONFTEST = """
 from tests.support.suites.suite_summary import (
     pytest_collection_modifyitems, pytest_deselected, pytest_report_header, pytest_sessionfinish,
@@ -49,6 +64,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     pytester.makeconftest(CONFTEST)
     pytester.mkdir("tests").joinpath("plain").mkdir()
     (pytester.path / "tests" / "plain" / "test_matrix.py").write_text(MATRIX, encoding="utf-8")
+    (pytester.path / "tests" / "plain" / "test_pool.py").write_text(POOL, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     return pytester
 
@@ -79,9 +95,11 @@ def test_tests_are_counted_by_suite() -> None:
 
 def runs(suite: pytest.Pytester, seed: str, *args: str) -> tuple[list[str], list[str]]:
     """Names of the cells that ran, and the lines at the end."""
+    drawn_cells.seed.cache_clear()
     with pytest.MonkeyPatch.context() as patches:
         patches.setenv(SEED, seed)
-        result = suite.runpytest_subprocess("-v", "-p", "no:cacheprovider", *args, "tests")
+        result = suite.runpytest_inprocess("-v", "-p", "no:cacheprovider", *args, "tests")
+    drawn_cells.seed.cache_clear()
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     ran = [line.split("::")[1].split(" PASSED")[0] for line in result.outlines if " PASSED" in line and "::" in line]
     end = next(place for place, line in enumerate(result.outlines) if " what ran " in line)
@@ -92,14 +110,14 @@ def test_a_matrix_is_drawn_and_the_whole_of_it_is_long(suite: pytest.Pytester) -
     ran, lines = runs(suite, "7", "-m", "not long")
     assert "test_pair[once failed]" in ran
     assert "test_pair[dear]" not in ran
-    assert len(ran) == 5  # three drawn, the one of every run, the plain test
+    assert len(ran) == 6  # three drawn, the one of every run, the plain test, one of the pool
     assert lines == [
-        "tests that ran   5: plain 5",
-        f"drawn            test_pair 4 of 10; again with {SEED}=7",
-        "`make long` has  7: plain 7",
+        "tests that ran   6: plain 6",
+        f"drawn            pair 4 of 10, pool 1 of 3; the same again with {SEED}=7",
+        "`make long` has  9: plain 9",
     ]
     whole, _ = runs(suite, "7", "-m", "long or sampled")
-    assert len(whole) == 11  # ten cells, and what is long by itself
+    assert len(whole) == 14  # ten cells, the pool, and what is long by itself
     assert {*whole, *ran} == {*whole, "test_plain"}
 
 
@@ -108,5 +126,5 @@ def test_workers_draw_the_same_and_the_end_is_said_once(suite: pytest.Pytester) 
         patches.setenv(SEED, "7")
         result = suite.runpytest_subprocess("-n", "2", "-m", "not long", "-p", "no:cacheprovider", "tests")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    result.stdout.fnmatch_lines(["tests that ran   5: plain 5", "*test_pair 4 of 10*=7", "*has  7: plain 7"])
+    result.stdout.fnmatch_lines(["tests that ran   6: plain 6", "*pair 4 of 10*=7", "*has  9: plain 9"])
     assert result.stdout.str().count("what ran") == 1
