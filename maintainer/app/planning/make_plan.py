@@ -190,7 +190,7 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
         code="E656",
         where=error.where,
         found=error.found or error.what,
-        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        help="your tables are not affected, and its rows are in the run folders; move the damaged folder away, "
         "then `maintainer ledger rebuild`",
     )
 

@@ -25,7 +25,7 @@ def run_stamped(
     settings: Mapping[str, str | None],
     stamp: CommitStamp,
 ) -> int | None:
-    """Run a statement with the stamp in its commits; returns the first version that carries it.
+    """Run a statement with the stamp in its commits; return the first version that carries it.
 
     Args:
         session: The worker's.
@@ -36,11 +36,11 @@ def run_stamped(
         stamp: Ours.
 
     Returns:
-        The version, or None if the command was content and committed nothing.
+        The version, or None if the command succeeded and committed nothing.
 
     Raises:
         CommitConflict: C701, another writer won.
-        CommitNotLanded: C702, it failed for good and nothing of it is in the log.
+        CommitNotLanded: C702, it failed and nothing of it is in the log.
         TableError: T405, permission denied.
         EnvironmentUnfit: E631, storage is full.
         CommitUnknown: C703, the answer was lost and the log could not settle it.

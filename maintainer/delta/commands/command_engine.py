@@ -80,7 +80,7 @@ class CommandEngine:
                     self._running.pop(name, None)
 
     def cancel(self, name: str) -> None:
-        """Cancel what runs in the worker's session; a worker that has ended is nobody's business."""
+        """Cancel what runs in the worker's session; nothing happens if the worker has ended."""
         with self._lock:
             session = self._running.get(name)
         if session is not None:

@@ -67,11 +67,11 @@ class CommandTableReader:
         except Exception as error:
             raise as_table_error(error, ref.identifier) from error
         raise TableError(
-            "the table's log is not what Delta says of the table",
+            "the table's log and DESCRIBE DETAIL do not agree",
             code="T403",
             where=ref.identifier,
             found=disagreement,
-            help="nothing was changed; if nobody is writing to the table, use the transaction engine to look at it",
+            help="nothing was changed; try again while no other writer is active, or use --engine transaction",
         )
 
     def location_of(self, ref: TableRef) -> str:
@@ -115,7 +115,7 @@ class CommandTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
         try:
             return paths_of_zorder(self.storage(facts), facts, columns)
         except Exception as error:
@@ -144,7 +144,7 @@ class CommandTableReader:
         return ColumnSample(columns, ())
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
         try:
             storage = self.storage(facts)
             entry = next(
@@ -155,7 +155,7 @@ class CommandTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
-        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
         try:
             return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
         except Exception as error:
@@ -195,7 +195,7 @@ class CommandTableReader:
         return fields
 
     def _check_folder(self, ref: TableRef) -> None:
-        """Raise T401 where there is not even a folder; Delta says the same of both."""
+        """Raise T401 if the folder does not exist; Delta's error does not tell."""
         try:
             self._session.files(ref.location).schema  # noqa: B018 - asking for it looks at the path
         except Exception as error:
@@ -209,7 +209,7 @@ class CommandTableReader:
 
 
 def deletes_nothing(where: str) -> Refused:
-    """The refusal of every deletion.
+    """Return the refusal of every deletion.
 
     VACUUM cannot be held to a plan: it decides by the age of files, follows symlinks, takes whatever lies in the
     table's folder, and says only how many files it deleted. Given a list (``USING INVENTORY``) it still tries the
@@ -224,7 +224,7 @@ def deletes_nothing(where: str) -> Refused:
 
 
 def no_command(where: str, what: str) -> Refused:
-    """The refusal of what no command of Delta does."""
+    """Return the refusal of work that no command of Delta does."""
     return Refused(
         f"the command engine has no command for {what}",
         code="A442",
@@ -278,7 +278,7 @@ def read_state(storage: SparkStorage, version: int | None = None) -> tuple[LogSt
 
 
 def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
-    """In what the replayed state differs from DESCRIBE DETAIL; empty if in nothing."""
+    """Return how the replayed state differs from DESCRIBE DETAIL; empty if it does not."""
     replayed = {
         "id": state.metadata["id"],
         "numFiles": len(state.adds),

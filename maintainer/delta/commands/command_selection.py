@@ -95,7 +95,7 @@ def refuse_part_of_a_partition(selected: Selected, step: RewriteStep, batch: Bat
             code="A441",
             where=where,
             found=f"{format_size(batch.size_bytes)} planned, {format_size(beyond)} beside them would be rewritten",
-            help="`mode: full`, or --engine transaction",
+            help="set `mode: full` in optimize.zorder, or use --engine transaction",
         )
 
 
@@ -118,12 +118,12 @@ def _compaction(step: CompactStep, batch: Batch, files: list[DataFile], table: s
 
 
 def _difference(selected: Selected) -> tuple[bool, int]:
-    """What is taken beside the plan weighs its bytes, what is left its bytes; to take nothing is the worst."""
+    """Bytes taken beside the plan and bytes of it not taken, for a comparison; taking nothing is the worst."""
     return (not selected.takes, sum(file.size_bytes for file in (*selected.beyond, *selected.untaken)))
 
 
 def _thresholds(batch: Batch) -> list[tuple[int, float]]:
-    """Pairs of minFileSize and maxDeletedRowsRatio that take all planned files, as narrow as can be."""
+    """Return the narrowest pairs of minFileSize and maxDeletedRowsRatio that take all planned files."""
     files = batch.files
     whole = max(file.size_bytes for file in files) + 1
     pairs = [(whole, 1.0)]
@@ -155,7 +155,7 @@ def _packed(files: Iterable[DataFile], max_bin_bytes: int, *, lone: bool) -> lis
 
 
 def _cube_settings(step: ClusterStep) -> tuple[tuple[str, str | None], ...]:
-    """Delta's bounds of a cube, as the plan has them and not as its defaults are."""
+    """Delta's bounds of a cube, with the plan's values instead of the defaults."""
     prefix = f"{_OPTIMIZE}clustering.mergeStrategy.minCubeSize."
     return (
         (f"{prefix}threshold", str(step.min_cube_size_bytes)),
@@ -189,7 +189,7 @@ def _selected(
 def against(
     taken: Iterable[DataFile], planned: Iterable[DataFile]
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-    """Files taken that were not planned, and planned files that were not taken."""
+    """Return the files taken that were not planned, and the planned files that were not taken."""
     took, planned_by_key = {file.key: file for file in taken}, {file.key: file for file in planned}
     beyond = tuple(file for key, file in took.items() if key not in planned_by_key)
     return beyond, tuple(file for key, file in planned_by_key.items() if key not in took)

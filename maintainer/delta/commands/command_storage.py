@@ -56,7 +56,7 @@ class SparkStorage:
         return self._sizes_in(self._root)
 
     def sizes_beside(self, uris: Iterable[str]) -> dict[str, int]:
-        """Those of the files outside the root that are there, and their bytes: a shallow clone refers to some."""
+        """Bytes of existing files outside the root, by URI: a shallow clone refers to some."""
         sizes: dict[str, int] = {}
         for folder in {uri.rpartition("/")[0] for uri in uris}:
             try:

@@ -75,7 +75,7 @@ class CommandVersionReader:
         )
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
-        """Those of the paths, as the log writes them, at which a file lies now."""
+        """Return the paths, as the log writes them, where a file exists now."""
         try:
             storage = storage_of(self._session, facts)
             sizes = storage.sizes()

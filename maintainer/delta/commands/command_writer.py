@@ -149,7 +149,7 @@ class CommandTableWriter:
     def remove_unfinished(
         self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
-        """Nothing is known by its name here: Delta's commands name their files alone."""
+        """Remove nothing: Delta's commands name their files at random, so none can be recognized."""
         return ()
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:
@@ -183,7 +183,7 @@ class CommandTableWriter:
                 )
 
     def _now(self, facts: TableFacts) -> TableFacts:
-        """The table now, which must be the one that was planned.
+        """Return the facts of the table now, which must be the planned table.
 
         Raises:
             CommitConflict: C701, it was dropped, or dropped and created again.
@@ -220,7 +220,7 @@ class CommandTableWriter:
         )
 
     def _nothing_taken(self, facts: TableFacts, batch: Batch, selected: Selected) -> MaintainerError:
-        """The command was content and committed nothing."""
+        """Return the error for a command that succeeded and committed nothing."""
         keys = {file.key for file in batch.files}
         other_commit = find_conflicting_commit(self._reader.storage(facts), keys, after_version=facts.version)
         if other_commit is not None:

@@ -113,7 +113,7 @@ def open_connect(options: SessionOptions, env: Mapping[str, str] | None = None) 
 
 @contextmanager
 def _mode(url: str) -> Iterator[None]:
-    """Say in this process that Spark means Spark Connect, as its own session builder does; put back at the end.
+    """Make Spark mean Spark Connect in this process, as its own session builder does; put back at the end.
 
     Spark's functions, and Great Expectations which uses them, go by these variables.
     """
@@ -133,7 +133,7 @@ def _mode(url: str) -> Iterator[None]:
 def _checked(
     spark: SparkSession, make: Callable[[], SparkSession], options: SessionOptions, url: str = "the active session"
 ) -> ConnectLease:
-    """Look that the server answers and has Delta.
+    """Check that the server answers and has Delta.
 
     Raises:
         EnvironmentUnfit: E632, E635.

@@ -99,7 +99,7 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
 
 
 def _attempt(name: str, checks: list[Check], get: Callable[[], _T], say: Callable[[_T], str]) -> _T | None:
-    """Add the check of one thing that is there or is not, and return it."""
+    """Add the check of one component, and return the component; None if the check failed."""
     results: list[_T] = []
 
     def look() -> Iterator[Check]:
@@ -114,7 +114,7 @@ def _python() -> Iterator[Check]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     detail = f"Python {version} at {sys.executable}"
     if sys.version_info[:2] < OLDEST_PYTHON:
-        yield Check("python", Status.FAIL, detail, "make the environment anew: python3.12 -m venv .venv")
+        yield Check("python", Status.FAIL, detail, "create the environment again: python3.12 -m venv .venv")
     elif sys.version_info[:2] > NEWEST_PYTHON:
         yield Check("python", Status.WARN, f"{detail}; not tested above 3.13", "use Python 3.10 to 3.13")
     else:
@@ -175,7 +175,7 @@ def _session(subject: DoctorInput, say: Callable[[str], None]) -> Iterator[Check
 
 
 def _slow(spark: SparkSession) -> Iterator[Check]:
-    """A word about a borrowed session's settings; our own work is not affected by them."""
+    """Warn about slow settings of a borrowed session; our own work is not affected by them."""
     slow = slow_settings({key: spark.conf.get(key, None) for key in SLOW_DEFAULTS})
     if slow:
         listed = ", ".join(f"{key}={value}" for key, value in slow.items())

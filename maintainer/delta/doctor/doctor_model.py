@@ -22,7 +22,7 @@ class Status(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, how it is, and the command that fixes it."""
+    """The name of a check, its result, and the command that fixes the problem."""
 
     name: str
     status: Status
@@ -48,7 +48,7 @@ def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
 
 
 def failed(name: str, error: MaintainerError) -> Check:
-    """Return a failed check that says what an error of ours says."""
+    """Return a failed check from an error of ours."""
     parts = [error.what]
     if error.where:
         parts.append(f"at {error.where}")

@@ -32,7 +32,7 @@ _MULTI_WRITER_HINT = (
 
 
 def check_disk(root: Path) -> Iterator[Check]:
-    """Free space where Spark sorts and where the run folder lies."""
+    """Check the free space where Spark sorts and where the run folder lies."""
     for name, folder in (("disk: temp", Path(tempfile.gettempdir())), ("disk: project", nearest_existing(root))):
         free = shutil.disk_usage(folder).free
         detail = f"{free / (1 << 30):.1f} GiB free at {folder}"
@@ -79,7 +79,7 @@ def _clock(written_at: float) -> Check:
 
 
 def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
-    """Permissions of every table that is on a local path; a word about S3; names are left to Spark.
+    """Check the permissions of tables on local paths, and warn about S3; names are left to Spark.
 
     Args:
         root: What relative paths are relative to.
@@ -92,7 +92,7 @@ def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
     yield from problems[:MAX_NAMED_TABLES]
     if len(problems) > MAX_NAMED_TABLES:
         rest = len(problems) - MAX_NAMED_TABLES
-        yield Check("tables", Status.FAIL, f"{rest} more have problems", "put those above right and run doctor again")
+        yield Check("tables", Status.FAIL, f"{rest} more have problems", "fix those above and run doctor again")
     on_s3 = [location for location in locations if urlsplit(location).scheme in _S3_SCHEMES]
     if on_s3:
         detail = f"{len(on_s3)} on S3, where two Spark drivers may overwrite one another's commits"

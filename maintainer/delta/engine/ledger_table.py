@@ -104,7 +104,7 @@ class LedgerTable:
         return self._location
 
     def mark(self) -> LedgerMark | None:
-        """The ledger as it is now, every file of it looked for on storage; see ``LedgerSink.mark``."""
+        """Return the ledger's version after checking that all its files exist; see ``LedgerSink.mark``."""
         try:
             jvm = DeltaJvm(self._spark)
             log = jvm.log_of_root(jvm.hadoop_path(self._location))
@@ -210,9 +210,9 @@ class LedgerTable:
         return LedgerContents(version, frozenset((str(key[0]), str(key[1])) for key in keys))
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
-        """Append rows that a look at a version missed; see ``LedgerStore.append_missing``.
+        """Append rows that were missing at a version; see ``LedgerStore.append_missing``.
 
-        The version is the idempotency token's number: of two that rebuild it after the same look, one appends.
+        The version is the number in the idempotency token: of two rebuilds from the same version, only one appends.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -221,7 +221,7 @@ class LedgerTable:
             except Exception as error:  # see append
                 if isinstance(error, CommitConflict) or is_conflict(describe(error)):
                     if attempt == ATTEMPTS or self.contents().version > after_version:
-                        return  # somebody was first; whoever asked looks again
+                        return  # another rebuild was first; the caller compares again
                     continue
                 raise self._error(error) from error
 
@@ -237,7 +237,7 @@ class LedgerTable:
         return bool(DeltaTable.isDeltaTable(self._spark, self._location))
 
     def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
-        """Append once, exclusively, and look whether it stands in the log.
+        """Append once, exclusively, and check that the commit is in the log.
 
         Raises:
             CommitConflict: C701, another writer's commit was put in its place; Delta's view of the log is dropped, so
@@ -255,7 +255,7 @@ class LedgerTable:
         for entry in storage.commits(after_version=before):
             if any(action.get("txn", {}).get("appId") == token for action in storage.actions(entry, with_adds=True)):
                 return
-        # Left out by Delta because an earlier try had landed, or landed and overwritten: a fresh look tells.
+        # Delta skipped it because an earlier try had landed, or it landed and was overwritten: a fresh snapshot tells.
         jvm.forget_log(storage.root_uri)
         if not jvm.has_transaction(jvm.update(jvm.log_of_root(root)), token, number):
             raise CommitConflict(
@@ -274,8 +274,8 @@ class LedgerTable:
             code="E652",
             where=self._location,
             found=write_error.found,
-            help="check `state:` in maintainer.yml; if it is lost, move what is left of it away: "
-            "`maintainer ledger rebuild` makes it again",
+            help="check `state:` in maintainer.yml; if the ledger is lost, move its folder away and run "
+            "`maintainer ledger rebuild`",
         )
 
 
@@ -285,13 +285,13 @@ def _damage(location: str, found: str) -> EnvironmentUnfit:
         code="E656",
         where=location,
         found=found,
-        help="no table of yours is touched by it, and its rows wait in the run folders; move what is left of it away, "
+        help="your tables are not affected, and its rows are in the run folders; move the damaged folder away, "
         "then `maintainer ledger rebuild`",
     )
 
 
 def _digest(rows: Sequence[LedgerRow]) -> str:
-    """What tells the rows of one append from those of another of the same run."""
+    """Return a hash of the steps, which tells two appends of one run apart."""
     steps = "\n".join(sorted(row.step_id for row in rows))
     return hashlib.sha256(steps.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -86,14 +86,14 @@ class DeltaTableWriter:
     def remove_unfinished(
         self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
-        """Remove what a run that is over wrote and never tried to commit; see ``TableWriter.remove_unfinished``."""
+        """Remove files that an ended run wrote and never tried to commit; see ``TableWriter.remove_unfinished``."""
         self._jvm.activate()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
         prefix = prefix_of_run(run_id)
         live = [file.path for file in facts.files if prefix in file.path]
         if live:
             raise CheckImpossible(
-                "files of a run that never tried to commit are live: nothing of it is removed",
+                "files of a run that never tried to commit are live: none of its files are removed",
                 code="V504",
                 where=facts.ref.identifier,
                 found=live[0],

@@ -66,7 +66,7 @@ class DeltaTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
-        """What may be deleted and still lies on storage; see ``TableReader.vacuum_look``."""
+        """Return the facts with the files that may be deleted and still exist; see ``TableReader.vacuum_look``."""
         self._jvm.activate()
         try:
             storage = self._storage(facts)
@@ -84,7 +84,7 @@ class DeltaTableReader:
             raise as_table_error(error, ref.identifier) from error
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
-        """See ``references.Locator``: without a snapshot, for it is asked of every table of the project."""
+        """See ``shallow_clones.Locator``. Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
             return self._jvm_files(ref.location)
         entry = self._jvm.catalog_location(ref.identifier)
@@ -104,7 +104,7 @@ class DeltaTableReader:
         return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        """Files that a Z-order by these columns wrote, by whoever made it; see ``TableReader.zordered_paths``."""
+        """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
         self._jvm.activate()
         try:
             return paths_of_zorder(self._storage(facts), facts, columns)
@@ -130,7 +130,7 @@ class DeltaTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
-        """Keys of those files that hold columns which the schema no longer has; see ``dropped_columns``."""
+        """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""
         self._jvm.activate()
         try:
             snapshot = self._jvm.update(self._jvm.log_at(facts.location))
@@ -148,7 +148,7 @@ class DeltaTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """The stamp of a version's commit; None where it is not ours, or the log has it no more."""
+        """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
         self._jvm.activate()
         try:
             storage = self._storage(facts)
@@ -160,7 +160,7 @@ class DeltaTableReader:
             raise as_table_error(error, facts.ref.identifier) from error
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
-        """What others updated since a moment or above a version; see ``TableReader.updates``."""
+        """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
         self._jvm.activate()
         try:
             return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)

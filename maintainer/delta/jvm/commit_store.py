@@ -25,8 +25,8 @@ RENAMING_STORES = frozenset(
     for package in ("io.delta.storage", "org.apache.spark.sql.delta.storage")
     for name in ("HDFSLogStore", "LocalLogStore", "S3SingleDriverLogStore")
 )
-"""Stores of Delta's that look whether a version exists and then rename over it, or write it: on a disk nothing but
-luck is between the two. Chosen for all schemes at once (``spark.delta.logStore.class``), they cannot be replaced."""
+"""Delta's stores that check whether a version exists and then rename or write. On a disk another writer may commit in
+between. Chosen for all schemes at once (``spark.delta.logStore.class``), they cannot be replaced."""
 
 _SOURCE = resources.files(__package__) / "ExclusiveLogStore.java"
 
@@ -77,5 +77,5 @@ class CommitStoreCalls(Gateway):
                 code="E633",
                 found=" ".join(str(error).split())[:300],
                 allowed="Spark 4.1 with its own Janino, and delta-spark 4.4.0",
-                help="run maintainer in a Spark of its own, without an active session",
+                help="run maintainer in a Python process without an active Spark session",
             ) from error

@@ -116,7 +116,7 @@ class Gateway:
         context.setJobGroup(group, description, interruptOnCancel=False)
 
     def leave_thread(self) -> None:
-        """Take pool and job group off the thread again: it may be somebody else's."""
+        """Remove pool and job group from the thread again: it may not be ours."""
         context = self.spark.sparkContext
         for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
             context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property

@@ -14,7 +14,7 @@ from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
 from maintainer.delta.jvm.storage_calls import TableFolder
 
 CHARACTERS_AT_ONCE = 4_000_000
-"""Some 7,000 files with statistics of ten columns cross in one piece."""
+"""About 7,000 files with statistics of ten columns cross in one piece."""
 
 REQUIRED: tuple[Required, ...] = (
     ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),

@@ -33,7 +33,7 @@ REQUIRED: tuple[Required, ...] = (
     ("actions.DomainMetadata", "configuration", 0),
     ("util.JsonUtils", "mapper", 0),
 )
-"""What this module calls of Delta's private surface."""
+"""Private methods of Delta that this module calls."""
 
 
 class LogCalls(Gateway):

@@ -17,7 +17,7 @@ REQUIRED: tuple[Required, ...] = (
     ("storage.LogStore", "readAsIterator", 2),
     ("storage.LogStore$", "apply", 1),
 )
-"""What this module calls of Delta's private surface."""
+"""Private methods of Delta that this module calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class StorageCalls(Gateway):
         return self._path(root, self.path(relative))
 
     def vector_path(self, kind: str, path: str, root: JavaObject) -> JavaObject:
-        """Where Delta says a deletion vector file lies, from its storage type and encoded path."""
+        """Return where Delta places a deletion vector file, from its storage type and encoded path."""
         offset = self._jvm.java.lang.Integer.valueOf(1)
         vector = self._delta.actions.DeletionVectorDescriptor.apply(kind, path, self._option(offset), 1, 0, self._none)
         return vector.absolutePath(root)

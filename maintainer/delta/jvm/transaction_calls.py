@@ -43,15 +43,15 @@ REQUIRED: tuple[Required, ...] = (
     ("catalog.DeltaTableV2", "apply", 4),
     ("catalog.DeltaTableV2", "deltaLog", 0),
 )
-"""What this module calls of Delta's private surface."""
+"""Private methods of Delta that this module calls."""
 
 FILE_NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
-"""A name of a data file may be anything; Delta's own tests put something before it."""
+"""Delta's tests use this setting to put a prefix before the names of data files. Names may be anything."""
 
 DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
-"""Off, and no checksum is derived before a commit, or made up after it. Only for the call itself: a transaction that is
-*started* without the first builds the table's state to check it."""
+"""Set to false for a commit, so that Delta neither derives a checksum before it nor computes one after it. Only for the
+call itself: a transaction that is *started* without the first builds the table's state to check it."""
 
 
 class TransactionCalls(CommitStoreCalls):
@@ -102,9 +102,9 @@ class TransactionCalls(CommitStoreCalls):
         return self._frame(self._dataset(frame).observe(observation, first, self.seq(others))), observation
 
     def observed(self, observation: JavaObject, waits: int) -> tuple[int, ...] | None:
-        """What was observed, in order, after the frame has been written; None if it does not come.
+        """Return the observed values in order, after the frame was written; None if they do not arrive.
 
-        Spark's listeners tell it, so it may come a moment later: each of the ``waits`` takes up to 100 ms.
+        Spark's listeners deliver them, perhaps a little later: each of the ``waits`` takes up to 100 ms.
         """
         for _ in range(waits):
             answer = observation.getRowOrEmpty()

@@ -33,7 +33,7 @@ class PartitionNames:
 
     @staticmethod
     def of(metadata: Mapping[str, Any]) -> PartitionNames:
-        """Read them from a ``metaData`` action."""
+        """Read the names from a ``metaData`` action."""
         schema = json.loads(metadata["schemaString"])
         logical = tuple(metadata["partitionColumns"])
         types = {str(field["name"]).lower(): field["type"] for field in schema["fields"]}
@@ -41,7 +41,7 @@ class PartitionNames:
         return PartitionNames(logical, physical, tuple(str(types.get(column.lower())) for column in logical))
 
     def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
-        """The partition values of an action, each in the one spelling that there is of it."""
+        """Return the partition values of an action, each in its one spelling."""
         stored_values = stored or {}
         columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
         return tuple((name, one_spelling(stored_values.get(key), type_name)) for name, key, type_name in columns)
@@ -56,7 +56,7 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
 
 
 def num_records(stats: str | None) -> int | None:
-    """The record count of an action's statistics, None without one; parses no more of them than it must."""
+    """Return the record count of an action's statistics, None without one. Parses only what it must."""
     if not stats:
         return None
     first = _RECORDS_FIRST.match(stats)
@@ -67,7 +67,7 @@ def num_records(stats: str | None) -> int | None:
 
 
 def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
-    """Rows that ``add`` actions say their files hold, deleted ones taken off; None if one does not say."""
+    """Return the live rows that ``add`` actions count, without deleted rows; None if one has no count."""
     total = 0
     for add in adds:
         records = num_records(add.get("stats"))
@@ -78,7 +78,7 @@ def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
-    """The file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
+    """Return the file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
 
     Args:
         action: The action's body.
@@ -132,8 +132,8 @@ def committed_files(
         version: The commit's version.
         actions: Its actions, each with its one key (``add``, ``remove``, ``commitInfo``...).
         names: The table's partition columns.
-        earlier_files: Files of the version before by their key. A ``remove`` says little; where it is given, its file
-            is taken from there, with the statistics of its ``add``.
+        earlier_files: Files of the version before by their key. A ``remove`` has few fields, so its file is
+            taken from here where it is given, with the statistics of its ``add``.
     """
     earlier_files = earlier_files or {}
     removed: list[DataFile] = []

@@ -34,7 +34,7 @@ class LogStorage(Protocol):
 
 
 MAX_COMMITS = 10_000
-"""So many commits are looked at, the newest; a log keeps 30 days unless told otherwise."""
+"""Only the newest so many commits are read; a log keeps 30 days by default."""
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -61,7 +61,7 @@ _DETAILS = ("mode", "predicate", "zOrderBy", "auto", "clusterBy", "properties", 
 MAX_DETAIL = 80
 
 _EXPRESSION_ID = re.compile(r"#\d+L?\b")
-"""Spark numbers the columns of a predicate (``o_orderdate#28357``), which says nothing to anybody."""
+"""Spark numbers the columns of a predicate (``o_orderdate#28357``); the numbers mean nothing to a reader."""
 
 
 def read_commits(
@@ -109,7 +109,7 @@ def _commit(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
 
 
 def _takes_files(operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, Any]) -> bool:
-    """Whether live files were removed, or rows of them hidden; where the commit does not say, what its kind may do."""
+    """Whether live files were removed, or rows of them hidden; without figures, whether the operation may do so."""
     if operation.startswith("VACUUM"):
         return False
     figures = [name for name in (*_FILES_REMOVED, *_ROWS_HIDDEN) if name in metrics]
@@ -122,7 +122,7 @@ def _takes_files(operation: str, parameters: Mapping[str, Any], metrics: Mapping
 
 
 def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> TableCommit:
-    """The commit with its figures from its actions; one without files (a vacuum's) keeps what it says."""
+    """Return the commit with figures counted from its actions; a commit without files keeps its own."""
     added = removed = size_added = size_removed = 0
     for action in actions:
         if "add" in action:
@@ -141,14 +141,14 @@ def _counted(commit: TableCommit, actions: Iterable[Mapping[str, Any]]) -> Table
 
 
 def _by(info: Mapping[str, Any]) -> str | None:
-    """The user where the commit names one, and the engine that wrote it."""
+    """Return the user, where the commit names one, and the engine that wrote it."""
     engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
     user = _text(info.get("userName")) or _text(info.get("userId"))
     return f"{user} ({engine})" if user and engine else user or engine
 
 
 def _detail(parameters: Mapping[str, Any]) -> str:
-    """Parameters worth a word, those that say nothing left out."""
+    """Return the parameters that tell something, as text."""
     parts = []
     for name in _DETAILS:
         value = _text(parameters.get(name))
@@ -187,7 +187,7 @@ def _whole(value: object) -> int:
 
 
 def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -> int | None:
-    """The lowest version above ``after_version`` whose ``userMetadata`` is the stamp; reads first lines only."""
+    """Return the lowest version above ``after_version`` whose ``userMetadata`` is the stamp, or None."""
     stamp_json = stamp.to_json()
     for entry in storage.commits(after_version=after_version):
         if storage.commit_info(entry).get("userMetadata") == stamp_json:

@@ -15,7 +15,7 @@ MAX_COMMITS_SEARCHED = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConflictingCommit:
-    """A commit that landed before ours."""
+    """Another writer's commit that landed before ours, for a message."""
 
     version: int
     operation: str
@@ -27,7 +27,7 @@ class ConflictingCommit:
 
 
 def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
-    """Path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
+    """Return path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
     vector = remove.get("deletionVector")
     if not vector:
         return (remove["path"], "")
@@ -38,7 +38,7 @@ def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
 def find_conflicting_commit(
     storage: LogStorage, keys: Collection[tuple[str, str]], *, after_version: int
 ) -> ConflictingCommit | None:
-    """The first commit above a version that removed one of the files, or else changed metadata or protocol.
+    """Return the first commit above a version that removed one of the files, or else changed metadata or protocol.
 
     Best effort, for a message: bounded, and None if the log cannot be read.
     """
@@ -57,7 +57,7 @@ def find_conflicting_commit(
 
 
 def read_conflicting_commit(entry: LogEntry, actions: list[dict[str, Any]]) -> ConflictingCommit:
-    """Name a commit by what its ``commitInfo`` says."""
+    """Return version, operation and time of a commit from its ``commitInfo``."""
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
     return ConflictingCommit(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

@@ -26,12 +26,12 @@ def local_folder(location: str) -> Path | None:
 
 
 def look_into(location: str) -> None:
-    """Look whether a table's folder on this machine, and its log, may be looked into; other storage is passed over.
+    """Raise if we may not list a table's folder or its log on this machine; other storage is not checked.
 
-    Java's file system says of a folder that it may not look into that nothing is there.
+    Java's file system reports a folder that it may not list as missing.
 
     Raises:
-        PermissionError: It may not.
+        PermissionError: A folder may not be listed.
     """
     folder = local_folder(location)
     if folder is None:
@@ -55,7 +55,7 @@ class LocalLog:
         """The log of a table at a path or URI; None where there is none on this machine.
 
         Raises:
-            PermissionError: It may not be looked into.
+            PermissionError: The folder may not be listed.
         """
         look_into(location)
         folder = local_folder(location)
@@ -81,7 +81,7 @@ class LocalLog:
         return {}
 
     def checksum(self, entry: LogEntry) -> dict[str, Any]:
-        """What stands in the checksum file that Delta writes beside a commit; empty if there is none."""
+        """Return the content of the checksum file beside a commit; empty if there is none."""
         try:
             with open(self._log / f"{entry.version:020d}.crc", encoding="utf-8") as file:
                 checksum: dict[str, Any] = json.load(file)

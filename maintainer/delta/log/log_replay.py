@@ -60,11 +60,11 @@ class LogReplay:
         return self.times[-1][0] if self.times else -1
 
     def committed_at_ms(self, version: int) -> int | None:
-        """When a version was committed, None where the log has it no more (or not yet)."""
+        """Return when a version was committed; None if the log has no such commit."""
         return next((moment for number, moment in self.times if number == version), None)
 
     def needed_since(self, horizon_ms: int) -> set[str]:
-        """Files that a version that was current at the horizon or after it refers to, live ones left out."""
+        """Return files that are not live and that a version needs which was current at or after the horizon."""
         return self.late | {uri for uri, removal in self.removals.items() if removal.removed_at_ms >= horizon_ms}
 
 
@@ -90,7 +90,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
             log.longest_write_ms, log.longest_write_version = took_ms, entry.version
         late = entry.version > facts.version
         for body, uri in adds:
-            _know(log, storage, body, uri, late=late)
+            _record(log, storage, body, uri, late=late)
         for action in actions:
             if "remove" in action:
                 _take_remove(log, storage, action["remove"], entry.version, committed_at_ms, late=late)
@@ -99,8 +99,8 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
     return log
 
 
-def _know(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
-    """Remember a data file and its deletion vector's file; returns the latter."""
+def _record(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
+    """Record a data file and the file of its deletion vector; return the latter."""
     vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
     for named_uri in (uri, vector) if vector is not None else (uri,):
         log.named_uris.add(named_uri)
@@ -126,7 +126,7 @@ def _take_remove(
     log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
 ) -> None:
     path, uri = body["path"], storage.uri(body["path"])
-    vector = _know(log, storage, body, uri, late=late)
+    vector = _record(log, storage, body, uri, late=late)
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
     size = int(body.get("size") or 0)
@@ -138,13 +138,13 @@ def _take_remove(
 
 
 def _path_below(storage: TableStorage, path: str, uri: str) -> str:
-    """A path as the log writes it, relative to the root where an absolute one lies below it."""
+    """Return a path of the log, made relative if it is absolute and lies below the root."""
     below_root = is_absolute(path) and storage.is_below_root(uri)
     return uri[len(storage.root_uri) + 1 :] if below_root else path
 
 
 def uris_of(storage: TableStorage, action: dict[str, Any]) -> set[str]:
-    """The data file and the deletion vector file that an add or remove names, in all that its path may mean."""
+    """Return the data file and the deletion vector file that an add or remove names, in all readings of the path."""
     (body,) = action.values()
     vector = storage.deletion_vector_uri(action)
     return {*storage.readings(body["path"]), *([vector] if vector else [])}
@@ -158,16 +158,16 @@ def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
 
 
 def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
-    """When a commit happened: as it says itself, else the time of its file."""
+    """Return when a commit happened: its own timestamp, or else the time of its file."""
     info = _info(actions)
     timestamp = info.get("inCommitTimestamp") or info.get("timestamp")
     return int(timestamp) if timestamp else entry.modification_time_ms
 
 
 def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:
-    """How long a commit's writing took, as far as it can be told: since its first new file, or as it says itself.
+    """Estimate how long a commit's writing took: since its first new file, or by its own metrics.
 
-    A commit that brings old files back (RESTORE, CLONE, a new deletion vector on an old file) says nothing by them.
+    Old files that a commit brings back (RESTORE, CLONE, a new deletion vector on an old file) do not count.
     """
     metrics = info.get("operationMetrics") or {}
     try:

@@ -73,7 +73,7 @@ def _split(text: str) -> list[tuple[str, bool]]:
 
 
 def _closes(text: str) -> int:
-    """Where the parenthesis that opens the text is closed; -1 for nowhere."""
+    """Return where the parenthesis that opens the text is closed; -1 if it is not."""
     depth, quoted = 0, False
     for at, sign in enumerate(text):
         if sign == "'":
@@ -125,7 +125,7 @@ def _column(name: str, types: Mapping[str, str]) -> tuple[str | None, str]:
 
 
 def _key(value: str | None, type_name: str) -> _Key | None:
-    """The value so that two of one type compare as Spark compares them; None where that is not known."""
+    """Convert a value so that it compares as in Spark; None if that is not possible."""
     if value is None:
         return None
     try:

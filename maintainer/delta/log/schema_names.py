@@ -72,7 +72,7 @@ DEFAULT_INDEXED_COLUMNS = 32
 def collected_schema(
     schema: dict[str, Any], properties: Mapping[str, str], partition_columns: Sequence[str]
 ) -> dict[str, Any]:
-    """The part of a schema that Delta collects statistics for, for where Delta cannot be asked itself.
+    """Return the part of a schema that Delta collects statistics for, where Delta's own code cannot be called.
 
     The columns that ``delta.dataSkippingStatsColumns`` names, else the first ``delta.dataSkippingNumIndexedCols``
     leaves (32; -1 for all) that are no partition columns; a map or an array is one leaf.

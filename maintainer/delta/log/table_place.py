@@ -63,7 +63,7 @@ class SpelledPlaces:
 def table_id_at(location: str) -> str | None:
     """Return the id of the table at a path or URI, from its log alone.
 
-    None where the log is not on this machine, cannot be read, or tells it in none of the newest commits and checksums.
+    None if the log is not on this machine, cannot be read, or has no id in the newest commits and checksums.
     """
     try:
         log = LocalLog.at(location)
@@ -73,14 +73,14 @@ def table_id_at(location: str) -> str | None:
 
 
 def place_key(places: TablePlaces, location: str) -> str:
-    """Return a key of the place behind a location; where no table is there, or it cannot be asked, its spelling."""
+    """Return a key of the place behind a location; its spelling if no table is there or it cannot be read."""
     return places.place_at(location) or canonical(location)
 
 
 def _newest_id(log: LocalLog, *, with_checksums: bool = False) -> str | None:
-    """The id in the newest metadata action; None where the newest commits have none.
+    """Return the id in the newest metadata action; None if the newest commits have none.
 
-    A version's checksum tells the same in one small file. It is no part of the protocol: what deletes does not ask it.
+    A version's checksum has the same id in one small file. It is not in the protocol: no deletion relies on it.
     """
     for entry in reversed(log.commits()[-MAX_COMMITS_READ:]):
         metadata = log.checksum(entry).get("metadata") if with_checksums else None

@@ -23,7 +23,7 @@ MAX_COMMITS_LOOKED_AT = 1000
 an update that is not seen: the commit itself still finds every conflict."""
 
 MAX_UPDATES = 50
-"""So many are read whole, the newest."""
+"""Only the newest so many are read whole."""
 
 
 def read_updates(log: LogStorage, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:

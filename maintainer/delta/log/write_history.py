@@ -16,7 +16,7 @@ from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 
 MAX_COMMITS_READ = 200
-"""So far back is looked for the last auto compaction; a hook must not cost a writer more than this."""
+"""Commits searched for the last auto compaction; a hook must not cost a writer more than this."""
 
 
 def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
@@ -76,13 +76,13 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
 
 
 def _is_auto_compaction(info: dict[str, Any]) -> bool:
-    """Delta's and ours are marked alike; the parameter's value is text."""
+    """Whether a commit is an auto compaction, Delta's or ours. The parameter's value is text."""
     parameters = info.get("operationParameters") or {}
     return info.get("operation") == "OPTIMIZE" and str(parameters.get("auto")).lower() == "true"
 
 
 MAX_ZORDER_COMMITS_READ = 100
-"""So far back is looked for a Z-order: a table that is put in order nightly has one among them."""
+"""Commits searched for a Z-order: a table that is ordered nightly has one among them."""
 
 
 class Commits(Protocol):

@@ -51,7 +51,7 @@ class Expected:
 
 
 def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
-    """What is wrong with the new files' actions, as sentences; empty if nothing is."""
+    """Return what is wrong with the new files' actions, as sentences; empty if nothing is."""
     problems: list[str] = []
     paths: set[str] = set()
     sources = {file.path for file in expected.batch.files}
@@ -112,7 +112,7 @@ def _check_marks(add: Mapping[str, Any], marks: Marks, on_curve: Mapping[str, st
 
 
 def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -> list[str]:
-    """New files that are on storage with another size than their actions say."""
+    """Return new files whose size on storage is not the size in their actions."""
     problems = []
     for file in written:
         size = size_of(file.path)
@@ -122,7 +122,7 @@ def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -
 
 
 def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[str]:
-    """What is wrong with the removals of a commit: exactly the batch's files go, with their deletion vectors."""
+    """Return what is wrong with the removals: exactly the batch's files go, with their deletion vectors."""
     planned = {file.key: file for file in batch.files}
     problems: list[str] = []
     keys: set[tuple[str, str]] = set()

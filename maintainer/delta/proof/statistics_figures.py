@@ -60,7 +60,7 @@ class StatisticsColumn:
 
 @dataclass(frozen=True, slots=True)
 class FileFigures:
-    """What the rows of one written file are: measured, not from the log."""
+    """Figures of the rows of one written file: measured, not from the log."""
 
     rows: int
     nulls: tuple[int, ...]
@@ -184,7 +184,7 @@ def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[
 
 
 def no_figures(columns: tuple[StatisticsColumn, ...]) -> list[str]:
-    """What stands in for `figures_of_file` on the side that has no statistics to check."""
+    """Return empty columns in the place of `figures_of_file`, for the side without statistics."""
     names = [f"n{number}" for number in range((len(columns) + 1) // 2)]
     names += ["o", *(f"r{word}" for word in range(_words(columns)))]
     return [f"0L AS {name}" for name in names]

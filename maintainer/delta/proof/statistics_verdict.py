@@ -15,7 +15,7 @@ _FOUR_DIGITS = re.compile(r"[0-9]{4}-")
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """What is asked of statistics beyond that they must not hide rows.
+    """What is required of statistics beyond that they must not hide rows.
 
     Attributes:
         complete: Statistics must be there, for every column of ``expected`` that Delta keeps them for.
@@ -31,7 +31,7 @@ class Strictness:
 def judge(
     add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
 ) -> list[str]:
-    """What is wrong with the statistics of one file, as sentences; empty if they fit its rows."""
+    """Return what is wrong with the statistics of one file, as sentences; empty if they fit its rows."""
     text, vector = add.get("stats"), add.get("deletionVector")
     if not text:
         return ["it has no statistics"] if strictness.complete else []

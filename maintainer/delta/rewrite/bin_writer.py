@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 MAX_NAMED = 5
 
 
-def refuse_what_is_no_file(storage: TableStorage, paths: Iterable[str], where: str) -> None:
-    """Look, on a local disk, that everything that is about to be read is a regular file. Object stores hold no other.
+def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: str) -> None:
+    """Refuse pipes, folders and devices where a data file is expected. Object stores have none of them.
 
     Args:
         storage: The table's storage.
-        paths: Data files as the log names them. What is missing is left to whoever reads.
+        paths: Data files as the log names them. A missing file is found when it is read.
         where: The table, for the message.
 
     Raises:
@@ -62,9 +62,14 @@ def refuse_what_is_no_file(storage: TableStorage, paths: Iterable[str], where: s
         return
     others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
     if others:
-        noun = "live file of the table is" if len(others) == 1 else "live files of the table are"
+        is_single = len(others) == 1
+        noun = (
+            "live file of the table is not a regular file"
+            if is_single
+            else "live files of the table are not regular files"
+        )
         raise TableError(
-            f"{len(others)} {noun} no regular file but a pipe, a folder or a device",
+            f"{len(others)} {noun} but a pipe, a folder or a device",
             code="T422",
             where=where,
             found="\n".join(others[:MAX_NAMED]),
@@ -127,7 +132,7 @@ class RewriteJob:
 
     @property
     def rows_observed(self) -> Fingerprint | None:
-        """All rows of the batch as they were read; None unless every bin was observed, also those without rows."""
+        """The fingerprint of all rows read; None unless every bin was observed, also those without rows."""
         if not self.batch.bins or len(self.observed) != len(self.batch.bins):
             return None
         return reduce(add, self.observed.values())
@@ -149,7 +154,7 @@ class RewriteJob:
             EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
             CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
                 no longer live.
-            TableError: T422, what lies in the place of a file of the batch is no file.
+            TableError: T422, a pipe, folder or device lies in the place of a file of the batch.
         """
         started = time.monotonic()
         for key in UNSAFE_READS:
@@ -172,7 +177,7 @@ class RewriteJob:
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
         live = live_files(self.jvm, self.log, self.snapshot, [file.key for file in self.batch.files])
         self._check_all_live(live)
-        refuse_what_is_no_file(self.storage, (file.path for file in self.batch.files), self.where)
+        refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
         self.sources = [live[file.key] for file in self.batch.files]
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
@@ -234,7 +239,7 @@ class RewriteJob:
         self.is_written = True
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:
-        """The error for something that went wrong before the commit: ours, the environment's, or damage of before."""
+        """Map an exception raised before the commit to our error."""
         cause = as_write_error(error, self.where, doing)
         if cause.code == "T434" and any(file.path.rpartition("/")[2] in (cause.found or "") for file in self.written):
             # A file of this attempt is no file of the table, and no backup has it.
@@ -270,7 +275,7 @@ class RewriteJob:
 
     @property
     def _observable(self) -> bool:
-        """Whether rows can be added up on their way: with row tracking, their ids and versions go with them."""
+        """Whether rows can be observed on their way; not with row tracking, which adds ids and versions to them."""
         return self.facts.property_map.get("delta.enableRowTracking") != "true"
 
     def _written_observed(
@@ -320,10 +325,10 @@ class RewriteJob:
             action = json.loads(line)
             if set(action) != {"add"}:
                 raise CommitNotLanded(
-                    "Delta's writer returned something else than added files",
+                    "Delta's writer returned something other than added files",
                     where=self.where,
                     found=line[:200],
-                    help="nothing was committed; `maintainer doctor` looks for a foreign build of Delta",
+                    help="nothing was committed; `maintainer doctor` checks for an unknown build of Delta",
                 )
             add = action["add"]
             if partition_values is not None and partition_values.keys() == add["partitionValues"].keys():
@@ -332,7 +337,7 @@ class RewriteJob:
         return files
 
     def discard(self) -> None:
-        """Remove what this attempt wrote, also by tasks that failed. Only for files that never will be committed."""
+        """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
         storage = self.storage
         for file in self.written:
             uri = storage.uri(file.path)

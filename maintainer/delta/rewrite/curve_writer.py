@@ -104,12 +104,12 @@ def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
 
 
 def _hashable(frame: DataFrame) -> list[str]:
-    """Columns that a hash takes; without any, a cell stays whole."""
+    """Return the columns that can be hashed; without any, a cell stays whole."""
     return [_quoted(field.name) for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
 
 
 def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:
-    """In how many files the rows of each piece go: one, but for a single cell that holds too many."""
+    """Return the number of files of each piece: one, unless a single cell holds too many rows."""
     totals = [0] * len(starts)
     place = 0
     for cell, rows in counts:
@@ -174,7 +174,7 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
 
 
 def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:
-    """The turn's revision as the table's property defines it now.
+    """Return the turn's revision as the table's property defines it now.
 
     Raises:
         CommitConflict: C701, it was removed or changed since it was planned.

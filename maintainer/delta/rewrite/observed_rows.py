@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WAITS = 20
-"""How often the sums are asked for after a write; each time Spark waits up to 100 ms for its listeners."""
+"""Tries to get the sums after a write; each time Spark waits up to 100 ms for its listeners."""
 
 
 def reads_once(step: RewriteStep) -> bool:
@@ -56,7 +56,7 @@ class ObservedRows:
     num_sums: int
 
     def fingerprint(self, jvm: DeltaJvm) -> Fingerprint | None:
-        """The rows that went by, once they have been written; None if Spark does not say within two seconds."""
+        """Return the fingerprint of the written rows; None if Spark does not deliver it in two seconds."""
         values = jvm.observed(self.observation, WAITS)
         if values is None or len(values) != 1 + self.num_sums:
             return None

@@ -89,7 +89,7 @@ def commit_rewrite(
     Raises:
         CommitConflict: C701, another writer won; what was written is removed. Or another writer's commit was put in the
             place of ours afterwards; what was written stays then, for somebody may have built on it.
-        CommitNotLanded: C702, the commit failed for good; what was written is removed.
+        CommitNotLanded: C702, the commit failed; what was written is removed.
         CommitUnknown: C703, the answer was lost and the log could not settle it; nothing is removed.
         VerificationFailed: V502, the commit would remove something else than was planned; V503, the table was replaced
             by another in the very moment of the commit.
@@ -120,7 +120,7 @@ def commit_rewrite(
 
 
 def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) -> None:
-    """Look whether the table is still the one that was planned, with our commit in its log.
+    """Check that the table is still the planned one, with our commit in its log.
 
     Between our last look and the log's new file lie milliseconds. Delta goes by version numbers, so a table that is
     dropped and created again just then gets our commit, or had it and lost it with the old log.
@@ -138,13 +138,13 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
             raise
         was_planned = was_planned_table(job.jvm, job.facts, version)
         if was_planned:
-            return  # somebody replaced the table after our commit
+            return  # another writer replaced the table after our commit
         if was_planned is None:
             raise CommitUnknown(
                 f"the table was replaced, or dropped and created again, and its log cannot be read: which of the two "
                 f"tables has our commit as version {version} is not known",
                 where=f"{job.where}@{version}",
-                help=f"nothing was removed; see DESCRIBE HISTORY: if version {version} of the new table is ours, "
+                help=f"nothing was removed; check DESCRIBE HISTORY: if version {version} of the new table is ours, "
                 f"RESTORE TABLE ... TO VERSION AS OF {version - 1}",
             ) from conflict
         raise VerificationFailed(
@@ -155,7 +155,7 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
             help=f"bring the new table back to version {version - 1}: RESTORE TABLE ... TO VERSION AS OF {version - 1}",
         ) from conflict
     except Exception:
-        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        # The commit has landed: a storage error after it must not turn success into failure.
         return
 
 
@@ -168,7 +168,7 @@ def _receipt(
     attempts: int,
     seconds: float,
 ) -> CommitReceipt:
-    """What the landed commit's own actions say; what we meant to commit, if the log could not be read."""
+    """Build the receipt from the landed commit's actions, or from ours if the log could not be read."""
     adds: list[dict[str, Any]] = [file.add for file in job.written]
     removes: list[dict[str, Any]] = [
         {
@@ -236,7 +236,7 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
 
 
 def _operation(job: RewriteJob) -> JavaObject:
-    """What the table's history says of the step: as OPTIMIZE would write it."""
+    """Return the operation for the table's history, as OPTIMIZE would write it."""
     match job.step:
         case CompactStep(auto=auto):
             return job.jvm.optimize_operation((), auto=auto)
@@ -253,7 +253,7 @@ def _operation(job: RewriteJob) -> JavaObject:
 
 
 def _check_head(job: RewriteJob) -> JavaObject:
-    """The newest snapshot, if what the proof rests on is unchanged in it.
+    """Return the newest snapshot, after checking that what the proof rests on is unchanged.
 
     Raises:
         CommitConflict: C701.
@@ -266,7 +266,7 @@ def _check_head(job: RewriteJob) -> JavaObject:
 def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_again: Callable[[], None]) -> None:
     """Move the job to a fresh snapshot for another attempt, or remove what was written and yield.
 
-    What was true before the first attempt need not hold any more: ``look_again`` is asked last.
+    Conditions checked before the first attempt may have changed, so ``look_again`` checks them last.
     """
     try:
         if attempts >= MAX_ATTEMPTS:

@@ -29,9 +29,9 @@ STRING_PREFIX = "spark.databricks.io.skipping.stringPrefixLength"
 """Where the session cuts strings shorter than Delta does by itself, bounds of strings are reached by prefixes only."""
 
 SHOWN = 5
-"""Findings that a message names; the rest is counted."""
+"""Problems that a message names; the rest is counted."""
 
-_DISTRUST_HELP = "look for failing disks, memory or a foreign Delta build before the table is maintained again"
+_DISTRUST_HELP = "look for failing disks, memory or an unknown Delta build before you maintain the table again"
 
 
 def prove_rewrite(job: RewriteJob) -> Proof:
@@ -70,7 +70,7 @@ def prove_rewrite(job: RewriteJob) -> Proof:
 
 
 def prove_removes(job: RewriteJob, removes: list[JavaObject]) -> None:
-    """Look, right before the commit, that exactly the planned files are removed.
+    """Check right before the commit that exactly the planned files are removed.
 
     Raises:
         VerificationFailed: V502.
@@ -103,7 +103,7 @@ def _prove_adds(job: RewriteJob) -> None:
                 code="T408",
                 where=job.where,
                 found=path,
-                help="something else cleans the table's folder; stop it, then run `maintainer apply` again",
+                help="another program deletes files in the table's folder; stop it, then run `maintainer apply` again",
             )
         return status.size_bytes
 
@@ -113,7 +113,7 @@ def _prove_adds(job: RewriteJob) -> None:
 def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
     if problems:
         raise VerificationFailed(
-            "what would be committed is not what was planned; nothing was committed and the new files were removed",
+            "the commit would differ from the plan; nothing was committed and the new files were removed",
             code="V502",
             where=f"{job.where}@{int(job.snapshot.version())}",
             found=shortened(problems),
@@ -122,7 +122,7 @@ def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
 
 
 def _measure(job: RewriteJob) -> Measured:
-    """The rows as they were read for the writer, where they were observed; else, or if they differ, read again."""
+    """Measure the written rows; the source rows are read again unless they were observed and are equal."""
     written = FileSet(job.snapshot, tuple(job.jvm.action(file.to_proof_line()) for file in job.written))
     adds = [file.add for file in job.written]
     observed = job.rows_observed
@@ -134,7 +134,7 @@ def _measure(job: RewriteJob) -> Measured:
 
 
 def _compare(job: RewriteJob, proof: Proof) -> None:
-    """Rows read against rows written, and both against the log.
+    """Compare rows read with rows written, and both with the log.
 
     Raises:
         VerificationFailed: V501, the rows differ: our copy is wrong.
@@ -142,7 +142,7 @@ def _compare(job: RewriteJob, proof: Proof) -> None:
     """
     if proof.read != proof.written:
         raise VerificationFailed(
-            "what was written does not equal what was read; nothing was committed and the new files were removed",
+            "the rows written are not the rows read; nothing was committed and the new files were removed",
             where=f"{job.where}@{int(job.snapshot.version())}",
             found=f"written: {_figures(proof.written.rows, proof.written.sums)}",
             allowed=f"read: {_figures(proof.read.rows, proof.read.sums)}, the log says {proof.rows_in_log} rows",
@@ -157,17 +157,17 @@ def _compare(job: RewriteJob, proof: Proof) -> None:
         if file.live_records != rows
     ]
     raise TableError(
-        "the table's log counts other rows than its files hold; nothing was committed",
+        "the table's log and its files have different row counts; nothing was committed",
         code="T421",
         where=f"{job.where}@{int(job.snapshot.version())}",
         found=shortened(wrong),
         allowed=f"{proof.rows_in_log} rows in {len(job.batch.files)} files",
-        help="a file was damaged or its writer counted wrong: docs/codes.md (T421) says how to find out and go on",
+        help="a file was damaged or its writer counted wrong: see docs/codes.md (T421) for what to do",
     )
 
 
 def _prove_statistics(job: RewriteJob, measured: Measured) -> None:
-    """Statistics of every new file against its rows.
+    """Check the statistics of every new file against its rows.
 
     Raises:
         VerificationFailed: V506.
@@ -202,7 +202,7 @@ def _unknown(add: Mapping[str, Any], measured: Measured) -> list[str]:
 
 
 def shortened(problems: list[str]) -> str:
-    """The first findings, one a line, and how many more there are."""
+    """Return the first problems, one on each line, and how many more there are."""
     more = len(problems) - SHOWN
     return "\n".join([*problems[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 

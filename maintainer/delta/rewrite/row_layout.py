@@ -48,7 +48,7 @@ def lay_out(jvm: DeltaJvm, frame: DataFrame, step: RewriteStep, bin_: Bin) -> Da
 
 
 def _as_asked(frame: DataFrame, request: RewriteRequest, bin_: Bin) -> DataFrame:
-    """So many files of about equal size; sorted, each holds one range of the order.
+    """Arrange rows into the requested number of files of about equal size; sorted, each holds one range of the order.
 
     The partition columns stand first in the sort within a file, though a bin has one value of each: the writer asks
     for rows by partition, and would sort them again by those columns alone if it were not told that they are.

@@ -24,7 +24,7 @@ _RUN_ID = re.compile(r"[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*")
 
 
 def prefix_of_run(run_id: str) -> str:
-    """What the names of all data files begin with that a run writes.
+    """Return the prefix of the names of all data files that a run writes.
 
     Raises:
         ValueError: Not the id of a run.
@@ -35,12 +35,12 @@ def prefix_of_run(run_id: str) -> str:
 
 
 def prefix_of_attempt(run_id: str) -> str:
-    """What the names of one attempt's data files begin with; another one each time."""
+    """Return a new prefix for the names of one attempt's data files."""
     return f"{prefix_of_run(run_id)}{uuid.uuid4().hex[:8]}-"
 
 
 def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[PartitionValues]) -> list[str]:
-    """URIs of the folders that a rewrite of these partitions may write to, whoever named their folders."""
+    """Return the URIs of folders that a rewrite of these partitions may write to."""
     root = storage.root_uri
     folders = {root: None}
     if _has_random_folders(facts):
@@ -87,7 +87,7 @@ def remove_files_named(
             try:
                 storage.delete(uri)
             except Exception:
-                # Named to whoever asked; the failure that led here must not be hidden by this one.
+                # Returned to the caller; this failure must not hide the one that led here.
                 remaining[uri] = None
         quiet = quiet + 1 if len(uris) == len(remaining) else 0
         if quiet == QUIET_LOOKS or look == LOOKS - 1 or not tasks_may_write:

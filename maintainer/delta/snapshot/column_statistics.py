@@ -53,7 +53,7 @@ def _leaf(value: object, path: Sequence[str]) -> object:
 
 
 def parse_statistics(text: str | None) -> dict[str, Any]:
-    """Statistics as the log has them, numbers as the texts that they are; empty for what cannot be read."""
+    """Parse statistics of the log, numbers as texts; empty if they cannot be parsed."""
     try:
         figures = json.loads(text or "{}", parse_float=str, parse_int=str)
     except ValueError:
@@ -83,7 +83,7 @@ def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterabl
         kernel_snapshot = jvm.kernel_snapshot(folder, int(snapshot.version()))
         return [(removed_key(add), add.get("stats")) for add in jvm.kernel_adds(folder, kernel_snapshot)]
     except Exception:
-        # Whatever Kernel stumbles over, Spark reads it or says what is wrong.
+        # What Kernel cannot read is left to Spark, which reads it or says what is wrong.
         rows = jvm.all_files(snapshot).selectExpr("to_json(struct(path, deletionVector)) AS add", "stats").collect()
         return [(removed_key(json.loads(row["add"])), row["stats"]) for row in rows]
 

@@ -34,14 +34,14 @@ class FactsCache:
         return len(self._known)
 
     def get(self, location: str) -> KnownVersion | None:
-        """What is known of a table, which is now the most recently used one."""
+        """Return what is known of a table, and mark it as the most recently used."""
         entry = self._known.get(location)
         if entry is not None:
             self._known.move_to_end(location)
         return entry
 
     def keep(self, location: str, entry: KnownVersion) -> None:
-        """Remember a version in the place of the one known before; a table too large is not kept."""
+        """Keep a version in the place of the one before; a table that is too large is not kept."""
         self.forget(location)
         if len(entry.facts.files) > self._max_files:
             return

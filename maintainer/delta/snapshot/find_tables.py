@@ -37,7 +37,7 @@ def tables_below(files: FileStore, root_uri: str, *, max_depth: int = MAX_DEPTH)
                 code="E644",
                 where=root_uri,
                 found=f"more than {MAX_FOLDERS:,}",
-                help="name a folder nearer to the tables",
+                help="name a folder closer to the tables",
             )
         folders = {
             child_file.name: child
@@ -74,7 +74,7 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
     for name in names:
         try:
             entry = jvm.catalog_location(name)
-        except Exception:  # somebody else's entry that Spark cannot read: not a table of ours
+        except Exception:  # an entry that Spark cannot read is not one of our tables
             continue
         if entry is not None and entry[2] != "VIEW" and entry[1].lower() == "delta":
             yield name, entry[0]

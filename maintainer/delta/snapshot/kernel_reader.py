@@ -66,7 +66,7 @@ class KernelReader:
             return None
 
     def _read_commits(self, ref: TableRef, folder: TableFolder, storage: TableStorage) -> TableFacts | None:
-        """The facts from the commit files alone, where they tell everything and nothing is out of the ordinary."""
+        """Return the facts from the commit files alone, if they are complete and nothing is unusual."""
         self._cache.forget(folder.location)
         try:
             log = read_newest(storage)

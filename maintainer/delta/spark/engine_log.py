@@ -90,7 +90,7 @@ class PythonLogs:
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def restore(self) -> None:
-        """Give the loggers back as they were found."""
+        """Restore the loggers."""
         for logger, handlers, level, propagate in self._before:
             logger.handlers[:] = handlers
             logger.setLevel(level)

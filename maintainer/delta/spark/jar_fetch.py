@@ -32,7 +32,7 @@ _TELLING = ("access error", "Exception", "not found", "timed out", "denied")
 
 
 class FetchFailed(Exception):
-    """The fetch did not bring what was asked for; the text is what the resolver said."""
+    """The fetch failed; the text is the resolver's message."""
 
 
 @dataclass(frozen=True, slots=True)

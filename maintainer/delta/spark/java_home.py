@@ -145,7 +145,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         )
     if with_module != 0:
         raise EnvironmentUnfit(
-            f"this Java has no module {VECTOR_MODULE}, which Spark asks for at its start",
+            f"this Java has no module {VECTOR_MODULE}, which Spark needs to start",
             code="E603",
             where=str(executable),
             found=f"a trimmed runtime of Java {version}",

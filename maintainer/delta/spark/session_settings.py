@@ -84,7 +84,7 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SNAPSHOT_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 
 SLOW_DEFAULTS: Mapping[str, int] = {LISTING_TASKS: 10_000, SHUFFLE_PARTITIONS: 200, SNAPSHOT_PARTITIONS: 50}
-"""What a session has that nobody tuned. Together they make small tables ten times slower."""
+"""Spark's defaults. Together they make small tables ten times slower."""
 
 MIN_CORES = 1
 _RUNTIME_PREFIXES = ("spark.sql.", "spark.databricks.", "spark.hadoop.", "spark.delta.")
@@ -155,12 +155,12 @@ def set_and_check(conf: RuntimeSettings, settings: Mapping[str, str | None]) -> 
         current = conf.get(key, None)
         if (current or "").lower() != (value or "").lower():
             raise EnvironmentUnfit(
-                "a setting that the safety of the rows depends on did not take",
+                "Spark did not accept a setting that protects the rows",
                 code="E606",
                 where=key,
                 found="not set" if current is None else current,
                 allowed="not set" if value is None else value,
-                help="run maintainer in a Spark of its own, without an active session",
+                help="run maintainer in a Python process without an active Spark session",
             )
 
 
@@ -176,7 +176,7 @@ def refuse_unsafe(user_conf: Mapping[str, str]) -> None:
         forced = FORCED[key]
         if forced is None or value.strip().lower() != forced.lower():
             raise EnvironmentUnfit(
-                "this Spark setting cannot be changed: the safety of the rows depends on it",
+                "this Spark setting cannot be changed: it protects the rows",
                 code="E608",
                 where="--conf, or spark.conf in maintainer.yml",
                 found=f"{key}={value}",

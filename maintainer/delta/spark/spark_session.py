@@ -149,7 +149,7 @@ def worker_session(lease: SessionLease) -> SparkSession:
 
 
 def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
-    """Lend somebody's session; refuse wishes that only a start could fulfil, instead of ignoring them."""
+    """Lend the active session; refuse options that only a start could fulfil, instead of ignoring them."""
     context = spark.sparkContext
     if options.master is not None and options.master != context.master:
         raise _too_late("--master", options.master, context.master)
@@ -233,7 +233,7 @@ def _new_spark(conf: Mapping[str, str], engine: launch.Engine, log_path: Path) -
             code="E607",
             where=str(log_path),
             found=f"{conf['spark.master']}: {_first_line(error)}",
-            help="check --master and --conf; the log has the whole story",
+            help="check --master and --conf; the log has the details",
         ) from error
 
 

@@ -139,7 +139,7 @@ def read_spark_defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, s
 
 
 def default_driver_memory() -> str:
-    """Return the driver's memory when nobody says: a quarter of what this machine or container has, 1 to 4 GiB.
+    """Return the default of the driver's memory: a quarter of what this machine or container has, 1 to 4 GiB.
 
     In local mode the driver is also the executor, and Spark's own default of 1 GiB makes every sort spill.
     """

@@ -50,10 +50,10 @@ _UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEA
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
 NO_TABLE_HELP = "correct `table:` in its policy, or remove the policy file"
 NOT_COMMITTED_HELP = (
-    "put right what was found, then run `maintainer apply` again; spark.log in the run folder has the whole story"
+    "fix the cause named above, then run `maintainer apply` again; spark.log in the run folder has the details"
 )
 DAMAGED_LOG_HELP = "nothing was changed; compare the _delta_log folder with a backup"
-UNKNOWN_CAUSE_HELP = "nothing was changed; what was found says why, and spark.log in the run folder has the whole story"
+UNKNOWN_CAUSE_HELP = "nothing was changed; fix the cause named above; spark.log in the run folder has the details"
 NOT_DELTA_HELP = "correct `table:`, remove it from the policies, or make it a table of Delta with CONVERT TO DELTA"
 
 
@@ -108,7 +108,7 @@ def is_conflict(chain: tuple[EngineFailure, ...]) -> bool:
 
 
 def is_cancelled(chain: tuple[EngineFailure, ...]) -> bool:
-    """Whether the work was cancelled, by us or by somebody with the right to."""
+    """Whether the work was cancelled, by us or by another user."""
     return any(failure.condition in _CANCELLED for failure in chain)
 
 
@@ -167,14 +167,14 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
 
 
 def _is_about_the_log(error: BaseException, chain: tuple[EngineFailure, ...]) -> bool:
-    """Whether Delta says it, a file of the log is named, or what stands in it made no sense to us."""
+    """Whether the error comes from Delta, names a file of the log, or arose while its content was parsed."""
     return isinstance(error, (ValueError, LookupError)) or any(
         failure.condition.startswith("DELTA_") or "_delta_log" in failure.message for failure in chain
     )
 
 
 def _engine_message(chain: tuple[EngineFailure, ...]) -> str:
-    """What Delta says of a table on one line; where only Spark says that a file could not be read, also why."""
+    """Return Delta's message on one line; if there is only Spark's, with its cause."""
     delta = next((failure.message for failure in chain if failure.condition.startswith("DELTA_")), None)
     if delta is not None:
         return _one_line(delta)
@@ -225,6 +225,6 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
 
 
 def message_of(error: BaseException) -> str:
-    """One short text for people: the innermost message that says something."""
+    """Return one short text: the innermost message that is not empty."""
     chain = describe(error)
     return next((failure.message for failure in reversed(chain) if failure.message), type(error).__name__)

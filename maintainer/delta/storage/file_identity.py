@@ -22,7 +22,7 @@ _SAME_SCHEMES = {"s3": "s3a", "s3n": "s3a", "abfss": "abfs", "wasbs": "wasb"}
 
 
 def canonical(uri: str) -> str:
-    """One spelling for one place: schemes that mean the same store, and on a local disk no links on the way."""
+    """Return the one spelling of a place: schemes of one store are equal, and local links are resolved."""
     if uri.startswith("/"):
         uri = "file:" + uri
     scheme, _, rest = one_spelling(uri).rstrip("/").partition(":")
@@ -121,7 +121,7 @@ class NeededFiles:
         return self._places.of(uri) in self._spellings
 
     def gone_since(self, before: Iterable[str], after: Iterable[str]) -> list[str]:
-        """Those that were on storage and are not now.
+        """Return the needed files that were on storage before and are not now.
 
         Args:
             before: URIs of what was listed before; on a local disk each file was looked at itself.

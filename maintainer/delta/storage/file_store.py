@@ -48,7 +48,7 @@ def java_quote(path: str) -> str:
 
 
 def one_spelling(uri: str) -> str:
-    """Hadoop says ``file:/x`` in one place and ``file:///x`` in another: the first is ours."""
+    """Return a URI with ``file:/x`` instead of ``file:///x``; Hadoop uses both."""
     return "file:/" + uri[8:] if uri.startswith("file:///") else uri
 
 
@@ -76,7 +76,7 @@ class StoredFile:
 
 
 class FileStore(Protocol):
-    """What is done with files; URIs are percent-encoded and in one spelling."""
+    """Operations on files; URIs are percent-encoded and in one spelling."""
 
     def children(self, uri: str) -> dict[str, StoredFile]:
         """The direct children of a folder by URI; empty if there is no such folder."""
@@ -116,9 +116,9 @@ class FileStore(Protocol):
         ...
 
     def clock_ms(self, uri: str) -> int | None:
-        """Return what time the storage of a folder says it is now, milliseconds since 1970 UTC, and leave no trace.
+        """Return the clock of a folder's storage, milliseconds since 1970 UTC, without leaving a file.
 
-        None where it does not say that without a file that others can see.
+        None if the storage has no clock that can be read without a visible file.
         """
         ...
 
@@ -134,7 +134,7 @@ class LocalFiles:
                 for entry in entries:
                     try:
                         entry_stat = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:  # went while we looked
+                    except FileNotFoundError:  # deleted while we listed
                         continue
                     child = f"{uri}/{java_quote(entry.name)}"
                     files[child] = _of_stat(child, entry_stat)
@@ -201,7 +201,7 @@ class LocalFiles:
             os.fsync(file.fileno())
 
     def clock_ms(self, uri: str) -> int | None:
-        """See ``FileStore``. Asks by a file that never has a name; Linux and most of its local file systems have it."""
+        """See ``FileStore``. Uses a file without a name, which Linux and most of its local file systems have."""
         without_name: int | None = getattr(os, "O_TMPFILE", None)
         if without_name is None:
             return None

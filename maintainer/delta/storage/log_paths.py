@@ -47,7 +47,7 @@ def log_uri(root_uri: str, path: str) -> str:
 
 
 def log_readings(root_uri: str, path: str) -> tuple[str, ...]:
-    """All URIs that a path of the log may mean, as some reader understands it.
+    """Return all URIs that a path of the log may mean to some reader.
 
     A raw ``?`` or ``#`` may end the path or belong to it; ``..`` behind a link leads elsewhere for an operating system.
     """
@@ -130,9 +130,9 @@ _TIMES = ("timestamp", "timestamp_ntz")
 
 
 def partition_spelling(value: str | None, type_name: object) -> str | None:
-    """The one way in which a partition value of a type is spelled; None for null.
+    """Return the one spelling of a partition value of a type; None for null.
 
-    What cannot be read as its type stays as it is.
+    A value that cannot be read as its type stays as it is.
     """
     if not value:
         return value if type_name == "string" else None
@@ -141,7 +141,7 @@ def partition_spelling(value: str | None, type_name: object) -> str | None:
 
 
 def one_value_of(values: Sequence[dict[str, str | None]]) -> dict[str, str | None] | None:
-    """The partition values that all source files of a bin have in the log, letter for letter; None if they differ.
+    """Return the partition values of a bin's source files, letter by letter as in the log; None if they differ.
 
     New files keep them, so that no reader sees another value. Delta's writer would not: it fixes to UTC a timestamp
     without a zone, which readers take to be in their own.

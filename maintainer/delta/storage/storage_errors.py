@@ -38,7 +38,7 @@ _DAMAGED_VECTOR = re.compile(
     r"DELTA_DELETION_VECTOR_(?:CARDINALITY|CHECKSUM|SIZE)_MISMATCH|DELTA_DELETION_VECTOR_INVALID"
 )
 
-MISSING_HELP = "bring them back from a backup, or RESTORE the table to a version without them"
+MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
 
 
 class Failure(Protocol):
@@ -61,7 +61,7 @@ class Failure(Protocol):
 
 
 def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | None:
-    """An error about storage or memory (full, denied, not to be reached ...); None if it is about something else."""
+    """Return the error for a failure of storage or memory (full, denied, unreachable ...); None for anything else."""
     text = "\n".join(failure.message for failure in chain)
     kinds = {failure.type_name for failure in chain}
     innermost = next((failure.message for failure in reversed(chain) if failure.message), "")
@@ -104,7 +104,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             code="T435",
             where=where,
             found=innermost,
-            help="look at the network, the address and the service; the table itself was not looked at",
+            help="check the network, the address and the service; the table itself was not read",
         )
     if _DENIED.search(text) or kinds & _PERMISSION:
         return TableError(

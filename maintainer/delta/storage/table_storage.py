@@ -37,7 +37,7 @@ class LogEntry:
 
 
 class TableStorage:
-    """The storage of one table: by its open DeltaLog, or by its folder, which costs no look at the log."""
+    """The storage of one table, from its open DeltaLog or from its folder; the folder needs no read of the log."""
 
     def __init__(self, jvm: DeltaJvm, log: JavaObject | TableFolder) -> None:
         self._jvm = jvm
@@ -64,7 +64,7 @@ class TableStorage:
         return log_uri(self._root_uri, relative)
 
     def readings(self, relative: str) -> tuple[str, ...]:
-        """All URIs that a path of the log may mean, nearly always one: what any of them names has to stay."""
+        """Return all URIs that a path of the log may mean, nearly always one. A file behind any of them must stay."""
         return log_readings(self._root_uri, relative)
 
     def commit_uri(self, version: int) -> str:

@@ -17,7 +17,7 @@ FileKey = tuple[str, str]
 def live_files(
     jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, file_keys: Collection[FileKey]
 ) -> dict[FileKey, JavaObject]:
-    """Those of the wanted files that are live in the snapshot, each as an ``AddFile`` in the JVM.
+    """Return the files that are live in the snapshot, each as an ``AddFile`` in the JVM.
 
     Read through Kernel at the snapshot's version, without a Spark job; by Spark, where Kernel does not read the table.
     The action's JSON is Delta's own serialization; of the statistics only ``numRecords`` is kept, as OPTIMIZE does it.
@@ -42,8 +42,8 @@ def adds_through_kernel(jvm: DeltaJvm, log: JavaObject, version: int, table_id: 
 
     As a snapshot has them: of the statistics, most of a log, only ``numRecords`` is kept.
 
-    Whatever Kernel stumbles over, Spark reads it or says what is wrong. A table that was dropped and created again may
-    have a version of the same number: then the ids differ, and it is None as well.
+    What Kernel cannot read is left to Spark, which reads it or says what is wrong. A table that was dropped and
+    created again may have a version of the same number: then the ids differ, and the result is None as well.
     """
     try:
         folder = jvm.folder_of_log(log)

@@ -25,7 +25,7 @@ def stamped(jvm: DeltaJvm, stamp: CommitStamp) -> AbstractContextManager[None]:
 
 
 def settle(find: Callable[[], int | None], error: BaseException, *, where: str) -> int | None:
-    """Learn from the log what became of a commit that raised: its version, or None if it certainly is not there.
+    """Find in the log what became of a commit that raised: its version, or None if it certainly did not land.
 
     An exception that came back from the JVM means that the commit call has ended, so the log is final. A lost
     connection, or an interrupt on our side, means that it may still be running: then absence proves nothing.
@@ -37,14 +37,14 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
         version = find()
     except BaseException as second:
         raise CommitUnknown(
-            "whether the commit landed could not be learned: the log cannot be read",
+            "it is not known whether the commit landed: the log cannot be read",
             where=where,
             found=f"{safe_message(error)}; then {safe_message(second)}",
             help="nothing was removed; the next run looks for the commit in the table's history",
         ) from error
     if version is None and (is_engine_lost(error) or not isinstance(error, Exception)):
         raise CommitUnknown(
-            "whether the commit landed could not be learned: the connection broke while it was running",
+            "it is not known whether the commit landed: the connection broke while it was running",
             where=where,
             found=safe_message(error),
             help="nothing was removed; the next run looks for the commit in the table's history",
@@ -53,15 +53,15 @@ def settle(find: Callable[[], int | None], error: BaseException, *, where: str) 
 
 
 def safe_message(error: BaseException) -> str:
-    """One line about an exception, also when the JVM that would explain it is gone."""
+    """Return one line about an exception, also when the JVM that could explain it is gone."""
     try:
         return message_of(error)
-    except Exception:  # the JVM that would explain it may be the thing that is gone
+    except Exception:  # the JVM itself may be gone
         return type(error).__name__
 
 
 def not_landed(error: Exception, where: str) -> MaintainerError:
-    """The error for a commit that failed for good and is not in the log."""
+    """Return the error for a commit that failed and is not in the log."""
     if isinstance(error, MaintainerError):
         return error
     chain = describe(error)
@@ -86,14 +86,14 @@ def commit_once(
     *,
     after_version: int,
 ) -> int:
-    """Run one commit that writes no data files, stamped; returns the version it landed as.
+    """Make one stamped commit without data files; return the version it landed as.
 
     ``attempt`` returns the version, or None if only the log can tell (a command of Delta's that commits). The stamp
     is looked for above ``after_version``.
 
     Raises:
         CommitConflict: C701, another writer won.
-        CommitNotLanded: C702, it failed for good.
+        CommitNotLanded: C702, it failed and did not land.
         CommitUnknown: C703, the answer was lost and the log could not settle it.
     """
     with stamped(jvm, stamp):

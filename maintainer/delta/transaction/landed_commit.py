@@ -28,7 +28,7 @@ Actions = list[dict[str, Any]]
 def landed_actions(
     jvm: DeltaJvm, storage: TableStorage, stamp: CommitStamp, where: str, version: int
 ) -> Actions | None:
-    """The actions of the version that our commit landed as, read from storage; None if the log cannot be read now.
+    """Read the actions of our landed commit from storage; None if the log cannot be read now.
 
     Raises:
         CommitConflict: C701, another writer's commit stands there and ours is nowhere in the log.
@@ -47,20 +47,20 @@ def landed_actions(
             return None
         other_commit = read_conflicting_commit(entry, actions)
     except Exception:
-        # The commit has landed: a hiccup of storage after it must not turn success into failure.
+        # The commit has landed: a storage error after it must not turn success into failure.
         return None
     jvm.forget_log(storage.root_uri)
     raise CommitConflict(
         f"another writer put its commit in the place of ours ({other_commit})",
         where=where,
         found=f"version {version} was ours and is not any more",
-        help="nothing is lost but our own commit; files that it wrote are left for a later vacuum. Find out who writes "
-        "to this table without a check for versions that exist: it loses the commits of others, too",
+        help="only our own commit is lost; a later vacuum deletes the files that it wrote. Find out who writes "
+        "to this table without a check for existing versions: that writer loses the commits of others, too",
     )
 
 
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
-    """What is in a landed rewrite beside, or instead of, what was handed over, as sentences; empty if nothing is."""
+    """Return how a landed rewrite differs from what we handed over, as sentences; empty if it does not."""
     problems = check_removes([action["remove"] for action in actions if "remove" in action], batch)
     adds = sorted((str(action["add"]["path"]), int(action["add"]["size"])) for action in actions if "add" in action)
     if adds != sorted((file.path, file.size_bytes) for file in written):

@@ -25,8 +25,8 @@ def set_properties(
 ) -> CommitReceipt:
     """Set the step's properties; values are passed as values, no SQL is built.
 
-    A property that somebody else set meanwhile to what the step wants does no harm; one that differs from what
-    the plan saw is somebody's decision, and we yield.
+    A property that another writer has set to the same value does no harm. A property that differs from what the plan
+    saw was changed on purpose, and we yield.
 
     Raises:
         CommitConflict: C701, the table was replaced, or a property is no longer as the plan saw it.
@@ -87,7 +87,7 @@ def _change(jvm: DeltaJvm, location: str, step: SetPropertiesStep) -> None:
 
 
 def check_as_planned(configuration: Mapping[str, str], step: SetPropertiesStep, where: str) -> None:
-    """Yield where a property is neither as the plan saw it nor as the step wants it: somebody has decided.
+    """Raise if a property is neither as the plan saw it nor as the step wants it: another writer changed it.
 
     Raises:
         CommitConflict: C701.

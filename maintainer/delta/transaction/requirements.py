@@ -48,7 +48,7 @@ def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> 
 
 
 def was_planned_table(jvm: DeltaJvm, facts: TableFacts, version: int) -> bool | None:
-    """Whether the log as it is on storage now has the planned table's id at a version; None where it cannot be read."""
+    """Whether the log on storage has the planned table's id at a version; None if it cannot be read."""
     try:
         folder = jvm.folder_of_log(jvm.log_at(facts.location))
         metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))

@@ -13,21 +13,21 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import MaintainerError
 
 CHUNK = 500
-"""Files between two questions: at most so many go after a stop was asked for."""
+"""Files between two checks: at most so many are deleted after a stop was requested."""
 
 MAX_THREADS = 8
 
 REPORT_EVERY = 10
-"""Deleted files between two words of progress, at the beginning."""
+"""Deleted files between two reports of progress, at the beginning."""
 
 
 class FileChanged(Exception):
-    """A file is not the one that was looked at. It stays."""
+    """A file has changed since it was checked. It stays."""
 
 
 @dataclass(slots=True)
 class Taken:
-    """What came of it. ``errors`` are by URI; ``stopped`` says why not all were tried, ``error`` what ended it."""
+    """The result of a deletion. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried."""
 
     tried: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Taken:
 
 
 class Progress:
-    """Counts deleted files over all threads, and tells at a growing distance: what is lost by a kill is a tenth."""
+    """Count deleted files over all threads and report every tenth more, so that a kill loses a tenth at most."""
 
     def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
@@ -45,7 +45,7 @@ class Progress:
         self._next_report = 0
 
     def add(self, number: int) -> None:
-        """So many more are gone; 0 is told, too, before the first."""
+        """Add deleted files; 0 is reported, too, before the first."""
         with self._lock:
             self._num_deleted += number
             if self._num_deleted >= self._next_report:
@@ -67,7 +67,7 @@ def take_away(
         uris: What goes, in order.
         remove: Deletes or moves one file; what it raises is that file's error.
         stop_reason: Asked before each chunk.
-        check: Called before each chunk; an error of ours from it ends the work and is kept in the result.
+        check: Called before each chunk; a ``MaintainerError`` ends the work and goes into the result.
         progress: Told how many files are gone at least; see ``DeletionGuard``.
     """
     done = Taken()
@@ -123,10 +123,10 @@ def _problem(remove: Callable[[str], object], uri: str) -> str | None:
 
 
 def check_unchanged(storage: TableStorage, listed: StoredFile) -> None:
-    """Look at the very file right before it goes: on a local disk, where that costs no request.
+    """Check a file again right before its deletion, on a local disk, where that costs no request.
 
     Raises:
-        FileChanged: It is another file than the one that was found free to go.
+        FileChanged: It is not the file that was checked before.
     """
     if listed.device_and_inode is None:
         return

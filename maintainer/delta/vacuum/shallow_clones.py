@@ -66,7 +66,7 @@ class References:
     def into(
         self, root_uri: str, tables: Iterable[TableRef], locator: Locator
     ) -> tuple[dict[str, NeededFiles], list[str]]:
-        """What other tables refer to by absolute path, by table; and what is not known.
+        """Return the files that other tables refer to by absolute path, by table, and the problems.
 
         A table that does not exist refers to nothing. One whose log cannot be read may be a clone: it is named.
         """
@@ -76,7 +76,7 @@ class References:
             try:
                 files, place = locator.place_of(ref)
                 if same_folder(place, root_uri):
-                    continue  # what a table needs of its own is known from its own log
+                    continue  # a table's own log says which of its own files it needs
                 with self._lock:
                     references = self._refreshed(ref, locator, files, place)
             except Exception as error:
@@ -117,7 +117,7 @@ def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
 
 
 def _outside(commit: bytes, root_uri: str) -> set[str]:
-    """URIs of all that a commit of the table at a root refers to by absolute path."""
+    """Return the URIs of files outside the root that a commit refers to."""
     if _OUTSIDE.search(commit) is None:
         return set()
     uris: set[str] = set()
@@ -153,6 +153,6 @@ def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
 
 def _unreadable(ref: TableRef, problem: MaintainerError) -> str:
     return (
-        f"whether {ref.identifier} needs files of this table cannot be learned, because its log cannot be read "
+        f"whether {ref.identifier} needs files of this table is not known, because its log cannot be read "
         f"({problem.code}: {problem.what})"
     )

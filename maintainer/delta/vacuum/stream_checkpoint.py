@@ -17,13 +17,13 @@ MAX_SOURCES = 100
 
 
 class Unreliable(Exception):
-    """A checkpoint that cannot be relied on; becomes a position with a problem, and is never raised further."""
+    """A checkpoint that cannot be trusted; ``position`` turns it into a problem."""
 
 
 def position(
     consumer: str, files: FileStore, folder_uri: str, table_id: str, log: LogReplay, head: int, now_ms: int
 ) -> StreamPosition:
-    """The oldest version of the table that the stream still needs, and when that was committed."""
+    """Return the oldest version of the table that the stream still needs, and its commit time."""
     try:
         version = _version(files, folder_uri, table_id)
     except Unreliable as error:

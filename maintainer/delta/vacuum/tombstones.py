@@ -27,7 +27,7 @@ LIST_FROM = 8
 
 
 def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed_before_ms: int) -> dict[str, Removal]:
-    """Removals before the time given, by URI.
+    """Return removals before a time, by URI.
 
     Never a file or deletion vector that the version in ``facts``, or any version that was current at or after
     ``removed_before_ms``, refers to by this spelling; never anything outside the table's root. A data file and its
@@ -43,12 +43,12 @@ def expired(storage: TableStorage, facts: TableFacts, log: LogReplay, *, removed
 
 
 def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, removed_before_ms: int) -> set[str]:
-    """URIs of all that the version in ``facts``, or any that was current at the moment or after it, refers to."""
+    """Return URIs that the version in ``facts`` needs, or any version that was current at or after a time."""
     return live_uris(storage, facts) | log.needed_since(removed_before_ms)
 
 
 def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile]) -> tuple[RemovedFile, ...]:
-    """Those removals whose files are there, with their sizes on storage; oldest removal first."""
+    """Return the removals whose files exist, with their sizes on storage, oldest removal first."""
     files = [
         RemovedFile(
             removal.path,
@@ -65,7 +65,7 @@ def as_removed_files(removals: dict[str, Removal], present: dict[str, StoredFile
 
 
 def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
-    """Those of the URIs that are on storage now, whatever they are. Symlinks are not followed."""
+    """Return the entries among the URIs that exist now, of any kind. Symlinks are not followed."""
     by_folder: dict[str, list[str]] = defaultdict(list)
     for uri in uris:
         by_folder[uri.rpartition("/")[0]].append(uri)
@@ -81,7 +81,7 @@ def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFi
 
 
 def stored_files(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
-    """Those of the URIs that are regular files on storage now."""
+    """Return the URIs that are regular files on storage now."""
     return {uri: entry for uri, entry in entries_of(storage, uris).items() if not entry.is_dir and not entry.is_symlink}
 
 
@@ -94,7 +94,7 @@ Vector = tuple[str, str]
 
 
 def nothing_left(storage: TableStorage, facts: TableFacts, removed_before_ms: int) -> bool:
-    """Whether no file that was removed before a moment can still lie on storage, live ones left out.
+    """Whether no file that was removed before a time can still exist; live files do not count.
 
     A removal counts from its commit file's own time at the earliest (see ``log_replay``), so a commit file that is not
     older holds none. Where storage is not a local disk, old removals alone make the answer no: asking for each file
@@ -131,7 +131,7 @@ def removed_paths(storage: TableStorage, commit: bytes) -> Iterator[str]:
 
 
 def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
-    """Paths as in the log, and deletion vectors that are files, where all is written as Delta writes it; else None."""
+    """Read paths and deletion vector files from a commit as Delta writes it; None for any other form."""
     text = b"\n" + commit
     with_vectors = b'"deletionVector"' in commit
     matches = (_REMOVAL if with_vectors else _PATH).findall(text)
@@ -154,7 +154,7 @@ def _quickly(commit: bytes) -> tuple[list[str], set[Vector]] | None:
 
 
 def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
-    """The same, whoever wrote it."""
+    """Read the same from a commit of any writer, by parsing JSON."""
     paths: list[str] = []
     vectors: set[Vector] = set()
     for line in commit.split(b"\n"):
@@ -171,7 +171,7 @@ def _slowly(commit: bytes) -> tuple[list[str], set[Vector]]:
 
 
 def _present(storage: TableStorage, names: dict[str, set[str]]) -> set[str]:
-    """Those of the names that are there now, as paths below the root."""
+    """Return the names that exist now, as paths below the root."""
     root = local_path(storage.root_uri)
     paths: set[str] = set()
     for folder, folder_names in names.items():

@@ -93,7 +93,7 @@ def trash_uri(storage: TableStorage, table_id: str) -> str:
 
 
 def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str:
-    """Write down what is about to be moved; returns the run's folder in the trash.
+    """Write the manifest of the files to move; return the run's folder in the trash.
 
     Raises:
         TableError: T432, it cannot be written; nothing was moved.
@@ -118,7 +118,7 @@ def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """What went from the trash for good; ``problems`` are files that would not go, each with why."""
+    """Files deleted from the trash; ``problems`` are files that could not be deleted, each with the reason."""
 
     num_files: int
     size_bytes: int
@@ -131,7 +131,7 @@ def trash_target(folder: str, path: str) -> str:
 
 
 def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
-    """Runs whose files in the trash are past their time and still there, oldest first."""
+    """Return runs with expired files in the trash, oldest first."""
     if not rename_is_cheap(storage.root_uri):
         return ()
     expired = []
@@ -147,7 +147,7 @@ def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
 
 
 def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
-    """Delete what the manifests of the runs name, if they are past their time."""
+    """Delete the files in the manifests of the runs, if they are expired."""
     num_files = size_bytes = 0
     problems: list[str] = []
     folders = set(_run_folders(storage)) if runs else set()
@@ -197,7 +197,7 @@ def undelete(storage: TableStorage, table_id: str, run_id: str, where: str) -> U
 
 
 def _restore(storage: TableStorage, folder: str, file: TrashedFile) -> str | None:
-    """Move one file back; what stands in the way, None if it is back."""
+    """Move one file back; return the problem, or None."""
     source, goal = trash_target(folder, file.path), f"{storage.root_uri}/{file.path}"
     status = storage.status(source)
     if status is None:
@@ -225,7 +225,7 @@ def _same(status: StoredFile, file: TrashedFile) -> bool:
 
 
 def _run_folders(storage: TableStorage) -> list[str]:
-    """Runs in the trash of the table, and of tables with another id that lay in its place before."""
+    """Return the folders of runs in the trash of the table, and of earlier tables in its place."""
     parent, name = _place_of_trash(storage)
     own = re.compile(re.escape(f"{parent}/{name}-") + "[0-9a-f]{8}")
     tables = [entry.uri for entry in _folders_in(storage, parent) if own.fullmatch(entry.uri)]
@@ -245,7 +245,7 @@ def _manifest(storage: TableStorage, folder: str) -> Manifest | None:
 
 
 def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> None:
-    """Remove a run's folder if nothing is left in it; what nobody's manifest names stays."""
+    """Remove a run's empty folders; files that no manifest names stay."""
     folders = {folder, f"{folder}/files"}
     for file in manifest.files:
         parent = trash_target(folder, file.path).rpartition("/")[0]
@@ -254,5 +254,5 @@ def _remove_folders(storage: TableStorage, folder: str, manifest: Manifest) -> N
             parent = parent.rpartition("/")[0]
     inner = sorted(folders - {folder}, key=len, reverse=True)
     for one_folder in (*inner, f"{folder}/{MANIFEST}", folder):
-        with contextlib.suppress(Exception):  # not empty: somebody else's file lies there
+        with contextlib.suppress(Exception):  # not empty: it holds a file of others
             storage.delete(one_folder)

@@ -22,14 +22,14 @@ _SHOWN = 3
 
 
 class Fences:
-    """Which folders below a table's root are not the table's own: reached through a link, or another table's."""
+    """Find folders below a table's root that are not its own: behind a link, or of another table."""
 
     def __init__(self, storage: TableStorage) -> None:
         self._storage = storage
         self._why: dict[str, tuple[str, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
-        """Look at many folders at once, where each look is a request."""
+        """Check many folders at once: on object storage each check is a request."""
         unknown = sorted(
             {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
         )
@@ -76,7 +76,7 @@ def _is_iceberg(children: dict[str, StoredFile]) -> bool:
 
 @dataclass(slots=True)
 class Untracked:
-    """Regular files below the root that the log never knew: old enough ones, and figures of the listing."""
+    """Old regular files below the root that the log never knew, and figures of the listing."""
 
     files: list[StoredFile] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
@@ -91,10 +91,10 @@ def list_untracked(
     changed_before_ms: int,
     max_listed: int = MAX_LISTED,
 ) -> Untracked:
-    """List the table's folder, one folder at a time, for files that nobody's log knows.
+    """List the table's folder, one folder at a time, for files that no log knows.
 
     Names that Delta hides (``_delta_log``, ``_symlink_format_manifest``, ``.hoodie``, ...) are not looked at, except
-    ``_change_data``. Links, folders of other tables and checkpoints of streams are told and not entered.
+    ``_change_data``. Links, folders of other tables and checkpoints of streams are reported and not entered.
 
     Args:
         storage: The table.
@@ -134,7 +134,7 @@ def list_untracked(
 
 
 def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> str | None:
-    """Whose a folder is by its children, None for the table's own."""
+    """Say by its children what a foreign folder is; None for the table's own."""
     names = {child.name: child for child in children.values()}
     if "_delta_log" in names or ".hoodie" in names:
         return "nested_table"

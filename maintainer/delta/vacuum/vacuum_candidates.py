@@ -22,13 +22,13 @@ from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
 from maintainer.units import format_duration, format_size
 
 MAX_CLOCK_SKEW_MS = 5 * 60_000
-"""This machine's clock and the storage's may differ by so much; ages of files are told with both."""
+"""Allowed difference of this machine's clock and the storage's; ages of files depend on both."""
 
 _SHOWN = 3
 
 
 def now_ms() -> int:
-    """This machine's clock; tests put another one in its place."""
+    """Return this machine's time; tests replace it."""
     return int(time.time() * 1000)
 
 
@@ -56,7 +56,7 @@ def history(
 
 
 def _times_only(storage: TableStorage, checkpoints: tuple[tuple[str, str], ...]) -> LogReplay:
-    """The log by its commit files alone: enough to tell where a stream stands, where nothing is deleted anyway."""
+    """Return the log by its commit files alone, which is enough to place a stream where nothing is deleted."""
     entries = storage.commits() if checkpoints else ()
     return LogReplay(times=[(entry.version, entry.modification_time_ms) for entry in entries])
 
@@ -97,7 +97,7 @@ def look(
 
 
 def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
-    """Tell that this machine's clock is not the storage's, as far as that can be known before anything is written."""
+    """Report a difference of this machine's clock and the storage's, as far as known before anything is written."""
     storage_ms, moment_ms = storage.files.clock_ms(storage.root_uri), now_ms()
     future_ms = log.newest_file_ms - moment_ms
     if future_ms > MAX_CLOCK_SKEW_MS:
@@ -108,11 +108,11 @@ def _clocks_apart(storage: TableStorage, log: LogReplay) -> Iterator[Kept]:
         away = format_duration(round(abs(behind_ms) / 1000))
         which = "behind" if behind_ms > 0 else "ahead of"
         text = f"this machine's clock is {away} {which} the storage's{why}"
-        yield Kept("clock", f"{text}; ages of files cannot be told with a wrong clock", 0)
+        yield Kept("clock", f"{text}; file ages are wrong while a clock is wrong", 0)
 
 
 def _known_to_be_gone(facts: TableFacts, question: VacuumQuestion) -> bool:
-    """Whether the look into the log has found already that nothing of what is asked for is there."""
+    """Whether the history has already shown that no file in question exists."""
     moment = facts.history.nothing_left_before_ms if facts.history is not None else None
     return moment is not None and question.removed_before_ms <= moment
 
@@ -125,7 +125,7 @@ def still_free(
     references: References,
     locator: Locator,
 ) -> tuple[dict[str, StoredFile], tuple[Kept, ...]]:
-    """Of files that a plan names, those that are there and free to go, and what is not free any more."""
+    """Return the planned files that exist and may still be deleted, and why others must stay."""
     kept: list[Kept] = []
     free = unclaimed(_fenced_off(storage, entries_of(storage, uris), kept), own, kept)
     needed, problems = references.into(storage.root_uri, tables, locator)
@@ -136,7 +136,7 @@ def still_free(
 def _untracked(
     storage: TableStorage, facts: TableFacts, question: VacuumQuestion, log: LogReplay, kept: list[Kept]
 ) -> tuple[list[StoredFile], Listing]:
-    """Old files that the log never knew; none where the log does not reach back far enough to know."""
+    """Return old files that the log never knew; none if the log does not reach back far enough."""
     assert question.untracked_before_ms is not None
     first = log.times[0] if log.times else (1, question.now_ms)
     if first[0] > 0 and first[1] > question.removed_before_ms:
@@ -149,7 +149,7 @@ def _untracked(
     kept.extend(untracked.kept)
     known_files = NeededFiles()
     known_files.add(named, root_uri=storage.root_uri)
-    # A file that the log names under another spelling is none that it never knew.
+    # The log may name a file under another spelling: then it is known.
     return [file for file in untracked.files if known_files.claim_on(file) is None], untracked.listing
 
 

@@ -15,7 +15,7 @@ MAX_START_ATTEMPTS = 3
 
 
 class StartAndEnd(Protocol):
-    """What a deletion needs of its two commits."""
+    """The two commits of a deletion."""
 
     def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
         """Commit VACUUM START; returns its version."""
@@ -45,13 +45,13 @@ class VacuumCommits:
             try:
                 return self._commit(operation, metrics, after_version)
             except CommitConflict:
-                # The commit says nothing but that we begin: whoever came first (an ALTER, say), it is as true after
-                # him. Whether the files may still go is looked at when it has landed.
+                # The commit only says that we begin, which is as true after another writer's commit. Whether the files
+                # may still go is checked after it has landed.
                 if attempts >= MAX_START_ATTEMPTS:
                     raise
 
     def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
-        """Commit VACUUM END; if it will not go, the version of VACUUM START: the files are gone either way."""
+        """Commit VACUUM END; if that fails, return the version of VACUUM START: the files are gone either way."""
         metrics = {"numDeletedFiles": num_deleted, "numVacuumedDirectories": 0}
         try:
             operation = self._jvm.vacuum_end_operation("COMPLETED" if completed else "FAILED")

@@ -41,7 +41,7 @@ _REVIVING = ("RESTORE", "CLONE")
 
 @dataclass(frozen=True, slots=True)
 class VacuumTools:
-    """What a deletion works with beside the table: the fleet's references and a clock."""
+    """What a deletion needs besides the table: the fleet's references and a clock."""
 
     references: References
     locator: Locator
@@ -137,7 +137,7 @@ class Deletion:
         return self._with_trash_emptied(self._finish(first, needed, before, after, taken, trash, log))
 
     def _with_trash_emptied(self, receipt: VacuumReceipt) -> VacuumReceipt:
-        """Delete what earlier runs moved to the trash and whose time is over; that is no commit."""
+        """Delete the expired files of the trash; no commit is made for it."""
         emptied = empty(self._storage, self._step.emptied, self._tools.clock())
         return replace(
             receipt,
@@ -148,7 +148,7 @@ class Deletion:
         )
 
     def _check_retention(self) -> None:
-        """The engine's own floor, whatever the plan says: the step's retention and the table's property."""
+        """Enforce the step's retention and the table's property, whatever the plan says."""
         step, moment = self._step, self._tools.clock() + MAX_CLOCK_SKEW_MS
         longest_ms = max(step.retention_seconds * 1000, self._table_retention_ms)
         young = any(
@@ -168,7 +168,7 @@ class Deletion:
             )
 
     def _check_places(self) -> None:
-        """Nothing outside the table, nothing of its log, nothing behind a symlink."""
+        """Refuse files outside the table, files of its log, and files behind a symlink."""
         storage = self._storage
         folders = {uri.rpartition("/")[0] for uri in self._planned}
         outside = {folder for folder in folders if not _really_below(storage.root_uri, folder)}
@@ -181,11 +181,11 @@ class Deletion:
                     where=self._facts.ref.identifier,
                     found=uri,
                     allowed=f"files below {storage.root_uri}, no symlinks",
-                    help="plan again; if it comes back, look at who writes to the table's folder and its log",
+                    help="plan again; if it happens again, find out who writes to the table's folder and its log",
                 )
 
     def _check_log(self, after_version: int) -> None:
-        """Look at every commit above a version: a RESTORE or CLONE, or any word of a planned file, stops us."""
+        """Check every commit above a version: a RESTORE or CLONE, or a commit that names a planned file, stops us."""
         for entry in self._storage.commits(after_version=after_version):
             actions = list(self._storage.actions(entry, with_adds=True))
             other_commit = read_conflicting_commit(entry, actions)
@@ -200,7 +200,7 @@ class Deletion:
             self._seen = max(self._seen, entry.version)
 
     def _is_among(self, named: NeededFiles, uri: str) -> bool:
-        """Whether files that a commit names hold a planned one: by what was found of it, else by its place."""
+        """Whether files that a commit names include a planned file, by identity; by place if it does not exist."""
         file = self._present.get(uri)
         return named.is_known_as(uri) if file is None else named.claim_on(file) is not None
 
@@ -213,7 +213,7 @@ class Deletion:
         )
 
     def _last_look(self, log: LogReplay, needed: NeededFiles) -> dict[str, StoredFile]:
-        """Search the candidates again at the head of the log; returns those that are there and may go.
+        """Check the planned files again at the head of the log; return those that exist and may be deleted.
 
         Raises:
             CommitConflict: A planned file is live, needed by a promised version, or not what the plan says.
@@ -241,7 +241,7 @@ class Deletion:
         return self._present
 
     def _make_trash(self, run_id: str, present: dict[str, StoredFile]) -> str | None:
-        """Write down what is about to be moved; the run's folder in the trash, None where files are deleted."""
+        """Write the manifest of the files to move; return the folder in the trash, None if files are deleted."""
         if not self._step.trash_seconds:
             return None
         start = len(self._storage.root_uri) + 1
@@ -253,7 +253,7 @@ class Deletion:
         return write_manifest(self._storage, manifest, self._facts.ref.identifier)
 
     def _take(self, first: int, present: dict[str, StoredFile], trash: str | None) -> Taken:
-        """Delete or move the files, unless the clock is wrong or somebody came in between."""
+        """Delete or move the files, unless the clock is wrong or another commit forbids it."""
         start = len(self._storage.root_uri) + 1
 
         def take(uri: str) -> None:
@@ -294,7 +294,7 @@ class Deletion:
             where=self._facts.ref.identifier,
             found=f"this machine is {abs(away)} s {'ahead' if away > 0 else 'behind'}",
             allowed=f"{MAX_CLOCK_SKEW_MS // 1000} s",
-            help="set the clock of this machine; ages of files cannot be told with a wrong one",
+            help="set the clock of this machine; file ages are wrong while a clock is wrong",
         )
 
     def _finish(
@@ -349,14 +349,14 @@ def _file_text(path: str, error: str | None) -> str:
 
 
 def _unchanged(planned: RemovedFile, current: StoredFile) -> bool:
-    """An untracked file that was written to since the plan is somebody's after all."""
+    """Whether a file is as planned: an untracked file that was written to since then is in use."""
     if planned.kind != "untracked":
         return True
     return (current.modification_time_ms, current.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
 
 
 def _really_below(root_uri: str, folder_uri: str) -> bool:
-    """On a local disk: whether a folder is the root or below it after all symlinks are followed."""
+    """Whether a folder is the root or below it with all symlinks followed; always true off a local disk."""
     if not root_uri.startswith("file:") or not folder_uri.startswith("file:"):
         return True
     root, folder = os.path.realpath(local_path(root_uri)), os.path.realpath(local_path(folder_uri))

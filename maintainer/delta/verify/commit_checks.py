@@ -32,7 +32,7 @@ STATISTICS_FIT = "statistics fit the rows of the added files"
 
 @dataclass(slots=True)
 class CommitWork:
-    """One commit while it is checked. Checks are made in order; a later one may need what an earlier one read."""
+    """One commit while it is checked. Checks run in order; a later one may need what an earlier one read."""
 
     jvm: DeltaJvm
     versions: DeltaVersionReader

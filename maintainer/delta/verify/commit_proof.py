@@ -61,7 +61,7 @@ class DeltaCommitProver:
         for key in UNSAFE_READS:
             if str(self._jvm.spark.conf.get(key, "false")).lower() == "true":
                 raise EnvironmentUnfit(
-                    f"{key} is on: files that cannot be read would be passed over in silence",
+                    f"{key} is on: files that cannot be read would be skipped silently",
                     code="E606",
                     where=facts.ref.identifier,
                     help=f"set {key}=false",
@@ -103,5 +103,5 @@ def _no_such_version(facts: TableFacts, version: int) -> TableError:
         code="T403",
         where=f"{facts.ref.identifier}@{version}",
         found=f"the newest version is {facts.version}",
-        help="name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned away and cannot be checked",
+        help="name a version of `DESCRIBE HISTORY`" if beyond else "its commit was cleaned up and cannot be checked",
     )

@@ -35,7 +35,7 @@ class VersionFiles:
     def of(self, facts: TableFacts, version: int) -> list[dict[str, Any]] | None:
         """The ``add`` actions, statistics cut down to ``numRecords``; None where Kernel does not read the version.
 
-        Whatever Kernel stumbles over, Spark reads it or says what is wrong.
+        What Kernel cannot read is left to Spark, which reads it or says what is wrong.
         """
         key = (facts.location, facts.table_id, version)
         adds = self._kept.get(key)

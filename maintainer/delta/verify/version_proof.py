@@ -41,7 +41,7 @@ _FILE, _ROWS = "__file", "__rows"
 
 @dataclass(frozen=True, slots=True)
 class VersionProof:
-    """What was found: the figures, and in words whatever does not fit (empty when all is well)."""
+    """The figures of a proof, and sentences about everything that does not fit (empty if nothing)."""
 
     proof: Proof
     findings: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def _side(
 
 
 def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
-    """Keep to the partitions of the files, column by column, so that Spark lists no others. May keep a few more."""
+    """Filter by the partitions of the files, column by column, so that Spark lists few others."""
     values: dict[str, set[str | None]] = {}
     for file in files:
         for column, value in file.partition_values:
@@ -129,7 +129,7 @@ def _of_partitions(frame: DataFrame, files: Iterable[DataFile]) -> DataFrame:
 def _unlike(
     fingerprints: dict[str, Fingerprint], files: tuple[DataFile, ...], which: str, place: TablePlace
 ) -> list[str]:
-    """Files whose rows are not as many as the log says. A file without live rows cannot be seen, and need not be."""
+    """Return files whose row count is not the log's. A file without live rows does not show up, and need not."""
     unlike = []
     if files and not fingerprints and all(file.live_records is None for file in files):
         return [f"none of the {len(files)} files {which} has a row that could be read"]

@@ -121,7 +121,7 @@ class DeltaVersionReader:
         )
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
-        """Those of the paths, as the log writes them, at which a file lies now."""
+        """Return the paths, as the log writes them, where a file exists now."""
         try:
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             uris = {path: storage.uri(path) for path in paths}
@@ -140,7 +140,7 @@ class DeltaVersionReader:
 
 
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
-    """Those of the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
+    """Return the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
     folders = {uri.rpartition("/")[0] for uri in uris}
     files: dict[str, StoredFile] = {}
     for folder in folders:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.rewrite.bin_writer import MAX_NAMED, refuse_what_is_no_file
+from maintainer.delta.rewrite.bin_writer import MAX_NAMED, refuse_irregular_files
 from maintainer.delta.storage.file_store import LocalFiles, java_quote
 from maintainer.errors import TableError
 
@@ -25,7 +25,7 @@ class Storage:
 
 
 def refuse(storage: Storage, *paths: str) -> None:
-    refuse_what_is_no_file(cast(Any, storage), paths, "lake/t")
+    refuse_irregular_files(cast(Any, storage), paths, "lake/t")
 
 
 def test_files_and_links_to_files_are_read_and_what_is_missing_is_told_by_whoever_reads(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_pipe_and_a_folder_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
         refuse(Storage(tmp_path), "good", "pipe", "folder")
     assert (caught.value.code, caught.value.where, caught.value.found) == ("T422", "lake/t", "pipe\nfolder")
-    assert caught.value.what.startswith("2 live files of the table are no regular file")
+    assert caught.value.what.startswith("2 live files of the table are not regular files")
 
 
 def test_of_many_a_few_are_named(tmp_path: Path) -> None:
