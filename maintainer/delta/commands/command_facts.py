@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.commands.command_storage import COMMITS_READ_AT_ONCE, SparkStorage
 from maintainer.delta.commands.sql_statements import table_name
-from maintainer.delta.log.actions import PartitionNames, data_file
-from maintainer.delta.log.commit_history import find_stamp, read_commits
+from maintainer.delta.log.actions import PartitionNames, data_file, read_protocol
+from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
 from maintainer.delta.log.local_log import look_into
 from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.log.table_updates import read_updates
@@ -25,8 +25,8 @@ from maintainer.delta.storage.error_classes import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,
     NOT_DELTA_HELP,
-    as_table_error,
     describe,
+    table_errors,
 )
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import NotSupportedYet, Refused, TableError
@@ -36,7 +36,6 @@ from maintainer.model.table.table_facts import (
     ColumnRanges,
     ColumnSample,
     DataFile,
-    Protocol,
     TableFacts,
     TableRef,
     Update,
@@ -55,7 +54,7 @@ class CommandTableReader:
     def facts(self, ref: TableRef) -> TableFacts:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         self._session.describe(f"{ref.identifier}: facts")
-        try:
+        with table_errors(ref.identifier):
             disagreement = ""
             for _ in range(READ_ATTEMPTS):
                 detail = self._detail(ref)
@@ -64,8 +63,6 @@ class CommandTableReader:
                 disagreement = _disagreement(state, detail)
                 if not disagreement:
                     return _facts_of(ref, storage, state, committed_at_ms, detail)
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
         raise TableError(
             "the table's log and DESCRIBE DETAIL do not agree",
             code="T403",
@@ -76,10 +73,8 @@ class CommandTableReader:
 
     def location_of(self, ref: TableRef) -> str:
         """Where the table's root is; see ``TableReader.location_of``."""
-        try:
+        with table_errors(ref.identifier):
             return str(self._detail(ref)["location"])
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
@@ -109,17 +104,13 @@ class CommandTableReader:
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""
-        try:
+        with table_errors(facts.ref.identifier):
             return find_stamp(self.storage(facts), stamp, after_version=after_version)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
-        try:
+        with table_errors(facts.ref.identifier):
             return paths_of_zorder(self.storage(facts), facts, columns)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Not for this engine: OPTIMIZE cannot write the files of a turn, nor tag them.
@@ -145,30 +136,20 @@ class CommandTableReader:
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
-        try:
-            storage = self.storage(facts)
-            entry = next(
-                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
-            )
-            return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
+        with table_errors(facts.ref.identifier):
+            return read_stamp(self.storage(facts), version)
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
         """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
-        try:
+        with table_errors(facts.ref.identifier):
             return read_updates(self.storage(facts), facts, since_ms=since_ms, after_version=after_version)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         facts = self.facts(ref)
-        try:
+        with table_errors(ref.identifier):
             log = self.storage(facts)
             return read_commits(log, facts.location, limit=limit, since_ms=since_ms, counted=counted)
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
 
     def storage(self, facts: TableFacts) -> SparkStorage:
         """The storage of a table that facts were read of."""
@@ -294,7 +275,7 @@ def _disagreement(state: LogState, detail: dict[str, Any]) -> str:
 def _facts_of(
     ref: TableRef, storage: SparkStorage, state: LogState, committed_at_ms: int, detail: dict[str, Any]
 ) -> TableFacts:
-    metadata, protocol = state.metadata, state.protocol
+    metadata = state.metadata
     schema = json.loads(metadata["schemaString"])
     names = PartitionNames.of(metadata)
     properties: dict[str, str] = metadata.get("configuration") or {}
@@ -309,12 +290,7 @@ def _facts_of(
         columns=tuple(logical_names(schema).values()),
         partition_columns=names.logical,
         properties=tuple(sorted(properties.items())),
-        protocol=Protocol(
-            protocol["minReaderVersion"],
-            protocol["minWriterVersion"],
-            tuple(sorted(protocol.get("readerFeatures") or ())),
-            tuple(sorted(protocol.get("writerFeatures") or ())),
-        ),
+        protocol=read_protocol(state.protocol),
         files=tuple(sorted(files, key=lambda file: file.path)),
         clustering_columns=tuple(detail.get("clusteringColumns") or ()),
         columns_with_stats=stats_columns(collected_schema(schema, properties, names.logical)),

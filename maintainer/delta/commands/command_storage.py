@@ -7,7 +7,6 @@ as this object lives: for one operation on one table.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,11 +14,10 @@ from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.storage.error_classes import describe
-from maintainer.delta.storage.log_paths import file_uri, is_absolute, text_uri
+from maintainer.delta.storage.log_paths import COMMIT_NAME, file_uri, is_absolute, text_uri, vector_of_id
 from maintainer.delta.storage.table_storage import LogEntry
 
 COMMITS_READ_AT_ONCE = 500
-_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _KINDS = ("add", "metaData", "protocol", "domainMetadata", "sidecar")
 _ADD_FIELDS = ("path", "partitionValues", "size", "modificationTime", "tags", "deletionVector")
@@ -81,7 +79,7 @@ class SparkStorage:
         """The published commit files above a version, in order."""
         entries = []
         for name, at in self.log_files().items():
-            match = _COMMIT_NAME.match(name)
+            match = COMMIT_NAME.match(name)
             if match and int(match[1]) > after_version:
                 entries.append(LogEntry(int(match[1]), at, name, name))
         self._listed = sorted(entries, key=lambda entry: entry.version)
@@ -163,12 +161,8 @@ class SparkStorage:
 
     def vector_uri_of_id(self, unique_id: str) -> str | None:
         """The URI of the deletion vector file behind a unique id; None if the vector is inline."""
-        kind, rest = unique_id[:1], unique_id[1:]
-        if kind == "i":
-            return None
-        # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
-        path, _, offset = rest.rpartition("@")
-        return self.vector_uri(kind, path if path and offset.isdigit() and len(path) >= 20 else rest)
+        vector = vector_of_id(unique_id)
+        return None if vector is None else self.vector_uri(*vector)
 
     def vector_uri(self, kind: str, path: str) -> str:
         """The URI of a deletion vector file, decoded as Delta's protocol says."""

@@ -9,7 +9,7 @@ from maintainer.delta.commands.command_facts import read_state, storage_of
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.log.actions import PartitionNames, data_file
 from maintainer.delta.proof.row_comparison import differing_rows
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:
@@ -28,13 +28,11 @@ class CommandVersionReader:
         Raises:
             TableError: T403, the version cannot be read (cleaned away, or its log is damaged).
         """
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             path = storage_of(self._session, facts).root_text
             frame = self._session.spark.read.format("delta").option("versionAsOf", version).load(path)
             frame.schema  # noqa: B018 - Spark Connect looks at the table only when it is asked for something
             return frame
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """The columns that Spark's reader of the version gives, in order.
@@ -47,17 +45,15 @@ class CommandVersionReader:
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
         frame = self.dataframe(facts, version) if scan else None
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             if frame is not None:
                 return int(frame.count())
             counts = [file.live_records for file in self._files(facts, version)]
             return -1 if None in counts else sum(count or 0 for count in counts)
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             storage = storage_of(self._session, facts)
             expected: dict[str, tuple[str, int | None]] = {}
             for file in self._files(facts, version):
@@ -68,28 +64,22 @@ class CommandVersionReader:
                     expected[vector] = (vector, None)
             sizes = storage.sizes()
             sizes.update(storage.sizes_beside(uri for uri in expected if not uri.startswith(storage.root_uri + "/")))
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         return tuple(
             sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
         )
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return the paths, as the log writes them, where a file exists now."""
-        try:
+        with table_errors(facts.ref.identifier):
             storage = storage_of(self._session, facts)
             sizes = storage.sizes()
             return frozenset(path for path in paths if storage.uri(path) in sizes)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
         a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
             return differing_rows(a, b)
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
 
     def _files(self, facts: TableFacts, version: int) -> tuple[DataFile, ...]:
         """The live files of a version, as the log says."""

@@ -19,15 +19,15 @@ from maintainer.delta.commands.sql_statements import set_properties, table_of_pa
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.log.s3_write_safety import refuse_unsafe_log_store
-from maintainer.delta.storage.error_classes import as_table_error, message_of
-from maintainer.delta.transaction.property_commit import check_as_planned
+from maintainer.delta.storage.error_classes import message_of, table_errors
+from maintainer.delta.transaction.property_commit import check_as_planned, refused_properties
+from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import TablePlace, prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.errors import (
     CheckImpossible,
     CommitConflict,
     CommitNotLanded,
-    EnvironmentUnfit,
     MaintainerError,
     TableError,
 )
@@ -44,9 +44,6 @@ from maintainer.model.run.outcome import (
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.file_sizes import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
-
-UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
-"""With either one on, a rewrite loses the rows of files it cannot read."""
 
 
 class CommandTableWriter:
@@ -118,15 +115,7 @@ class CommandTableWriter:
         try:
             version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
         except CommitNotLanded as error:
-            if error.found and "[DELTA_" in error.found:
-                raise TableError(
-                    "Delta refuses the table properties",
-                    code="T418",
-                    where=facts.ref.identifier,
-                    found=error.found,
-                    help="correct the value in the policy",
-                ) from error
-            raise
+            raise refused_properties(error) from error
         if version is None:
             raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="apply again")
         return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)
@@ -164,23 +153,14 @@ class CommandTableWriter:
 
     def _check_session(self, facts: TableFacts) -> None:
         conf = self._session.spark.conf
-        try:
+        with table_errors(facts.ref.identifier):
             refuse_unsafe_log_store(
                 facts.location,
                 lambda key: conf.get(key, None),
                 facts.ref.identifier,
                 lambda: self._session.disk_commits(facts.location),
             )
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
-        for key in UNSAFE_READS:
-            if str(conf.get(key, "false")).lower() == "true":
-                raise EnvironmentUnfit(
-                    f"{key} is on: a rewrite would lose the rows of files that cannot be read",
-                    code="E606",
-                    where=facts.ref.identifier,
-                    help=f"set {key}=false",
-                )
+        refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, LOSES_ROWS)
 
     def _now(self, facts: TableFacts) -> TableFacts:
         """Return the facts of the table now, which must be the planned table.

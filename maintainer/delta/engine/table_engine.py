@@ -16,7 +16,7 @@ from maintainer.delta.rewrite.rewrite_commit import commit_rewrite
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_run, remove_files_named
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.vacuum.shallow_clones import References
@@ -99,10 +99,8 @@ class DeltaTableWriter:
                 found=live[0],
                 help="somebody committed them; look at the table's history",
             )
-        try:
+        with table_errors(facts.ref.identifier):
             return remove_files_named(storage, folders_of(storage, facts, partitions), prefix)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
@@ -135,15 +133,13 @@ class DeltaTableWriter:
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:
         jvm, where = self._jvm, facts.ref.identifier
         jvm.activate()
-        try:
+        with table_errors(where):
             refuse_unsafe_log_store(
                 facts.location,
                 lambda key: jvm.spark.conf.get(key, None),
                 where,
                 lambda: jvm.make_commits_exclusive(jvm.log_at(facts.location)),
             )
-        except Exception as error:
-            raise as_table_error(error, where) from error
 
 
 class DeltaTableEngine:

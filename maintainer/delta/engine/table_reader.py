@@ -7,9 +7,10 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.commit_history import find_stamp, read_commits
+from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
 from maintainer.delta.log.log_replay import LogReplay
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_zorder
@@ -18,13 +19,13 @@ from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
 from maintainer.delta.snapshot.find_tables import tables_below, tables_in_catalog
 from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
-from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, as_table_error
+from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, table_errors
 from maintainer.delta.storage.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
@@ -43,45 +44,33 @@ class DeltaTableReader:
 
     def facts(self, ref: TableRef) -> TableFacts:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
-        self._jvm.activate()
-        try:
+        with self._reading(ref.identifier):
             root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
             return self._kernel.facts(ref, root) or self._spark.facts(ref, root)
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
 
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
         """What the log says about how long files must be kept; see ``TableReader.vacuum_history``."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             storage = self._storage(facts)
             log, kept_history = history(
                 storage, facts, checkpoints, self._jvm_files, removed_before_ms=removed_before_ms, now_ms=now_ms()
             )
             self._replayed = None if log is None else (facts.location, log)
             return kept_history
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """Return the facts with the files that may be deleted and still exist; see ``TableReader.vacuum_look``."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             storage = self._storage(facts)
             log = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
             return look(storage, facts, question, self.references, self, log)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def location_of(self, ref: TableRef) -> str:
         """Where the table's root is; see ``TableReader.location_of``."""
-        self._jvm.activate()
-        try:
+        with self._reading(ref.identifier):
             return self.place_of(ref)[1]
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
         """See ``shallow_clones.Locator``. Takes no snapshot, because it is called for every table of the project."""
@@ -105,79 +94,50 @@ class DeltaTableReader:
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         """Files that any Z-order by these columns wrote; see ``TableReader.zordered_paths``."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             return paths_of_zorder(self._storage(facts), facts, columns)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         """Smallest and largest values of the columns in each live file of the newest version."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             log = self._jvm.log_at(facts.location)
             return read_ranges(self._jvm, log, self._jvm.update(log), columns)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         """Values of the columns in about so many rows, drawn from files spread over the table."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             log = self._jvm.log_at(facts.location)
             return read_sample(self._jvm, log, self._jvm.update(log), facts, columns, max_rows)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
         """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             snapshot = self._jvm.update(self._jvm.log_at(facts.location))
             return find_dropped_columns(self._jvm, facts, snapshot, files)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         """The lowest version above ``after_version`` that carries the stamp, or None."""
-        self._jvm.activate()
-        try:
-            storage = self._storage(facts)
-            return find_stamp(storage, stamp, after_version=after_version)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
+        with self._reading(facts.ref.identifier):
+            return find_stamp(self._storage(facts), stamp, after_version=after_version)
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """The stamp of a version's commit; None if it is not ours, or no longer in the log."""
-        self._jvm.activate()
-        try:
-            storage = self._storage(facts)
-            entry = next(
-                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
-            )
-            return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
+        with self._reading(facts.ref.identifier):
+            return read_stamp(self._storage(facts), version)
 
     def updates(self, facts: TableFacts, *, since_ms: int, after_version: int) -> tuple[Update, ...]:
         """Return other writers' updates since a time or above a version; see ``TableReader.updates``."""
-        self._jvm.activate()
-        try:
+        with self._reading(facts.ref.identifier):
             return read_updates(self._storage(facts), facts, since_ms=since_ms, after_version=after_version)
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
-        self._jvm.activate()
-        try:
+        with self._reading(ref.identifier):
             root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
             folder = self._jvm.folder_at(root)
             return read_commits(
                 TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
             )
-        except Exception as error:
-            raise as_table_error(error, ref.identifier) from error
 
     def in_catalog(self) -> Iterator[tuple[str, str]]:
         """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
@@ -185,12 +145,15 @@ class DeltaTableReader:
 
     def below(self, root: str) -> Iterator[str]:
         """Delta tables in folders; see ``TableFinder.below``."""
-        try:
+        with table_errors(root):
             yield from tables_below(*self._jvm_files(root))
-        except MaintainerError:
-            raise
-        except Exception as error:
-            raise as_table_error(error, root) from error
+
+    @contextmanager
+    def _reading(self, where: str) -> Iterator[None]:
+        """Make our session the active one, and raise exceptions of the block as errors of our own."""
+        self._jvm.activate()
+        with table_errors(where):
+            yield
 
     def _storage(self, facts: TableFacts) -> TableStorage:
         """The table's storage; the last one is kept, because planning asks several times for the same table's."""

@@ -14,7 +14,7 @@ from typing import Any
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
-from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues
+from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues, Protocol
 
 _RECORDS_FIRST = re.compile(r'\{"numRecords":(\d{1,18})[,}]')
 """How Delta writes statistics. Anything else is parsed in full."""
@@ -45,6 +45,16 @@ class PartitionNames:
         stored_values = stored or {}
         columns = zip(self.logical, self.physical, self.types or ("string",) * len(self.logical), strict=True)
         return tuple((name, one_spelling(stored_values.get(key), type_name)) for name, key, type_name in columns)
+
+
+def read_protocol(action: Mapping[str, Any]) -> Protocol:
+    """Read a ``protocol`` action as facts hold it."""
+    return Protocol(
+        action["minReaderVersion"],
+        action["minWriterVersion"],
+        tuple(sorted(action.get("readerFeatures") or ())),
+        tuple(sorted(action.get("writerFeatures") or ())),
+    )
 
 
 def to_physical(schema: dict[str, Any], column: str) -> str:

@@ -193,3 +193,19 @@ def find_stamp(storage: LogStorage, stamp: CommitStamp, *, after_version: int) -
         if storage.commit_info(entry).get("userMetadata") == stamp_json:
             return entry.version
     return None
+
+
+def commit_at(storage: LogStorage, version: int) -> LogEntry | None:
+    """Return the commit file of a version, None if the log has none."""
+    return next((entry for entry in storage.commits(after_version=version - 1) if entry.version == version), None)
+
+
+def read_stamp(storage: LogStorage, version: int) -> CommitStamp | None:
+    """Return the stamp of a version's commit; None if it is not ours, or no longer in the log."""
+    entry = commit_at(storage, version)
+    return None if entry is None else CommitStamp.from_json(storage.commit_info(entry).get("userMetadata"))
+
+
+def info_of(actions: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the ``commitInfo`` of a commit's actions; empty if it has none."""
+    return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from maintainer.delta.log.commit_history import LogStorage
+from maintainer.delta.log.commit_history import LogStorage, info_of
 from maintainer.delta.storage.table_storage import LogEntry
 
 MAX_COMMITS_SEARCHED = 1000
@@ -58,6 +58,6 @@ def find_conflicting_commit(
 
 def read_conflicting_commit(entry: LogEntry, actions: list[dict[str, Any]]) -> ConflictingCommit:
     """Return version, operation and time of a commit from its ``commitInfo``."""
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    info = info_of(actions)
     moment = info.get("inCommitTimestamp") or info.get("timestamp") or entry.modification_time_ms
     return ConflictingCommit(entry.version, str(info.get("operation") or "unknown operation"), int(moment))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.log_paths import COMMIT_NAME
 from maintainer.delta.storage.table_storage import LogEntry
 
-_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 LOG_FOLDER = "_delta_log"
 
@@ -66,7 +66,7 @@ class LocalLog:
         commits = []
         with os.scandir(self._log) as entries:
             for file in entries:
-                match = _COMMIT_NAME.match(file.name)
+                match = COMMIT_NAME.match(file.name)
                 if match and int(match[1]) > after_version and file.is_file(follow_symlinks=False):
                     commits.append(LogEntry(int(match[1]), int(file.stat().st_mtime * 1000), file.path))
         return sorted(commits, key=lambda entry: entry.version)

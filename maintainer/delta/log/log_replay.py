@@ -7,9 +7,11 @@ the version before it need the file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from maintainer.delta.log.commit_history import info_of
 from maintainer.delta.storage.log_paths import is_absolute
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import TableFacts
@@ -85,7 +87,7 @@ def replay(storage: TableStorage, facts: TableFacts) -> LogReplay:
         log.newest_file_ms = entry.modification_time_ms
         adds = [(action["add"], storage.uri(action["add"]["path"])) for action in actions if "add" in action]
         new = [body for body, uri in adds if uri not in log.named_uris]
-        took_ms = write_time_ms(_info(actions), new, said_ms)
+        took_ms = write_time_ms(info_of(actions), new, said_ms)
         if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
             log.longest_write_ms, log.longest_write_version = took_ms, entry.version
         late = entry.version > facts.version
@@ -159,12 +161,12 @@ def live_uris(storage: TableStorage, facts: TableFacts) -> set[str]:
 
 def commit_time_ms(entry: LogEntry, actions: list[dict[str, Any]]) -> int:
     """Return when a commit happened: its own timestamp, or else the time of its file."""
-    info = _info(actions)
+    info = info_of(actions)
     timestamp = info.get("inCommitTimestamp") or info.get("timestamp")
     return int(timestamp) if timestamp else entry.modification_time_ms
 
 
-def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:
+def write_time_ms(info: Mapping[str, Any], new_adds: list[dict[str, Any]], committed_at_ms: int) -> int:
     """Estimate how long a commit's writing took: since its first new file, or by its own metrics.
 
     Old files that a commit brings back (RESTORE, CLONE, a new deletion vector on an old file) do not count.
@@ -178,8 +180,3 @@ def write_time_ms(info: dict[str, Any], new_adds: list[dict[str, Any]], committe
         return took
     written = [int(new_add["modificationTime"]) for new_add in new_adds if "deletionVector" not in new_add]
     return max(took, committed_at_ms - min(written)) if written else took
-
-
-def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
-    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    return info

@@ -67,6 +67,7 @@ def _leaves(schema: dict[str, Any], prefix: tuple[str, ...]) -> list[tuple[str, 
 
 
 DEFAULT_INDEXED_COLUMNS = 32
+"""Delta's default of ``delta.dataSkippingNumIndexedCols``: statistics name so many leaf columns at most."""
 
 
 def collected_schema(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import PartitionNames
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRef
 
@@ -26,7 +26,7 @@ def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
         TableError: The log cannot be read.
     """
     jvm.activate()
-    try:
+    with table_errors(ref.identifier):
         if ref.is_path:
             log = jvm.log_of_root(jvm.hadoop_path(ref.location))
         else:
@@ -39,8 +39,6 @@ def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
             return None
         configuration: dict[str, str] = jvm.metadata(snapshot)["configuration"]
         return configuration
-    except Exception as error:
-        raise as_table_error(error, ref.identifier) from error
 
 
 def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionValues] | None:
@@ -59,7 +57,7 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
     metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
     partitions = PartitionNames.of(metadata)
     written: set[PartitionValues] = set()
-    try:
+    with table_errors(facts.ref.identifier):
         storage = TableStorage(jvm, jvm.log_at(facts.location))
         oldest = max(facts.version - MAX_COMMITS_READ, -1)
         entries = [commit for commit in storage.commits(after_version=oldest) if commit.version <= facts.version]
@@ -70,8 +68,6 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
                 add = action.get("add")
                 if add is not None and add.get("dataChange"):
                     written.add(partitions.values_of(add.get("partitionValues")))
-    except Exception as error:
-        raise as_table_error(error, facts.ref.identifier) from error
     return frozenset(written) if entries and entries[0].version == 0 else None
 
 

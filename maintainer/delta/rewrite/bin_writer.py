@@ -33,8 +33,8 @@ from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.storage.storage_errors import MISSING_HELP
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.add_files import FileKey, live_files
-from maintainer.delta.transaction.requirements import check_as_planned
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, TableError
+from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
+from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError
 from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.run.outcome import Fingerprint
@@ -85,9 +85,6 @@ def _is_something_else(path: str) -> bool:
 
 
 _LOG = logging.getLogger(__name__)
-
-UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
-"""With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
 
 
 @dataclass(slots=True)
@@ -157,14 +154,8 @@ class RewriteJob:
             TableError: T422, a pipe, folder or device lies in the place of a file of the batch.
         """
         started = time.monotonic()
-        for key in UNSAFE_READS:
-            if str(self.jvm.spark.conf.get(key, "false")).lower() == "true":
-                raise EnvironmentUnfit(
-                    f"{key} is on: a rewrite would lose the rows of files that cannot be read",
-                    code="E606",
-                    where=self.where,
-                    help=f"set {key}=false",
-                )
+        conf = self.jvm.spark.conf
+        refuse_unsafe_reads(lambda key: conf.get(key, None), self.where, LOSES_ROWS)
         try:
             self._open()
         except Exception as error:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.log.schema_names import quote
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.steps import Bin
@@ -105,7 +106,7 @@ def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
 
 def _hashable(frame: DataFrame) -> list[str]:
     """Return the columns that can be hashed; without any, a cell stays whole."""
-    return [_quoted(field.name) for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
+    return [quote(field.name) for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
 
 
 def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:
@@ -117,10 +118,6 @@ def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: i
             place += 1
         totals[place] += rows
     return [max(1, -(-total // (2 * max_rows))) if total > 2 * max_rows else 1 for total in totals]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True, slots=True)

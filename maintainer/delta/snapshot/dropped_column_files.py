@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME
 from maintainer.model.table.table_facts import DataFile, TableFacts
-
-DEFAULT_INDEXED_COLUMNS = 32
-"""Delta's default of ``delta.dataSkippingNumIndexedCols``: statistics name so many leaf columns at most."""
 
 
 def find_dropped_columns(

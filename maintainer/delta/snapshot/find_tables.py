@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Iterator
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.log.local_log import LOG_FOLDER
+from maintainer.delta.log.schema_names import quote
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import FileStore
 from maintainer.errors import ProjectError
 
-LOG_FOLDER = "_delta_log"
 MAX_DEPTH = 12
 MAX_FOLDERS = 200_000
 """A walk that meets more folders than this is over the wrong root."""
@@ -61,16 +62,14 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
         TableError: The catalog cannot be listed. A single entry that cannot be looked at is left out.
     """
     jvm.activate()
-    try:
+    with table_errors("the catalog"):
         databases = sorted(str(row[0]) for row in jvm.spark.sql("SHOW DATABASES").collect())
         names = [
             f"{_quoted(str(row[0]))}.{_quoted(str(row[1]))}"
             for database in databases
-            for row in sorted(jvm.spark.sql(f"SHOW TABLES IN {_always_quoted(database)}").collect())
+            for row in sorted(jvm.spark.sql(f"SHOW TABLES IN {quote(database)}").collect())
             if not row[2]
         ]
-    except Exception as error:
-        raise as_table_error(error, "the catalog") from error
     for name in names:
         try:
             entry = jvm.catalog_location(name)
@@ -81,8 +80,4 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
 
 
 def _quoted(part: str) -> str:
-    return part if part.replace("_", "a").isalnum() and part.isascii() else _always_quoted(part)
-
-
-def _always_quoted(part: str) -> str:
-    return "`" + part.replace("`", "``") + "`"
+    return part if part.replace("_", "a").isalnum() and part.isascii() else quote(part)

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.delta.log.actions import PartitionNames, data_file
+from maintainer.delta.log.actions import PartitionNames, data_file, read_protocol
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.schema_names import logical_names, physical_path_to_logical, stats_columns
-from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
+from maintainer.delta.storage.log_paths import COMMIT_NAME
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRef
 
-_COMMIT = re.compile(r"^(\d{20})\.json$")
 _CLASSIC = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
 _PARTS = re.compile(r"^(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet$")
 _V2 = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
@@ -46,7 +46,7 @@ def segment(names: Iterable[str], version: int | None = None) -> Segment:
     whole: dict[int, tuple[str, ...]] = {}
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
-        if match := _COMMIT.match(name):
+        if match := COMMIT_NAME.match(name):
             commits[int(match[1])] = name
         elif match := _CLASSIC.match(name) or _V2.match(name):
             whole.setdefault(int(match[1]), (name,))
@@ -140,12 +140,7 @@ class TableState:
             columns=tuple(to_logical.values()),
             partition_columns=names.logical,
             properties=tuple(sorted(self.metadata["configuration"].items())),
-            protocol=Protocol(
-                self.protocol["minReaderVersion"],
-                self.protocol["minWriterVersion"],
-                tuple(sorted(self.protocol.get("readerFeatures") or ())),
-                tuple(sorted(self.protocol.get("writerFeatures") or ())),
-            ),
+            protocol=read_protocol(self.protocol),
             files=_data_files(adds, names),
             clustering_columns=tuple(physical_path_to_logical(schema, path) for path in paths),
             columns_with_stats=stats_columns(self.indexed_schema),

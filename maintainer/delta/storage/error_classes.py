@@ -8,6 +8,8 @@ plain values; everything after that is pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from maintainer.delta.jvm import JavaObject
@@ -117,17 +119,34 @@ def is_stopped(chain: tuple[EngineFailure, ...]) -> bool:
     return any(says_stopped(failure.message) for failure in chain)
 
 
-def as_table_error(error: BaseException, where: str) -> MaintainerError:
-    """Turn an exception met while reading a table into an error with the right T (or E) code."""
+@contextmanager
+def table_errors(where: str) -> Iterator[None]:
+    """Raise exceptions of the block as errors of our own; see ``as_table_error``."""
+    try:
+        yield
+    except Exception as error:
+        raise as_table_error(error, where) from error
+
+
+def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[EngineFailure, ...] | MaintainerError:
+    """Describe an exception; return our error instead if it is one, the engine is gone or the work was cancelled."""
     if isinstance(error, MaintainerError):
         return error
-    if is_engine_lost(error):
+    if is_engine_lost(error):  # then the JVM cannot describe it
         return engine_gone(where)
     chain = describe(error)
     if is_stopped(chain):
         return engine_gone(where)
     if is_cancelled(chain):
-        return Interrupted("cancelled while the table was read", where=where, help="run `maintainer apply` again")
+        return Interrupted(cancelled, where=where, help="run `maintainer apply` again")
+    return chain
+
+
+def as_table_error(error: BaseException, where: str) -> MaintainerError:
+    """Turn an exception met while reading a table into an error with the right T (or E) code."""
+    chain = _chain_or_error(error, where, "cancelled while the table was read")
+    if isinstance(chain, MaintainerError):
+        return chain
     cause = storage_error(chain, where) or damaged_file_error(chain, where) or missing_file_error(chain, where)
     if cause is not None:
         return cause
@@ -194,17 +213,9 @@ def as_write_error(error: BaseException, where: str, doing: str) -> MaintainerEr
         where: The table, for the message.
         doing: What was being done, as "writing the new files".
     """
-    if isinstance(error, MaintainerError):
-        return error
-    if is_engine_lost(error):
-        return engine_gone(where)
-    chain = describe(error)
-    if is_stopped(chain):
-        return engine_gone(where)
-    if is_cancelled(chain):
-        return Interrupted(
-            f"cancelled while {doing}; nothing was committed", where=where, help="run `maintainer apply` again"
-        )
+    chain = _chain_or_error(error, where, f"cancelled while {doing}; nothing was committed")
+    if isinstance(chain, MaintainerError):
+        return chain
     if (cause := storage_error(chain, where) or damaged_file_error(chain, where)) is not None:
         return cause
     innermost = message_of(error)

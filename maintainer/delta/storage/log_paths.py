@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
 from maintainer.policy.predicate.predicate_time import read_timestamp
 
+COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DOTS = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
 """Segments that a path has without naming anything: ``.``, ``..`` and nothing between two slashes."""
@@ -117,6 +118,16 @@ def vector_path(text: str) -> str | None:
         return None
     uuid = "-".join((data[:8], data[8:12], data[12:16], data[16:20], data[20:]))
     return f"{folder}/deletion_vector_{uuid}.bin" if folder else f"deletion_vector_{uuid}.bin"
+
+
+def vector_of_id(unique_id: str) -> tuple[str, str] | None:
+    """Return storage type and encoded path of a deletion vector by its unique id; None if the vector is inline."""
+    kind, rest = unique_id[:1], unique_id[1:]
+    if kind == "i":
+        return None
+    # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
+    path, _, offset = rest.rpartition("@")
+    return kind, path if path and offset.isdigit() and len(path) >= _UUID_DIGITS else rest
 
 
 def _four_bytes(digits: str) -> bytes:

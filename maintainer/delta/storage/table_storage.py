@@ -13,9 +13,8 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, files_of, local_path, one_spelling
-from maintainer.delta.storage.log_paths import log_readings, log_uri, vector_path
+from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri, vector_of_id, vector_path
 
-_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
 _BRIEF_ADD = re.compile(
     r'\{"add":\{"path":"([^"\\]*)","partitionValues":.*?,"modificationTime":(\d+),"dataChange":[^\n]*\}\}$'
@@ -97,7 +96,7 @@ class TableStorage:
         commits = []
         while listing.hasNext():
             status = listing.next()
-            match = _COMMIT_NAME.match(str(status.getPath().getName()))
+            match = COMMIT_NAME.match(str(status.getPath().getName()))
             if match:
                 uri = f"{self._log_uri}/{match.group(0)}"
                 commits.append(LogEntry(int(match.group(1)), int(status.getModificationTime()), uri, status))
@@ -106,7 +105,7 @@ class TableStorage:
     def _local_commits(self, after_version: int) -> list[LogEntry]:
         commits = []
         for uri, file in self.files.children(self._log_uri).items():
-            match = _COMMIT_NAME.match(file.name)
+            match = COMMIT_NAME.match(file.name)
             if match and int(match.group(1)) > after_version:
                 commits.append(LogEntry(int(match.group(1)), file.modification_time_ms, uri))
         return sorted(commits, key=lambda entry: entry.version)
@@ -167,12 +166,8 @@ class TableStorage:
 
     def vector_uri_of_id(self, unique_id: str) -> str | None:
         """The URI of the deletion vector file behind a unique id; None if the vector is inline."""
-        kind, rest = unique_id[:1], unique_id[1:]
-        if kind == "i":
-            return None
-        # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
-        path, _, offset = rest.rpartition("@")
-        return self.vector_uri(kind, path if path and offset.isdigit() and len(path) >= 20 else rest)
+        vector = vector_of_id(unique_id)
+        return None if vector is None else self.vector_uri(*vector)
 
     def vector_uri(self, kind: str, path: str) -> str:
         """The URI of a deletion vector file from its storage type and encoded path, as Delta decodes it."""

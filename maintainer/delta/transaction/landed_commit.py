@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.log.commit_history import find_stamp
+from maintainer.delta.log.commit_history import commit_at, find_stamp, info_of
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.proof_actions import check_removes
@@ -34,14 +34,11 @@ def landed_actions(
         CommitConflict: C701, another writer's commit stands there and ours is nowhere in the log.
     """
     try:
-        entry = next(
-            (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
-        )
+        entry = commit_at(storage, version)
         if entry is None:
             return None
         actions = list(storage.actions(entry, with_adds=True))
-        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        if info.get("userMetadata") == stamp.to_json():
+        if info_of(actions).get("userMetadata") == stamp.to_json():
             return actions
         if find_stamp(storage, stamp, after_version=-1) is not None:
             return None

@@ -11,7 +11,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.engine.protocols import BeforeCommit
-from maintainer.errors import CommitConflict, CommitNotLanded, TableError
+from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -65,17 +65,22 @@ def set_properties(
             if attempts >= MAX_ATTEMPTS:
                 raise
         except CommitNotLanded as error:
-            if error.found and "[DELTA_" in error.found:
-                raise TableError(
-                    "Delta refuses the table properties",
-                    code="T418",
-                    where=where,
-                    found=error.found,
-                    help="correct the value in the policy",
-                ) from error
-            raise
+            raise refused_properties(error) from error
     return CommitReceipt(
         version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
+    )
+
+
+def refused_properties(error: CommitNotLanded) -> MaintainerError:
+    """Return T418 where Delta refuses the properties, else the error itself."""
+    if not error.found or "[DELTA_" not in error.found:
+        return error
+    return TableError(
+        "Delta refuses the table properties",
+        code="T418",
+        where=error.where,
+        found=error.found,
+        help="correct the value in the policy",
     )
 
 

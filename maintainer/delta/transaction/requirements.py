@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.actions import read_protocol
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.errors import CommitConflict
-from maintainer.model.table.table_facts import Protocol, TableFacts
+from maintainer.errors import CommitConflict, EnvironmentUnfit
+from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.selection.schema_columns import without_state
 
 PROPERTIES_WE_REST_ON = ("delta.enableRowTracking", "delta.columnMapping.mode")
 """With another value of these, files must be read or written in another way."""
+
+UNSAFE_READS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+"""With either one on, a rewrite loses the rows of files it cannot read, and re-reading them hides it."""
+
+LOSES_ROWS = "a rewrite would lose the rows of files that cannot be read"
+
+
+def refuse_unsafe_reads(setting: Callable[[str], object], where: str, consequence: str) -> None:
+    """Refuse a session that skips files which it cannot read.
+
+    Args:
+        setting: Returns a Spark setting, None where it is not set.
+        where: The table, for the message.
+        consequence: What would happen, for the message.
+
+    Raises:
+        EnvironmentUnfit: E606.
+    """
+    for key in UNSAFE_READS:
+        if str(setting(key)).lower() == "true":
+            raise EnvironmentUnfit(f"{key} is on: {consequence}", code="E606", where=where, help=f"set {key}=false")
 
 
 def check_same_table(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> None:
@@ -84,7 +107,7 @@ def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str |
         return "the table's schema was changed"
     if tuple(metadata["partitionColumns"]) != facts.partition_columns:
         return "the table's partitioning was changed"
-    if protocol_of(jvm, snapshot) != facts.protocol:
+    if read_protocol(jvm.protocol(snapshot)) != facts.protocol:
         return "the table's protocol was changed"
     for key in PROPERTIES_WE_REST_ON:
         if metadata["configuration"].get(key) != facts.property_map.get(key):
@@ -95,14 +118,3 @@ def _difference(jvm: DeltaJvm, facts: TableFacts, snapshot: JavaObject) -> str |
 def _same_schema(current: str, planned: str) -> bool:
     # Every append to a table with an identity column moves the high-water mark in the schema's text.
     return current == planned or without_state(json.loads(current)) == without_state(json.loads(planned))
-
-
-def protocol_of(jvm: DeltaJvm, snapshot: JavaObject) -> Protocol:
-    """The snapshot's protocol as facts hold it."""
-    action = jvm.protocol(snapshot)
-    return Protocol(
-        action["minReaderVersion"],
-        action["minWriterVersion"],
-        tuple(sorted(action.get("readerFeatures") or ())),
-        tuple(sorted(action.get("writerFeatures") or ())),
-    )

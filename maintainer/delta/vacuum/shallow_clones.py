@@ -19,12 +19,11 @@ from typing import Any, Protocol
 from maintainer.delta.storage.error_classes import as_table_error
 from maintainer.delta.storage.file_identity import NeededFiles, same_folder
 from maintainer.delta.storage.file_store import FileStore, java_quote
-from maintainer.delta.storage.log_paths import is_absolute, log_uri
+from maintainer.delta.storage.log_paths import COMMIT_NAME, is_absolute, log_uri
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
 MAX_THREADS = 8
-_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
 """Paths that may lead outside. JSON may be spaced and any character escaped: other writers than Delta's do so."""
 
@@ -110,7 +109,7 @@ class References:
 def _commits(files: FileStore, root_uri: str) -> list[tuple[int, str]]:
     commits = []
     for uri, file in files.children(f"{root_uri}/_delta_log").items():
-        match = _COMMIT_NAME.match(file.name)
+        match = COMMIT_NAME.match(file.name)
         if match:
             commits.append((int(match.group(1)), uri))
     return sorted(commits)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.commit_history import commit_at
 from maintainer.delta.log.conflicting_commit import read_conflicting_commit
 from maintainer.delta.log.log_replay import LogReplay, replay, uris_of
 from maintainer.delta.storage.file_identity import NeededFiles
@@ -281,9 +282,7 @@ class Deletion:
         Raises:
             Refused: A451.
         """
-        entry = next(
-            (commit for commit in self._storage.commits(after_version=first - 1) if commit.version == first), None
-        )
+        entry = commit_at(self._storage, first)
         moment = self._tools.clock()
         if entry is None or abs(moment - entry.modification_time_ms) <= MAX_CLOCK_SKEW_MS:
             return

@@ -12,12 +12,13 @@ from __future__ import annotations
 import time
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.rewrite.bin_writer import UNSAFE_READS
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.log.commit_history import commit_at
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
-from maintainer.errors import EnvironmentUnfit, TableError
+from maintainer.errors import TableError
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
@@ -43,7 +44,7 @@ class DeltaCommitProver:
             TableError: T403, the log cannot be read.
         """
         self._jvm.activate()
-        try:
+        with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
             for entry in reversed(entries):
@@ -51,33 +52,22 @@ class DeltaCommitProver:
                 if info.get("operation") in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
                     return entry.version
             return facts.version
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
 
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         """Prove one commit; see ``CommitProver.prove``."""
         started = time.monotonic()
         self._jvm.activate()
-        for key in UNSAFE_READS:
-            if str(self._jvm.spark.conf.get(key, "false")).lower() == "true":
-                raise EnvironmentUnfit(
-                    f"{key} is on: files that cannot be read would be skipped silently",
-                    code="E606",
-                    where=facts.ref.identifier,
-                    help=f"set {key}=false",
-                )
-        try:
+        conf = self._jvm.spark.conf
+        consequence = "files that cannot be read would be skipped silently"
+        refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, consequence)
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             log = self._jvm.log_at(facts.location)
             storage = TableStorage(self._jvm, log)
-            entry = next(
-                (commit for commit in storage.commits(after_version=version - 1) if commit.version == version), None
-            )
+            entry = commit_at(storage, version)
             if entry is None:
                 raise _no_such_version(facts, version)
             work = CommitWork(self._jvm, self._versions, facts, log, storage, entry, exact)
             checks = tuple(work.checks())
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         stamp = CommitStamp.from_json(work.info.get("userMetadata"))
         return CommitVerification(
             version=version,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.proof.row_comparison import differing_rows
-from maintainer.delta.storage.error_classes import as_table_error
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.verify.version_files import VersionFiles
@@ -45,11 +45,9 @@ class DeltaVersionReader:
         key = (facts.location, facts.table_id, version)
         frame = self._frames.get(key)
         if frame is None:
-            try:
+            with table_errors(f"{facts.ref.identifier}@{version}"):
                 path = self._jvm.path_text(self._jvm.log_at(facts.location))
                 frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(path)
-            except Exception as error:
-                raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         self._frames[key] = frame
         self._frames.move_to_end(key)
         while len(self._frames) > FRAMES_KEPT:
@@ -67,18 +65,14 @@ class DeltaVersionReader:
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
         self._jvm.activate()
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             if not scan:
                 rows = self._files.rows_in_log(facts, version)
                 return self._rows_by_delta(facts, version) if rows is None else rows
             frame = self._files.frame(facts, self._snapshot(facts, version), version)
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         frame = self.dataframe(facts, version) if frame is None else frame
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             return int(frame.count())
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
 
     def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
         records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
@@ -96,7 +90,7 @@ class DeltaVersionReader:
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version}"):
             adds = self._files.of(facts, version)
             if adds is None:
                 _, adds = self._jvm.scan_files(self._snapshot(facts, version))
@@ -110,8 +104,6 @@ class DeltaVersionReader:
                     uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
                     expected[uri] = (uri, None)
             files = files_at(storage, set(expected))
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version}") from error
         return tuple(
             sorted(
                 name
@@ -122,21 +114,17 @@ class DeltaVersionReader:
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return the paths, as the log writes them, where a file exists now."""
-        try:
+        with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             uris = {path: storage.uri(path) for path in paths}
             files = files_at(storage, set(uris.values()))
-        except Exception as error:
-            raise as_table_error(error, facts.ref.identifier) from error
         return frozenset(path for path, uri in uris.items() if uri in files)
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Rows in one version and not in the other, as multisets: grouped by their values, not by hashes."""
         a, b = self.dataframe(facts, version_a), self.dataframe(facts, version_b)
-        try:
+        with table_errors(f"{facts.ref.identifier}@{version_a}..{version_b}"):
             return differing_rows(a, b)
-        except Exception as error:
-            raise as_table_error(error, f"{facts.ref.identifier}@{version_a}..{version_b}") from error
 
 
 def files_at(storage: TableStorage, uris: set[str]) -> dict[str, StoredFile]:
