@@ -115,7 +115,10 @@ class CommandTableWriter:
         try:
             version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)
         except CommitNotLanded as error:
-            raise refused_properties(error) from error
+            refusal = refused_properties(error)
+            if refusal is not None:
+                raise refusal from error
+            raise
         if version is None:
             raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="apply again")
         return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)

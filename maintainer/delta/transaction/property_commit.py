@@ -11,7 +11,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import commit_once
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.engine.protocols import BeforeCommit
-from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError
+from maintainer.errors import CommitConflict, CommitNotLanded, TableError
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -65,16 +65,19 @@ def set_properties(
             if attempts >= MAX_ATTEMPTS:
                 raise
         except CommitNotLanded as error:
-            raise refused_properties(error) from error
+            refusal = refused_properties(error)
+            if refusal is not None:
+                raise refusal from error
+            raise
     return CommitReceipt(
         version=version, read_version=read_version, attempts=attempts, duration_seconds=time.monotonic() - started
     )
 
 
-def refused_properties(error: CommitNotLanded) -> MaintainerError:
-    """Return T418 where Delta refuses the properties, else the error itself."""
+def refused_properties(error: CommitNotLanded) -> TableError | None:
+    """Return T418 if Delta refuses the properties, None for any other failure."""
     if not error.found or "[DELTA_" not in error.found:
-        return error
+        return None
     return TableError(
         "Delta refuses the table properties",
         code="T418",
