@@ -76,7 +76,7 @@ def open_connect(options: SessionOptions, env: Mapping[str, str] | None = None) 
     """Connect to the server that was asked for, or borrow the Spark Connect session that is active.
 
     Raises:
-        EnvironmentUnfit: E608 a setting that cannot be honoured, E632 a server without Delta, E634 no packages for
+        EnvironmentUnfit: E608 a setting that cannot be applied, E632 a server without Delta, E634 no packages for
             Spark Connect, E635 no server that answers.
     """
     env = os.environ if env is None else env

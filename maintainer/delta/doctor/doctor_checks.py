@@ -224,4 +224,4 @@ def _described(spark: SparkSession, name: str, quoted: str) -> Iterator[Check]:
     if row["format"] == "delta":
         yield Check(name, Status.OK, f"can be read: {row['numFiles']} files")
     else:
-        yield Check(name, Status.FAIL, f"is no Delta table but {row['format']}", "correct `table:` in its policy")
+        yield Check(name, Status.FAIL, f"is not a Delta table but {row['format']}", "correct `table:` in its policy")

@@ -116,7 +116,7 @@ def _table_problem(path: Path) -> Check | None:
         where = error.filename or str(path)
         return Check(name, Status.FAIL, f"{where} cannot be read: permission denied", f'chmod -R u+rX "{path}"')
     except OSError:
-        return Check(name, Status.FAIL, f"{path} is no Delta table: it has no _delta_log", "correct `table:`")
+        return Check(name, Status.FAIL, f"{path} is not a Delta table: it has no _delta_log", "correct `table:`")
     for folder in (path, log):
         if not os.access(folder, os.R_OK | os.X_OK):
             return Check(name, Status.FAIL, f"{folder} cannot be read", f'chmod -R u+rX "{folder}"')

@@ -68,7 +68,7 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
         try:
             base = Path.home() / ".cache" / "maintainer"
         except RuntimeError:
-            raise _not_to_be_had("this user has no home folder to keep Delta's JARs in", Path("~")) from None
+            raise _jars_unavailable("this user has no home folder to keep Delta's JARs in", Path("~")) from None
     return (base / "jars" / DELTA_VERSION).absolute()
 
 
@@ -88,7 +88,7 @@ def unfit_jars(folder: Path) -> dict[str, str]:
         except FileNotFoundError:
             problems[jar.file_name] = "missing"
         except OSError as error:
-            raise _not_to_be_had(f"Delta's JARs cannot be read: {error.strerror}", path) from error
+            raise _jars_unavailable(f"Delta's JARs cannot be read: {error.strerror}", path) from error
         else:
             if digest != jar.sha256:
                 problems[jar.file_name] = f"damaged or another build (sha256 {digest[:12]}..)"
@@ -109,7 +109,7 @@ def ensure_jars(java: Java, versions: Versions, env: Mapping[str, str] | None = 
     problems = unfit_jars(folder)
     if problems:
         if env.get(JARS_VARIABLE):
-            raise _not_to_be_had(
+            raise _jars_unavailable(
                 f"{JARS_VARIABLE} names a folder that does not hold Delta's JARs", folder, found=_listing(problems)
             )
         _fetch_into(folder, [jar for jar in JARS if jar.file_name in problems], java, versions, env)
@@ -124,7 +124,7 @@ def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, e
             for jar, path in zip(jars, fetched, strict=True):
                 digest = _sha256(path)
                 if digest != jar.sha256:
-                    raise _not_to_be_had(
+                    raise _jars_unavailable(
                         "a JAR arrived with other bytes than those we are built for",
                         folder,
                         found=f"{jar.file_name} with sha256 {digest}",
@@ -132,14 +132,18 @@ def _fetch_into(folder: Path, jars: list[Jar], java: Java, versions: Versions, e
                     )
                 os.replace(path, folder / jar.file_name)
     except jar_fetch.FetchFailed as error:
-        raise _not_to_be_had("Delta's JARs could not be fetched", folder, found=str(error)) from error
+        raise _jars_unavailable("Delta's JARs could not be fetched", folder, found=str(error)) from error
     except OSError as error:
-        raise _not_to_be_had(
-            f"Delta's JARs cannot be kept there: {error.strerror or error}", folder, found=str(error.filename or folder)
+        raise _jars_unavailable(
+            f"Delta's JARs cannot be stored there: {error.strerror or error}",
+            folder,
+            found=str(error.filename or folder),
         ) from error
 
 
-def _not_to_be_had(what: str, where: Path, *, found: str | None = None, allowed: str | None = None) -> EnvironmentUnfit:
+def _jars_unavailable(
+    what: str, where: Path, *, found: str | None = None, allowed: str | None = None
+) -> EnvironmentUnfit:
     names = ", ".join(jar.file_name for jar in JARS)
     return EnvironmentUnfit(
         what,

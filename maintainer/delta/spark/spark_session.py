@@ -86,7 +86,7 @@ def open_session(options: SessionOptions | None = None, env: Mapping[str, str] |
 
     Raises:
         EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E607 Spark does not start, E608 a setting
-            that cannot be honoured, E632 a session without Delta.
+            that cannot be applied, E632 a session without Delta.
         NotSupportedYet: E620 for Spark Connect.
     """
     options = options or SessionOptions()
@@ -270,7 +270,7 @@ def _connect_refusal(found: str) -> NotSupportedYet:
 
 def _too_late(what: str, wanted: str, current: str | None) -> EnvironmentUnfit:
     return EnvironmentUnfit(
-        f"{what} cannot be honoured: a Spark session is active in this process already",
+        f"{what} cannot be applied: a Spark session is already active in this process",
         code="E608",
         found=f"wanted {wanted}, the active session has {current or 'nothing'}",
         help="stop that session first, or leave the setting out",

@@ -58,7 +58,7 @@ def test_a_closed_folder_is_a_matter_of_permission(tmp_path: Path, closed: str) 
     (line,) = doctor
     assert line.startswith("doctor FAIL")
     assert "cannot be" in line
-    assert "is no Delta table" not in line
+    assert "is not a Delta table" not in line
     assert "does not exist" not in line
 
 
