@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
 from maintainer.app.ledger_access import open_ledger
+from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.repeated_trouble import in_a_row
 from maintainer.app.lookback.report_pages import run_page
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
@@ -39,7 +40,7 @@ from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signal
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger.ledger_rows import LedgerSink
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
@@ -298,16 +299,22 @@ def _run(
     engine: Engine,
     to_do: Plan,
     journal: Journal,
-    ledger: LedgerSink | None,
+    ledger: LedgerStore | None,
     spec: RunSpec,
     listener: RunListener,
     preparation: Preparation,
     switch: StopSwitch | None = None,
 ) -> RunOutcome:
     with listener.progress(to_do) as sink:
-        return apply_plan(
+        outcome = apply_plan(
             project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch, preparation=preparation
         )
+    # A ledger that could not take the run's own rows takes none of the hook's; after a stop there is no time for them.
+    if ledger is not None and outcome.interrupted_by is None and not outcome.problems:
+        problem = append_hook_commits(project, engine, to_do, ledger)
+        if problem is not None:
+            listener.problem(problem)
+    return outcome
 
 
 def _finish(

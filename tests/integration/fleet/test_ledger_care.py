@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
+import maintainer
 from maintainer.cli.main import run
 from maintainer.delta.engine.ledger_table import LedgerTable
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
@@ -185,3 +186,33 @@ def test_each_ready_query_answers_the_same_in_spark(spark: SparkSession, tmp_pat
     spark.createDataFrame(HISTORY, columns).createOrReplaceTempView("history")
     for about, expected in EXPECTED.items():
         assert answers([row.asDict() for row in spark.sql(query(about)).collect()]) == expected, about
+
+
+def test_commits_of_the_hook_come_into_the_ledger_with_the_next_apply(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yml").write_text("version: 1\ntable: lake/a\n")
+    table, ledger = tmp_path / "lake" / "a", tmp_path / ".maintainer" / "ledger"
+    project = ("--project", str(tmp_path))
+
+    def of_hook() -> list[tuple[int, str, str]]:
+        rows = [row for row in rows_in(ledger) if row["kind"] == "auto_compact"]
+        return [(row["version_after"], row["run_id"][:24], row["source"]) for row in rows]
+
+    small_files(spark, table, 0)
+    assert run([*project, "apply", "-o", "json"]) == 0
+    small_files(spark, table, 3)
+    made = maintainer.auto_compact(spark, table, enabled=True, min_num_files=2)
+    assert made.compacted
+    assert run([*project, "apply", "-o", "json"]) == 0
+    expected = [(made.version, "maintainer-auto-compact-", "history")]
+    assert of_hook() == expected
+    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "ledger", "rebuild", "--older-than", "0s"]) == 0
+    assert of_hook() == expected
+    capsys.readouterr()
+    for source in ((), ("--ledger",)):
+        assert run([*project, "history", "lake/a", "-o", "json", *source]) == 0
+        rows = [row for row in json.loads(capsys.readouterr().out)["history"] if row["step"] == "auto_compact"]
+        assert [(row["version_after"], row["status"]) for row in rows] == [(made.version, "succeeded")]
