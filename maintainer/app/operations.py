@@ -41,7 +41,7 @@ from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
-from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
@@ -70,6 +70,9 @@ class RunListener:
 
     def problem(self, problem: Problem) -> None:
         """Something went wrong beside the tables, such as a ledger that cannot be written."""
+
+    def refused(self, table: TablePlan) -> None:
+        """Nothing is done to a table that is watched, and no run will say why."""
 
     def finished(self, result: RunResult) -> None:
         """A run is over. Called before problems that only the end of a run shows."""
@@ -202,7 +205,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                 journal.close()
             return outcome
 
-        end = watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic)
+        end = watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
         if switch.terminated:
             opened.kill()
         return end

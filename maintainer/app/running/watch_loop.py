@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.model.plan.plan import Plan
+from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -21,6 +22,7 @@ FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 3600.0
 
 PlanTables = Callable[[tuple[ResolvedPolicy, ...]], Plan]
+OnRefusal = Callable[[TablePlan], None]
 ApplyPlan = Callable[[Plan], RunOutcome]
 
 _WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
@@ -65,6 +67,7 @@ def watch(
     bounds: WatchBounds,
     switch: StopSwitch,
     monotonic: Callable[[], float],
+    refused: OnRefusal = lambda table: None,
 ) -> WatchEnd:
     """Look, do what is due, wait, and look again, until stopped or idle.
 
@@ -75,6 +78,7 @@ def watch(
         bounds: When to look again, and when to end.
         switch: Ends the watch.
         monotonic: A clock that never goes back, in seconds.
+        refused: Called with the plan of a table that is refused, when the reason is new and no run will report it.
 
     Returns:
         What came of it. The code is 5 after a failed proof, which ends the watch at once; else the gravest of those
@@ -83,6 +87,7 @@ def watch(
     """
     aside = _SetAside()
     codes: dict[str, ExitCode] = {}
+    reported: dict[str, Problem | None] = {}
     rounds = runs = 0
     changed = False
     while switch.stop_reason is None:
@@ -94,6 +99,10 @@ def watch(
             codes[name] = plan_exit_code(replace(plan, tables=(table,)))
             if codes[name] is not ExitCode.OK:
                 aside.put(name, monotonic(), tried=False)
+            problem = None if codes[name] is ExitCode.OK else problem_without_steps(table)
+            if problem is not None and problem != reported.get(name) and not plan.has_changes:
+                refused(table)
+            reported[name] = problem
         if plan.has_changes:
             runs += 1
             outcome = apply(plan)

@@ -15,7 +15,8 @@ from maintainer.cli.options.value_types import pause
 from maintainer.cli.printing import warn
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch
-from maintainer.model.plan.plan import Problem
+from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.report.run.run_text import render_run
 from maintainer.report.text.style import Style
 from maintainer.report.text.text_layout import count
@@ -51,7 +52,7 @@ def command(context: CliContext, spec: RunSpec, interval: int, until_idle: bool)
 
 
 class _WatchOutput(operations.RunListener):
-    """Prints the end of each run, and nothing of looks that found nothing to do."""
+    """Prints the end of each run and why a table is refused, and nothing of looks that found nothing to do."""
 
     def __init__(self, context: CliContext) -> None:
         self._context = context
@@ -59,6 +60,13 @@ class _WatchOutput(operations.RunListener):
     def problem(self, problem: Problem) -> None:
         """Print a warning."""
         warn(problem.what, problem.code)
+
+    def refused(self, table: TablePlan) -> None:
+        """Print why nothing is done to a table, once for each reason."""
+        problem = problem_without_steps(table)
+        if problem is not None:
+            advice = f" ({problem.help})" if problem.help else ""
+            warn(f"{table.ref}: {problem.what}{advice}", problem.code)
 
     def finished(self, result: RunResult) -> None:
         """Print the end of a run."""

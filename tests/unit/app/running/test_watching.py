@@ -29,6 +29,7 @@ class Lake:
         self.ends = ends or {}
         self.broken: set[str] = set()
         self.blocked: set[str] = set()
+        self.refused: list[str] = []
         self.now = 0.0
         self.looks: list[tuple[float, tuple[str, ...]]] = []
         self.switch = StopSwitch()
@@ -81,7 +82,10 @@ class Lake:
 
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
-        return watch(self.policies(), self.plan, self.apply, given, self.switch, lambda: self.now)
+        return watch(
+            self.policies(), self.plan, self.apply, given, self.switch, lambda: self.now,
+            lambda table: self.refused.append(table.ref.identifier),
+        )  # fmt: skip
 
 
 def test_until_idle_ends_when_nothing_is_left() -> None:
@@ -121,6 +125,16 @@ def test_a_blocked_table_beside_one_that_was_changed_is_part_done(commits: int, 
     lake = Lake({"blocked": 0, "a": commits})
     lake.blocked.add("blocked")
     assert lake.watch(until_idle=True) == WatchEnd(rounds=1 + commits, runs=commits, code=code)
+    # A run says itself what it refused; without one the watch must, and once.
+    assert lake.refused == ([] if commits else ["blocked"])
+
+
+def test_a_refusal_is_said_once_however_often_it_is_looked_at() -> None:
+    lake = Lake({"blocked": 0})
+    lake.blocked.add("blocked")
+    lake.watch(max_rounds=200)
+    assert len([names for _, names in lake.looks if "blocked" in names]) > 1
+    assert lake.refused == ["blocked"]
 
 
 def test_a_failure_outranks_what_is_part_done() -> None:
