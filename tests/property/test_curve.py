@@ -7,7 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.planning.curve.curve import address_of, bit_order, box_of, cube_of, cut_curve
+from maintainer.planning.curve.curve import bit_order, box_of, cube_of, cut_curve
+from tests.support.tables.curve_lake import address_of
 
 bits_lists = st.lists(st.integers(0, 6), min_size=1, max_size=4)
 

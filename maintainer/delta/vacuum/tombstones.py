@@ -80,11 +80,6 @@ def entries_of(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFi
     return entries
 
 
-def stored_files(storage: TableStorage, uris: Iterable[str]) -> dict[str, StoredFile]:
-    """Return the URIs that are regular files on storage now."""
-    return {uri: entry for uri, entry in entries_of(storage, uris).items() if not entry.is_dir and not entry.is_symlink}
-
-
 _PATH = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"')
 _REMOVAL = re.compile(rb'\n\{"(?:remove|cdc)":\{"path":"([^"\\]*)"([^\n]*)')
 _VECTOR = b'"deletionVector":{"storageType":"'

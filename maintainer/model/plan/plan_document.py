@@ -46,15 +46,10 @@ def to_json(plan: Plan, *, indent: int | None = None) -> str:
     return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def plan_digest(plan: Plan) -> str:
-    """Digest a plan: what approvals and records refer to."""
-    return str(to_document(plan)["digest"])
-
-
 def from_json(text: str, *, where: str | None = None) -> Plan:
     """Read a plan that ``to_json`` wrote.
 
-    Whether it is too old or the tables have moved on is not asked here, see ``planning.staleness``.
+    Whether it is too old or the tables have moved on is not asked here, see ``planning.recheck.staleness``.
 
     Args:
         text: The document.

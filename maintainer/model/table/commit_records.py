@@ -33,11 +33,6 @@ class TableCommit:
     detail: str = ""
     takes_files: bool = False
 
-    @property
-    def is_maintenance(self) -> bool:
-        """Whether the commit takes care of the table rather than changes what is in it."""
-        return self.operation.upper() in MAINTENANCE
-
 
 @dataclass(frozen=True, slots=True)
 class CommitsRead:

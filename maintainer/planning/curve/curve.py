@@ -37,19 +37,6 @@ def bit_order(bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
     return tuple(order)
 
 
-def address_of(ranks: Sequence[int], bits: Sequence[int]) -> int:
-    """Interleave ranks into a Z-address.
-
-    Args:
-        ranks: One rank per column, below ``2 ** bits`` of its column.
-        bits: Bits per column; together at most ``MAX_ADDRESS_BITS``.
-    """
-    address = 0
-    for column, bit in bit_order(bits):
-        address = address << 1 | ranks[column] >> bit & 1
-    return address
-
-
 def cube_of(low: Sequence[int], high: Sequence[int], bits: Sequence[int]) -> str:
     """Return the smallest cube that holds the box from ``low`` to ``high`` (ranks, both inclusive).
 

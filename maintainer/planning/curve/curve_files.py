@@ -71,12 +71,6 @@ def _curve_file(file: DataFile, revision: Revision, ranges: Ranges) -> CurveFile
     return CurveFile(file, int(elements), cube, low, high, settled)
 
 
-def revision_number(file: DataFile) -> int:
-    """Return the number of the revision that a file's tag names, 0 without one: for people, not for decisions."""
-    number = (file.tag(REVISION_TAG) or "").partition(":")[0]
-    return int(number) if number.isdecimal() else 0
-
-
 def max_rows_of(num_rows: int, num_files: int) -> int:
     """Return the rows from which a cube is halved, so that about ``num_files`` files come out.
 

@@ -76,11 +76,6 @@ def refusal(stale: Iterable[StaleReasons]) -> Refused:
     )
 
 
-def still_live(batch: Batch, facts: TableFacts) -> bool:
-    """Whether every file of the batch is live, with the deletion vector it had when it was planned."""
-    return all(file.key in facts.file_keys for file in batch.files)
-
-
 def recheck(
     plan: TablePlan, facts: TableFacts, policy_digest_now: str | None, *, exact: bool = False
 ) -> StaleReasons | TablePlan:

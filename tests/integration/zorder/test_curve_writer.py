@@ -17,9 +17,9 @@ from maintainer.model.plan.steps import Batch, Bin, SetPropertiesStep, ZOrderSte
 from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG, Strategy, Turn
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.curve.column_values import key_of
-from maintainer.planning.curve.curve import address_of
 from maintainer.planning.curve.curve_files import curve_files
 from maintainer.planning.curve.revision import Revision, make_column
+from tests.support.tables.curve_lake import address_of
 from tests.support.tables.delta_tables import no_intent, second_engine_rows, spark_rows, stamp
 
 if TYPE_CHECKING:

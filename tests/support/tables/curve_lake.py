@@ -14,12 +14,22 @@ from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
-from maintainer.planning.curve.curve import address_of, cut_curve
+from maintainer.planning.curve.curve import cut_curve
 from maintainer.planning.curve.curve_files import max_rows_of, tags_of
 from maintainer.planning.curve.revision import Revision, make_column
 from maintainer.planning.zorder.turn_choice import Chosen, choose_turn, sort_candidates
 
 Row = tuple[int, ...]
+
+
+def address_of(ranks: Sequence[int], bits: Sequence[int]) -> int:
+    """Interleave ranks into a Z-address, column by column from the highest bit down; shares no code with the product."""
+    address = 0
+    for turn in range(max(bits, default=0)):
+        for rank, count in zip(ranks, bits, strict=True):
+            if turn < count:
+                address = address << 1 | rank >> (count - 1 - turn) & 1
+    return address
 
 
 def revision_of(rows: Sequence[Row], *, number: int = 1, max_bits: int = 8) -> Revision:

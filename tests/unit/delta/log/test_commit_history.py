@@ -57,7 +57,6 @@ def test_commits_of_another_writer_are_read_with_their_own_figures(tmp_path: Pat
     assert (write.num_files_added, write.num_files_removed, write.stamp) == (1, 0, None)
     assert write.by is not None
     assert write.by.startswith("delta-rs")
-    assert [one.is_maintenance for one in found.commits] == [True, True, True, False, False, False]
 
 
 def test_figures_of_ours_can_be_counted_from_the_actions(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from maintainer.delta.log.log_replay import replay
 from maintainer.delta.storage.log_paths import vector_path
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.vacuum.tombstones import expired, nothing_left, removed_paths, stored_files
+from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.policy.resolve.resolved import Consumer
@@ -185,7 +185,7 @@ class TestAgainstAProperLook:
         storage, facts = LocalTable(table.path), Vacuuming(policies()).reader.facts(table.ref)
         before_ms = table.at(chance.choice([5, 7, 30]))
         old = expired(storage, facts, replay(storage, facts), removed_before_ms=before_ms)
-        assert nothing_left(storage, facts, before_ms) == (not stored_files(storage, old))
+        assert nothing_left(storage, facts, before_ms) == (not entries_of(storage, old))
 
 
 class TestInPlanning:

@@ -16,7 +16,7 @@ from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, still_live
+from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.policy.resolve.resolved import AutoCompactPolicy
 from tests.support.tables.builders import (
@@ -159,9 +159,8 @@ def test_a_new_deletion_vector_makes_it_another_file() -> None:
     before, after = planned().steps[1], reduced(facts).steps[1]
     assert isinstance(before, CompactStep)
     assert isinstance(after, CompactStep)
-    assert still_live(before.batches[0], FACTS)
-    assert not still_live(before.batches[0], facts)
-    assert len(after.batches[0].bins) == 1
+    assert [bin_ for bin_ in before.batches[0].bins if FILES[0] not in bin_.files] == list(after.batches[0].bins)
+    assert (len(before.batches[0].bins), len(after.batches[0].bins)) == (2, 1)
 
 
 def test_with_no_bin_left_the_step_is_dropped() -> None:

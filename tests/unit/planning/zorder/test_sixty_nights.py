@@ -10,8 +10,7 @@ import random
 
 import pytest
 
-from maintainer.planning.curve.curve import address_of
-from tests.support.tables.curve_lake import CurveLake, Row, revision_of, settings_of
+from tests.support.tables.curve_lake import CurveLake, Row, address_of, revision_of, settings_of
 
 SIDE = 1 << 16
 FILES, QUERIES = 100, 120
