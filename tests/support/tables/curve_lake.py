@@ -23,7 +23,7 @@ Row = tuple[int, ...]
 
 
 def address_of(ranks: Sequence[int], bits: Sequence[int]) -> int:
-    """Interleave ranks into a Z-address, column by column from the highest bit down; shares no code with the product."""
+    """Interleave ranks into a Z-address, bit by bit from the highest; shares no code with the product."""
     address = 0
     for turn in range(max(bits, default=0)):
         for rank, count in zip(ranks, bits, strict=True):

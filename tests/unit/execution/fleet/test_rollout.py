@@ -158,7 +158,7 @@ def test_a_failed_proof_stops_the_fleet_within_its_batch(runs_dir: Path) -> None
 def test_a_table_that_never_ends_counts_as_failed_and_holds_no_batch_up(runs_dir: Path) -> None:
     fleet = Fleet(runs_dir, "abc")
     release = threading.Event()
-    fleet.lake.at("write", lambda at: release.wait(5), table="a")
+    fleet.lake.at("write", lambda at: release.wait(60), table="a")
     fleet._plan = plan_all(*(
         plan_of(fleet.lake.tables[name], compact(fleet.lake.tables[name]), timeout_seconds=0 if name == "a" else 60)
         for name in "abc"
