@@ -33,6 +33,6 @@ def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | No
     try:
         check_mark(read_mark(project.runs_dir), ledger.mark(), ledger.location)
     except MaintainerError as error:
-        found = f" ({error.found})" if error.found else ""
-        return Problem(error.code, f"{error.what}{found}", error.where, error.help)
+        value = f" ({error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{value}", error.where, error.help)
     return None

@@ -31,13 +31,13 @@ def is_engine_lost(error: BaseException) -> bool:
 
     Looks at the exception and what it was raised from, at most ``MAX_CAUSES`` deep.
     """
-    one: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(MAX_CAUSES):
-        if one is None:
+        if cause is None:
             return False
-        if _is_lost(one):
+        if _is_lost(cause):
             return True
-        one = one.__cause__
+        cause = cause.__cause__
     return False
 
 
@@ -50,8 +50,8 @@ def _is_lost(error: BaseException) -> bool:
         return True
     # py4j swallows a connection that breaks in the middle of a call and says only this; with an answer of Java's,
     # such as a method that is not there, it adds a trace.
-    said = str(error).strip() if name == "Py4JError" else ""
-    return _NO_ANSWER.fullmatch(said) is not None or _NOT_THERE.fullmatch(said) is not None
+    message = str(error).strip() if name == "Py4JError" else ""
+    return _NO_ANSWER.fullmatch(message) is not None or _NOT_THERE.fullmatch(message) is not None
 
 
 def says_stopped(text: str) -> bool:

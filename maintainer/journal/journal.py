@@ -229,7 +229,7 @@ class Journal:
         if stamp.run_id == self.run_id or not path.is_file():
             return
         tried_at = (event.get("location") for event in read_events(path).events if event.get("step") == stamp.step_id)
-        if not any(isinstance(one, str) and is_here(one) for one in tried_at):
+        if not any(isinstance(place, str) and is_here(place) for place in tried_at):
             return
         fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}
         append_event(path, {"type": "verified", "at_ms": self._now_ms(), **_of_table(facts), **fields})

@@ -99,13 +99,13 @@ class Leases:
                     return self._held[path][0]
             before = _read(path)
             if before is not None and not self._ended(before):
-                left = max(0, before.expires_at_ms - self._now_ms()) // 1000
+                seconds_left = max(0, before.expires_at_ms - self._now_ms()) // 1000
                 on = before.host if before.table == table else f"{before.host} at {before.table}, which has the same id"
                 raise Refused(
                     "another run is working on the table",
                     code="A406",
                     where=table,
-                    found=f"run {before.run_id} on {on}; its lease ends in {left} s if it is not renewed",
+                    found=f"run {before.run_id} on {on}; its lease ends in {seconds_left} s if it is not renewed",
                     help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`; "
                     "if it is certainly dead: `maintainer leases break TABLE`",
                 )
@@ -125,13 +125,13 @@ class Leases:
         Raises:
             Refused: A407, it ended and another run took it.
         """
-        found = _read(lease.path)
-        if found is None or found.token != lease.token or found.run_id != self._run_id:
+        holder = _read(lease.path)
+        if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
             raise Refused(
                 "the lease on the table was lost, so nothing more is committed to it",
                 code="A407",
                 where=table,
-                found=f"run {found.run_id} on {found.host} has it now" if found else "the lease was removed",
+                found=f"run {holder.run_id} on {holder.host} has it now" if holder else "the lease was removed",
                 help="this process was stopped for longer than a lease lives, or somebody broke its lease; "
                 "`maintainer retry` does the rest",
             )
@@ -145,10 +145,10 @@ class Leases:
                 return
             self._held.pop(lease.path, None)
         with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
-            found = _read(lease.path)
-            if found is not None and found.token == lease.token and found.run_id == self._run_id:
+            holder = _read(lease.path)
+            if holder is not None and holder.token == lease.token and holder.run_id == self._run_id:
                 # Not removed: the next holder's token must be greater.
-                ended = Holder(found.run_id, found.table, found.host, found.token, 0)
+                ended = Holder(holder.run_id, holder.table, holder.host, holder.token, 0)
                 write_atomically(lease.path, json.dumps(asdict(ended)).encode(), durable=False)
 
     def close(self) -> None:
@@ -166,8 +166,8 @@ class Leases:
             held = list(self._held.values())
         for lease, table in held:
             with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
-                found = _read(lease.path)
-                if found is not None and found.token == lease.token and found.expires_at_ms:
+                holder = _read(lease.path)
+                if holder is not None and holder.token == lease.token and holder.expires_at_ms:
                     self._write(lease, table)
 
     def _renew_all(self) -> None:
@@ -203,8 +203,8 @@ def current_holders(runs_dir: Path, now_ms: int) -> dict[str, Holder]:
     Raises:
         OSError: The folder of leases is there and cannot be listed.
     """
-    held = (one for _, one in lease_files(runs_dir))
-    return {one.table: one for one in held if not _has_ended(one, runs_dir, now_ms)}
+    held = (holder for _, holder in lease_files(runs_dir))
+    return {holder.table: holder for holder in held if not _has_ended(holder, runs_dir, now_ms)}
 
 
 def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
@@ -217,7 +217,7 @@ def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
     if not folder.is_dir():
         return []
     read = ((path, _read(path)) for path in sorted(folder.glob("*.json")))
-    return [(path, one) for path, one in read if one is not None]
+    return [(path, holder) for path, holder in read if holder is not None]
 
 
 def break_lease(path: Path, by_run: str) -> Holder | None:
@@ -256,13 +256,13 @@ def _lock_of(path: Path) -> Path:
 def _read(path: Path) -> Holder | None:
     """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
         return Holder(
-            str(found["run_id"]),
-            str(found["table"]),
-            str(found["host"]),
-            int(found["token"]),
-            int(found["expires_at_ms"]),
+            str(document["run_id"]),
+            str(document["table"]),
+            str(document["host"]),
+            int(document["token"]),
+            int(document["expires_at_ms"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

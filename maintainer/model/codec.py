@@ -167,7 +167,8 @@ def _tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
         if not isinstance(value, list) or len(value) != len(items):
             raise DecodeError(path, f"expected a list of {len(items)}")
         return tuple(
-            one(inner, f"{path}[{index}]") for index, (one, inner) in enumerate(zip(items, value, strict=True))
+            decode_item(inner, f"{path}[{index}]")
+            for index, (decode_item, inner) in enumerate(zip(items, value, strict=True))
         )
 
     return decode_row

@@ -89,7 +89,7 @@ def settings_of(
         ValueError: A value that cannot be read, or values that do not go together.
     """
 
-    def said(argument: object | None, name: str, session_name: str) -> str | None:
+    def setting(argument: object | None, name: str, session_name: str) -> str | None:
         own = property_of(facts, name)
         if argument is not None:
             return str(argument)
@@ -97,7 +97,7 @@ def settings_of(
 
     def number(argument: object | None, name: str, read: Callable[[str], int]) -> int | None:
         key = name.removeprefix(OWN_PREFIX)
-        text = said(argument, name, SESSION_PREFIX + key)
+        text = setting(argument, name, SESSION_PREFIX + key)
         try:
             return None if text is None else read(text)
         except ValueError as error:
@@ -107,7 +107,7 @@ def settings_of(
     largest = number(arguments.max_file_size, MAX_FILE_SIZE, parse_size)
     smallest = number(arguments.min_file_size, MIN_FILE_SIZE, parse_size)
     quiet = number(arguments.quiet_after_updates, QUIET_AFTER_UPDATES, parse_duration)
-    only = said(
+    only = setting(
         arguments.modified_partitions_only, MODIFIED_PARTITIONS_ONLY, SESSION_PREFIX + "modifiedPartitionsOnly.enabled"
     )
     if only is not None and only.lower() not in ("true", "false"):
@@ -165,14 +165,14 @@ def _choose(
         )
     # Not only modified ones: as in Delta, one partition with enough small files opens the whole table.
     chosen = full if settings.modified_partitions_only else list(partitions)
-    chosen = sorted(chosen, key=lambda one: -_small_files(one, settings))[:MAX_PARTITIONS]
-    files = tuple(file for one in chosen for file in one.files)
-    found = plan_compaction(table.with_files(files))
-    names = tuple(partition_text(one.values) for one in chosen)
-    if not isinstance(found.step, CompactStep):
+    chosen = sorted(chosen, key=lambda partition: -_small_files(partition, settings))[:MAX_PARTITIONS]
+    files = tuple(file for partition in chosen for file in partition.files)
+    decision = plan_compaction(table.with_files(files))
+    names = tuple(partition_text(partition.values) for partition in chosen)
+    if not isinstance(decision.step, CompactStep):
         return AutoCompactDecision(None, names, "no two small files fit into one of maxFileSize, or none is new")
     return AutoCompactDecision(
-        replace(found.step, auto=True),
+        replace(decision.step, auto=True),
         names,
         f"{count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)} in one partition, "
         f"minNumFiles is {settings.min_num_files:,}",

@@ -126,18 +126,18 @@ def _plan(table: TableInput) -> TablePlan:
     if held is not None:
         return _table_plan(policy, facts, left=_all_files(facts, held))
     properties = plan_properties(policy, facts)
-    rewrites, left, change = plan_rewrites(table)
+    rewrites, left_alone, change = plan_rewrites(table)
     properties = _with_change(properties, change)
     deletion = _vacuum(table)
-    left = (*left, *deletion.left_alone)
+    left_alone = (*left_alone, *deletion.left_alone)
     blocked = check_limits(policy, rewrites)
     if blocked:
         files = [file for step in rewrites for file in step.files]
         over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
-        return _table_plan(policy, facts, left=(*left, over), blocked=blocked)
+        return _table_plan(policy, facts, left=(*left_alone, over), blocked=blocked)
     steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
-    made = _table_plan(policy, facts, steps=steps, left=left, blocked=() if steps else deletion.blocked)
+    made = _table_plan(policy, facts, steps=steps, left=left_alone, blocked=() if steps else deletion.blocked)
     closes = None if table.options.ignore_windows else closes_at_ms(policy.windows, table.now_ms)
     return replace(made, window_closes_ms=closes) if steps else made
 

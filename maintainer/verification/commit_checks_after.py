@@ -149,8 +149,8 @@ class _Check:
             pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
         if count is RowCountCheck.SCAN:
-            known = self._owner.counted(self._facts, self._before)
-            self._rows_before = known if known is not None else self._rows(self._before, scan=True)
+            counted = self._owner.counted(self._facts, self._before)
+            self._rows_before = counted if counted is not None else self._rows(self._before, scan=True)
             self._rows_after = self._rows(self._after, scan=True)
             before, after = _known(self._rows_before), _known(self._rows_after)
             pairs.append(Pair("rows before, by scan", before, "rows after, by scan", after))
@@ -178,8 +178,8 @@ class _Check:
         if not missing:
             return ()
         before = set(self._versions.missing_files(self._facts, self._before))
-        if known := [path for path in missing if path in before]:
-            self.notes.append(f"live files missing before this commit: {len(known)}, such as {known[0]}")
+        if gone_before := [path for path in missing if path in before]:
+            self.notes.append(f"live files missing before this commit: {len(gone_before)}, such as {gone_before[0]}")
         return tuple(path for path in missing if path not in before)
 
     def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:

@@ -238,7 +238,10 @@ def _error_of(result: Any) -> str | None:  # noqa: ANN401 - a class without type
     info = result.exception_info or {}
     if "raised_exception" in info:
         return str(info["exception_message"])[:MAX_TEXT] if info["raised_exception"] else None
-    messages = [str(one.get("exception_message") if isinstance(one, dict) else one)[:MAX_TEXT] for one in info.values()]
+    messages = [
+        str(metric.get("exception_message") if isinstance(metric, dict) else metric)[:MAX_TEXT]
+        for metric in info.values()
+    ]
     return "; ".join(messages[:3]) or None
 
 

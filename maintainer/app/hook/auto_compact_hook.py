@@ -64,14 +64,14 @@ def auto_compact(
         if thread.is_alive():
             _cancel(spark, group)
             thread.join(CANCEL_SECONDS)
-        found = results[0] if results else _overdue(name, timeout_seconds)
+        result = results[0] if results else _overdue(name, timeout_seconds)
     except KeyboardInterrupt:
         # Somebody wants the whole program to stop, and that is not for a hook to swallow.
         _cancel(spark, group)
         raise
     except Exception as error:
-        found = _failure(name, error)
-    return _told(found, time.monotonic() - started)
+        result = _failure(name, error)
+    return _logged(result, time.monotonic() - started)
 
 
 def _ref(name: str) -> TableRef:
@@ -112,13 +112,13 @@ def _cancel(spark: SparkSession, group: str) -> None:
         _log.warning("%s: jobs of %s could not be cancelled: %s", OPERATION, group, type(error).__name__)
 
 
-def _told(found: AutoCompactResult, seconds: float) -> AutoCompactResult:
+def _logged(result: AutoCompactResult, seconds: float) -> AutoCompactResult:
     """The result with its duration; said in the log, under the name that Delta has for it."""
-    found = replace(found, duration_seconds=seconds)
+    result = replace(result, duration_seconds=seconds)
     try:
-        failed = found.status is AutoCompactStatus.FAILED
-        document = {"opType": f"{OPERATION}.execute.metrics" if found.compacted else OPERATION, **encode(found)}
+        failed = result.status is AutoCompactStatus.FAILED
+        document = {"opType": f"{OPERATION}.execute.metrics" if result.compacted else OPERATION, **encode(result)}
         _log.log(logging.WARNING if failed else logging.INFO, "%s", json.dumps(document, ensure_ascii=False))
     except Exception:  # a broken log handler is no reason for the writer to fail
-        return found
-    return found
+        return result
+    return result

@@ -171,12 +171,12 @@ def _decide(
         return AutoCompactResult(
             AutoCompactStatus.NOT_QUALIFIED, name, error.what, switch, settings, error_code=error.code
         )
-    found = AutoCompactResult(
+    result = AutoCompactResult(
         AutoCompactStatus.NOT_QUALIFIED, name, decision.reason, switch, settings, decision.partitions
     )
     if decision.step is None:
-        return replace(found, error_code=TableHot.default_code) if decision.hot else found
-    return _compact(request, engine, facts, decision.step, found, started_at_ms, own)
+        return replace(result, error_code=TableHot.default_code) if decision.hot else result
+    return _compact(request, engine, facts, decision.step, result, started_at_ms, own)
 
 
 def _compact(
@@ -184,7 +184,7 @@ def _compact(
     engine: TableEngine,
     facts: TableFacts,
     step: CompactStep,
-    found: AutoCompactResult,
+    result: AutoCompactResult,
     started_at_ms: int,
     own: frozenset[int],
 ) -> AutoCompactResult:
@@ -193,20 +193,20 @@ def _compact(
     problem: MaintainerError | None = None
     for number, batch in enumerate(step.batches):
         stamp = CommitStamp(request.group, f"{request.ref.identifier}/{STEP_KIND}", number, "")
-        look = _last_look(engine.reader, facts, batch, found.settings, own)
+        look = _last_look(engine.reader, facts, batch, result.settings, own)
         try:
             landed.append((batch, engine.writer.rewrite(facts, step, batch, stamp, look)))
         except MaintainerError as error:
             problem = error
             break
     status = AutoCompactStatus.COMPACTED
-    reason, code = found.reason, None
+    reason, code = result.reason, None
     if problem is not None:
         status = AutoCompactStatus.YIELDED if isinstance(problem, CommitConflict) else AutoCompactStatus.FAILED
         reason = problem.what + (f" (found: {problem.found})" if problem.found else "")
         code = problem.code
     return replace(
-        found,
+        result,
         status=status,
         reason=reason,
         error_code=code,

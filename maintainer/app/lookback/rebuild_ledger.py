@@ -99,12 +99,12 @@ def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, Ru
 def _histories(
     opened: OpenedEngine, request: RebuildRequest, unread: list[str]
 ) -> list[tuple[ResolvedPolicy, CommitsRead]]:
-    found: list[tuple[ResolvedPolicy, CommitsRead]] = []
+    histories: list[tuple[ResolvedPolicy, CommitsRead]] = []
     with opened.history() as reader:
         for policy in request.policies:
             request.on_table(policy)
             try:
-                found.append((policy, reader.commits(policy.table, limit=MAX_COMMITS_READ, counted=True)))
+                histories.append((policy, reader.commits(policy.table, limit=MAX_COMMITS_READ, counted=True)))
             except MaintainerError as error:
                 unread.append(f"table {policy.table.identifier}: {error.what}")
-    return found
+    return histories

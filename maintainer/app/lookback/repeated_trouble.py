@@ -28,7 +28,7 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
         OSError: The runs cannot be read.
     """
     records = remembered(runs_dir)
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for table in outcome.tables:
         name = table.ref.identifier
         streak = records.streak_of(name)
@@ -36,18 +36,20 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
             since = datetime.fromtimestamp((streak.failing_since_ms or 0) / 1000, tz=timezone.utc)
             what = f"failed in {count(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
             help_text = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is fixed"
-            found.append(Problem(CODE, what, name, help_text))
+            problems.append(Problem(CODE, what, name, help_text))
         if streak.lost >= NAMED_AFTER_RUNS:
             what = f"another writer won in {count(streak.lost, 'run')} in a row"
-            found.append(
+            problems.append(
                 Problem(CODE, what, name, "give the table a `window:`, `quietFor:` or `skipNewestPartitions:`")
             )
         if streak.hot >= NAMED_AFTER_RUNS:
             since = datetime.fromtimestamp((streak.hot_since_ms or 0) / 1000, tz=timezone.utc)
             what = f"waiting: hot in {count(streak.hot, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
-            found.append(Problem(CODE, what, name, HOT_HELP))
-    if len(found) > MAX_NAMED:
-        rest = len(found) - MAX_NAMED
+            problems.append(Problem(CODE, what, name, HOT_HELP))
+    if len(problems) > MAX_NAMED:
+        num_more = len(problems) - MAX_NAMED
         help_text = "`maintainer history --failed` shows them all"
-        found[MAX_NAMED:] = [Problem(CODE, f"{rest:,} more that are in trouble for runs in a row", help=help_text)]
-    return found
+        problems[MAX_NAMED:] = [
+            Problem(CODE, f"{num_more:,} more that are in trouble for runs in a row", help=help_text)
+        ]
+    return problems

@@ -76,14 +76,14 @@ def ledger_rows(
         name, table_id = (table.ref.identifier, table.table_id) if table else (None, None)
         rows = store.rows(table=name, table_id=table_id, limit=MAX_LEDGER_ROWS)
     of_table = rows_of_table(table, project.root)
-    kept = (
+    selected = (
         row
         for row in rows
         if of_table(row)
         and (since_ms is None or row.started_at_ms >= since_ms)
         and not (failed and row.status in ("succeeded", "nothing_left"))
     )
-    return [history_row(row) for row in itertools.islice(kept, limit)]
+    return [history_row(row) for row in itertools.islice(selected, limit)]
 
 
 def beside_ours(
@@ -105,14 +105,14 @@ def beside_ours(
         is_ledger: The table is the ledger, to which runs append.
         runs_here: Tells of a run's id whether its folder is on this machine.
     """
-    rest = [commit for commit in commits if commit.stamp is None or not _told(commit, ours)]
+    rest = [commit for commit in commits if commit.stamp is None or not _is_in_rows(commit, ours)]
     rows = [*ours, *(_row(whole_vacuum, table, runs_here) for whole_vacuum in _whole_vacuums(rest))]
     if is_ledger:
         rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
     return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
 
 
-def _told(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
+def _is_in_rows(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
     stamp = commit.stamp
     return stamp is not None and any(
         row.run_id == stamp.run_id

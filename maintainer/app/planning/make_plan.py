@@ -77,8 +77,8 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     records = remembered(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
-    known = known_tables(project, request.policies)
-    tables = _Tables(request, records, today, known, engine.places, policy_places)
+    project_tables = known_tables(project, request.policies)
+    tables = _Tables(request, records, today, project_tables, engine.places, policy_places)
     tables.plan_all(engine)
     return assemble(
         policy_places.each_once(tables.plans),
@@ -108,14 +108,14 @@ class _Tables:
         request: PlanRequest,
         records: Remembered,
         today: date,
-        known: tuple[TableRef, ...],
+        project_tables: tuple[TableRef, ...],
         places: TablePlaces,
         policy_places: PolicyPlaces,
     ) -> None:
         self._request = request
         self._places = places
         self._policy_places = policy_places
-        self._known = known
+        self._project_tables = project_tables
         self._records = records
         self._today = today
         self._lock = threading.Lock()
@@ -133,7 +133,7 @@ class _Tables:
         try:
             table = read_for_planning(
                 reader, policy, self._records, self._places, now_ms=request.now_ms, today=self._today,
-                options=request.options, tables=self._known,
+                options=request.options, tables=self._project_tables,
             )  # fmt: skip
             table, plan = plan_beside_writers(reader, table)
             facts, record = table.facts, table.record
@@ -144,8 +144,8 @@ class _Tables:
             plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.
-            gone = is_engine_lost(error)
-            plan = problem_plan(policy, engine_gone(policy.table.identifier) if gone else _bug(error))
+            engine_lost = is_engine_lost(error)
+            plan = problem_plan(policy, engine_gone(policy.table.identifier) if engine_lost else _bug(error))
         if counts():
             self._keep(policy, plan, facts, record)
 

@@ -41,7 +41,7 @@ def unmanaged_tables(project: Project) -> list[TableRef]:
 
 def _folders(tables: Iterable[TableRef]) -> list[Path]:
     """Folders that hold a managed table each, sorted; the ledger's own holds nothing of the user's."""
-    parents = {one.parent for place in _places(tables) for one in (place, Path(os.path.realpath(place)))}
+    parents = {folder.parent for place in _places(tables) for folder in (place, Path(os.path.realpath(place)))}
     return sorted(parent for parent in parents if parent.name != ".maintainer")[:MAX_FOLDERS]
 
 
@@ -53,9 +53,9 @@ def _tables_in(folder: Path) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(
-                one.name
-                for _, one in zip(range(MAX_ENTRIES), entries, strict=False)
-                if one.is_dir(follow_symlinks=False)
+                entry.name
+                for _, entry in zip(range(MAX_ENTRIES), entries, strict=False)
+                if entry.is_dir(follow_symlinks=False)
             )
     except OSError:
         return  # the table in it cannot be read either, and says so

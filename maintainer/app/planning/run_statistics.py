@@ -57,7 +57,7 @@ class Lessons:
             value = json.loads(text)
             return Lessons(
                 int(value["created_at_ms"]),
-                {str(kind): _timed(one) for kind, one in value["timed"].items()},
+                {str(kind): _timed(figures) for kind, figures in value["timed"].items()},
                 {str(name): (int(tries), int(lost)) for name, (tries, lost) in value["tried"].items()},
                 tuple(map(str, value["waiting"])),
                 tuple(map(str, value["settled"])),
@@ -85,8 +85,8 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
         for step in table.steps:
             size = sum(commit.bytes_removed for commit in step.commits)
             if size and step.status is StepStatus.SUCCEEDED:
-                one = Timed.of_step(len(step.commits), size, step.duration_seconds)
-                timed[step.kind] = timed.get(step.kind, Timed()) + one
+                timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
+                timed[step.kind] = timed.get(step.kind, Timed()) + timing
             if step.kind not in ("set_properties", "vacuum"):
                 tries, lost = tried.get(table.ref.identifier, (0, 0))
                 tried[table.ref.identifier] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
@@ -94,7 +94,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     settled: list[str] = []
     for planned in plan.tables:
         # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
-        left_out = any(left.reason.code is ReasonCode.OVER_BUDGET for left in planned.left_alone)
+        left_out = any(entry.reason.code is ReasonCode.OVER_BUDGET for entry in planned.left_alone)
         waits = left_out and not planned.rewrites
         (waiting if waits else settled).append(planned.ref.identifier)
     return Lessons(plan.created_at_ms, timed, tried, tuple(waiting), tuple(settled))
@@ -118,9 +118,9 @@ def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
     except OSError as error:
         raise unreadable(runs_dir, error) from error
     for folder in reversed(folders[-MAX_RUNS_LEARNED_FROM:]):
-        found = _read(folder.path)
-        if found is not None:
-            yield found
+        lessons = _read(folder.path)
+        if lessons is not None:
+            yield lessons
 
 
 def _read(folder: Path) -> Lessons | None:
@@ -139,8 +139,8 @@ def learn(runs: Iterable[Lessons]) -> Learned:
     timed: dict[str, Timed] = {}
     settled: set[str] = set()
     for run in runs:
-        for kind, one in run.timed.items():
-            timed[kind] = timed.get(kind, Timed()) + one
+        for kind, timing in run.timed.items():
+            timed[kind] = timed.get(kind, Timed()) + timing
         for name, (tries, lost) in run.tried.items():
             so_far = learned.yielded.get(name, (0, 0))
             learned.yielded[name] = (so_far[0] + tries, so_far[1] + lost)
@@ -148,9 +148,9 @@ def learn(runs: Iterable[Lessons]) -> Learned:
             if name not in settled:
                 learned.waiting_since_ms[name] = run.created_at_ms
         settled.update(run.settled)
-    for kind, one in timed.items():
-        if one.seconds > 0:
-            pace = pace_of(one)
+    for kind, timing in timed.items():
+        if timing.seconds > 0:
+            pace = pace_of(timing)
             learned.bytes_per_second[kind] = pace.bytes_per_second
             learned.commit_seconds[kind] = pace.commit_seconds
     return learned

@@ -106,13 +106,13 @@ def _ago(duration: str, now_ms: int) -> int:
 
 def with_made_up_sample(policy: ResolvedPolicy, facts: TableFacts) -> TableFacts:
     """Add values for the boundaries of a Z-order: a table that is only described has sizes and no data."""
-    wanted = sample_wanted(policy, facts)
+    columns = sample_wanted(policy, facts)
     types = {field["name"]: field["type"] for field in json.loads(facts.schema_json)["fields"]}
     values = tuple(
         tuple(_made_up(types.get(name.strip("`"), "string"), number) for number in range(MADE_UP_VALUES))
-        for name in wanted
+        for name in columns
     )
-    return replace(facts, column_sample=ColumnSample(wanted, values)) if wanted else facts
+    return replace(facts, column_sample=ColumnSample(columns, values)) if columns else facts
 
 
 def _made_up(type_name: object, number: int) -> str:

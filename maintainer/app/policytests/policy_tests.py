@@ -54,11 +54,11 @@ def run_policy_tests(project: LoadedProject) -> PolicyTestReport:
     paths = find_tests(project.root)
     num_tests = num_failed = 0
     for path in paths:
-        document, found = read_document(path, project.root)
-        if document is not None and not found:
-            found = check_schema(document, kind_of(document))
-        findings.extend(found)
-        if document is None or any(one.is_error for one in found):
+        document, mistakes = read_document(path, project.root)
+        if document is not None and not mistakes:
+            mistakes = check_schema(document, kind_of(document))
+        findings.extend(mistakes)
+        if document is None or any(problem.is_error for problem in mistakes):
             continue
         for position, test in enumerate(document.data["tests"]):
             num_tests += 1
@@ -99,7 +99,7 @@ def _differences(plan: TablePlan, expect: Mapping[str, Any]) -> Iterator[tuple[P
     if "steps" in expect:
         yield from _step_differences(plan.steps, expect["steps"])
     if "leftAlone" in expect:
-        reasons = sorted({left.reason.code.value for left in plan.left_alone})
+        reasons = sorted({entry.reason.code.value for entry in plan.left_alone})
         if sorted(expect["leftAlone"]) != reasons:
             yield ("leftAlone",), f"what is left alone is [{', '.join(reasons)}]"
 
@@ -109,9 +109,9 @@ def _step_differences(steps: tuple[Step, ...], expected: list[Mapping[str, Any]]
     if kinds != [step["action"] for step in expected]:
         yield ("steps",), f"the steps are [{', '.join(kinds)}]"
         return
-    for position, (step, wanted) in enumerate(zip(steps, expected, strict=True)):
+    for position, (step, expected_step) in enumerate(zip(steps, expected, strict=True)):
         facts = _facts_of_step(step)
-        for key, value in wanted.items():
+        for key, value in expected_step.items():
             if key != "action" and facts.get(key) != value:
                 yield ("steps", position, key), f"`{key}` of {step.kind} is {facts.get(key, 'nothing that it has')}"
 
@@ -133,7 +133,7 @@ def _hint(plan: TablePlan) -> str:
     if plan.problem:
         return f"planned: {plan.problem.code} {plan.problem.what}"
     steps = [f"{step.kind} {dict(_facts_of_step(step))}" for step in plan.steps]
-    reasons = sorted({f"{left.reason.code.value} ({left.num_files} files)" for left in plan.left_alone})
+    reasons = sorted({f"{entry.reason.code.value} ({entry.num_files} files)" for entry in plan.left_alone})
     return f"planned: {'; '.join(steps) or 'no step'}; left alone: {', '.join(reasons) or 'nothing'}"
 
 

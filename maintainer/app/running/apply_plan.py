@@ -133,7 +133,7 @@ def check_run_limits(project: Project, plan: Plan) -> None:
             "the run would rewrite more than the project allows",
             code="A421",
             where="maintainer.yml",
-            found="\n".join(f"{key}: {found}" for key, found, _ in broken),
+            found="\n".join(f"{key}: {exceeded}" for key, exceeded, _ in broken),
             allowed="\n".join(f"{key}: {allowed}" for key, _, allowed in broken),
             help="select fewer tables with --select, or raise the limit in a reviewed change",
         )

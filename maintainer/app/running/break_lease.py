@@ -37,11 +37,11 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
     Raises:
         FolderUnwritable: E651, a lease cannot be read or written.
     """
-    wanted = identity(table_ref(table, project.root))
+    table_key = identity(table_ref(table, project.root))
     broken: list[Holder] = []
     try:
         for path, holder in lease_files(project.runs_dir):
-            if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != wanted:
+            if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != table_key:
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
             journal.note(

@@ -50,7 +50,7 @@ def undelete_run(
     facts: TableFacts | None = None
     receipt: UndeleteReceipt | None = None
     error_code: str | None = None
-    said: str | None = None
+    failure: str | None = None
     try:
         facts = worker.reader.facts(policy.table)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
@@ -65,10 +65,10 @@ def undelete_run(
         _keep(journal, begun, None)
         receipt = worker.writer.undelete(facts, of_run)
         if receipt.refused:
-            said = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
+            failure = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
         return receipt
     except MaintainerError as error:
-        error_code, said = error.code, error.what
+        error_code, failure = error.code, error.what
         raise
     finally:
         row = _row(project, policy, facts, receipt, journal.run_id, of_run)
@@ -78,7 +78,7 @@ def undelete_run(
             started_at_ms=started_at_ms,
             duration_seconds=(ended_at_ms - started_at_ms) / 1000,
             error_code=error_code,
-            error=said,
+            error=failure,
         )
         _record(journal, row, receipt)
 

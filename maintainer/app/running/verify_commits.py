@@ -106,13 +106,13 @@ def _verify(
     answer = TableVerification(target.ref, commit, quarantined=record.quarantined)
     if request.accept is not None:
         return _accept(journal, facts, record, answer, request.accept)
-    left = [
+    unverified = [
         unproven_version
         for unproven_version in record.unproven_versions
         if unproven_version != version or commit.result is not CheckResult.PROVEN
     ]
-    if left:
-        listed = ", ".join(map(str, left))
+    if unverified:
+        listed = ", ".join(map(str, unverified))
         answer = replace(answer, note=f"not proven yet: version {listed}")
     return answer
 
@@ -125,8 +125,8 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
         journal.verified(facts, "verify", commit.version, _EVENT_RESULT[commit.result], detail)
     if commit.content_is_wrong:
         wrong = commit.worst(CheckResult.WRONG)
-        said = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
-        journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{said}")
+        check_text = "" if wrong is None else f": {wrong.name}: {wrong.detail}"
+        journal.quarantine(facts, f"{WRONG_CODE}: version {commit.version} was verified and is wrong{check_text}")
 
 
 def _accept(
@@ -160,10 +160,10 @@ def _accept(
 def verification_document(run: VerifyRun) -> dict[str, Any]:
     """The JSON document of a verification, with the tables counted."""
     tables = []
-    for one in run.tables:
-        table = {**encode(one), "result": one.result.value}
-        if one.commit is not None:
-            table["commit"] = {**table["commit"], "result": one.commit.result.value}
+    for table_run in run.tables:
+        table = {**encode(table_run), "result": table_run.result.value}
+        if table_run.commit is not None:
+            table["commit"] = {**table["commit"], "result": table_run.commit.result.value}
         tables.append(table)
     return {
         "format_version": FORMAT_VERSION,

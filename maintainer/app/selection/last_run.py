@@ -34,8 +34,10 @@ def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...
     """
     for run in past_runs(runs_dir):
         if isinstance(run, PastRun):
-            known = recorded_tables(run.plan)
-            return tuple((known.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables)
+            recorded = recorded_tables(run.plan)
+            return tuple(
+                (recorded.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables
+            )
         raise ProjectError(
             f"the last run cannot be read: {run[1]}",
             code="E624",
@@ -135,7 +137,7 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
             ended = {table.ref.identifier: table.status for table in run.outcome.tables}
             planned = recorded_tables(run.plan).values()
             return Unfinished(
-                folder.name, tuple(one for one in planned if ended.get(one.ref.identifier) not in _ENDED_WELL)
+                folder.name, tuple(table for table in planned if ended.get(table.ref.identifier) not in _ENDED_WELL)
             )
         raise ProjectError(
             f"the run cannot be read: {run[1]}",

@@ -108,13 +108,13 @@ def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, Curren
         met = remembered(runs_dir).table_ids
     except OSError as error:
         raise unreadable(runs_dir, error) from error
-    wanted = {ref.identifier: ref for ref in refs}
-    seen = _newest_locations({name for name, ref in wanted.items() if not ref.is_path and name in met}, runs_dir)
-    return {name: _current(ref, seen.get(name), met.get(name)) for name, ref in wanted.items()}
+    by_name = {ref.identifier: ref for ref in refs}
+    locations = _newest_locations({name for name, ref in by_name.items() if not ref.is_path and name in met}, runs_dir)
+    return {name: _current(ref, locations.get(name), met.get(name)) for name, ref in by_name.items()}
 
 
-def _current(ref: TableRef, seen: str | None, met: str | None) -> CurrentTable:
-    location = ref.location if ref.is_path else seen
+def _current(ref: TableRef, recorded_location: str | None, met: str | None) -> CurrentTable:
+    location = ref.location if ref.is_path else recorded_location
     table_id = None if location is None else table_id_at(location)
     if table_id is not None:
         found_by = FoundBy.ID
@@ -127,14 +127,14 @@ def _current(ref: TableRef, seen: str | None, met: str | None) -> CurrentTable:
 
 def _newest_locations(names: set[str], runs_dir: Path) -> dict[str, str]:
     """Where the newest run that met each of a catalog's tables found it."""
-    found: dict[str, str] = {}
+    locations: dict[str, str] = {}
     if not names:
-        return found
+        return locations
     for run in past_runs(runs_dir):
         if isinstance(run, PastRun):
             for table in run.plan.tables:
                 if table.observed is not None and table.ref.identifier in names:
-                    found.setdefault(table.ref.identifier, table.observed.location)
-        if len(found) == len(names):
+                    locations.setdefault(table.ref.identifier, table.observed.location)
+        if len(locations) == len(names):
             break
-    return found
+    return locations

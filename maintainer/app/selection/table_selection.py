@@ -82,20 +82,20 @@ def choose(
         ProjectError: A selector cannot be read or answered, or selects nothing.
     """
     include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
-    known: dict[Method, Callable[[str, str], bool]] = {}
+    methods: dict[Method, Callable[[str, str], bool]] = {}
     if options.since is not None:
         _check_since_used(include, leave_out)
         changed = _Modified(project, options.since)
-        known[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
+        methods[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
-        known[Method.RESULT] = _ended_as(project, candidates)
+        methods[Method.RESULT] = _ended_as(project, candidates)
     if look is Look.COMES:
-        known.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
+        methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)
     elif look is not Look.NEVER:
-        known[Method.DUE] = lambda identifier, _value: identifier in look and bool(look[identifier].steps)
-        known[Method.DRIFTED] = lambda identifier, _value: identifier in look and _drifted(look[identifier])
-    context = SelectorContext(project.root, command, known)
+        methods[Method.DUE] = lambda identifier, _value: identifier in look and bool(look[identifier].steps)
+        methods[Method.DRIFTED] = lambda identifier, _value: identifier in look and _drifted(look[identifier])
+    context = SelectorContext(project.root, command, methods)
     check_answerable(include, context)
     check_answerable(leave_out, context)
     # That nothing is due is an answer; that nothing could be is a misspelt name, and was found before the look.
@@ -109,7 +109,7 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
     if not any(selector.needs(method) for selector in (include, leave_out) for method in _BY_LOOKING):
         return plan
     tables = {table.ref.identifier: table for table in plan.tables}
-    chosen = {one.table for one in choose(project.resolved(), project, options, command=command, look=tables)}
+    chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, look=tables)}
     return replace(plan, tables=tuple(table for table in plan.tables if table.ref in chosen))
 
 

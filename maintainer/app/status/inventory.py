@@ -104,18 +104,18 @@ def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
     Raises:
         ProjectError: E640, one cannot be written; E644, there are too many.
     """
-    wanted = [entry for entry in entries if entry.care in (Care.UNMANAGED, Care.RULED)]
-    if len(wanted) > MAX_STUBS:
+    unmanaged = [entry for entry in entries if entry.care in (Care.UNMANAGED, Care.RULED)]
+    if len(unmanaged) > MAX_STUBS:
         raise ProjectError(
             "there are too many tables to write a policy for each",
             code="E644",
-            found=f"{len(wanted):,}",
+            found=f"{len(unmanaged):,}",
             allowed=f"{MAX_STUBS:,} at once",
             help="name a root with fewer tables",
         )
     written: list[Path] = []
     taken: set[str] = set()
-    for entry in wanted:
+    for entry in unmanaged:
         slug = _slug(entry.table.identifier)
         name = next(name for name in (slug, *(f"{slug}_{n}" for n in range(2, MAX_STUBS + 2))) if name not in taken)
         taken.add(name)

@@ -68,8 +68,8 @@ def look_at_all(
         rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
 
     plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
-    wanted = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
-    rows = [row for row in rows if row.table in wanted and (row.scheduled or row.running or not scheduled)]
+    names = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
+    rows = [row for row in rows if row.table in names and (row.scheduled or row.running or not scheduled)]
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
     if problem is not None:  # a plan reads the log alone, and may not have noticed
         rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]

@@ -33,7 +33,7 @@ def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
     try:
-        return {table: one.run_id for table, one in current_holders(runs_dir, now_ms).items()}
+        return {table: holder.run_id for table, holder in current_holders(runs_dir, now_ms).items()}
     except OSError as error:
         raise unreadable(runs_dir.parent, error) from error
 
@@ -97,10 +97,10 @@ def _deleted_rows_ratio(facts: TableFacts) -> float | None:
 
 def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
     """Whether small files would be compacted, were they not in a partition that is still being written."""
-    for left in plan.left_alone:
-        if left.reason.code in (ReasonCode.HOT, ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
-            there = [one for one in small if left.partition_values in (None, one.partition_values)]
-            if len(there) > 1 and left.num_files > 1:
+    for entry in plan.left_alone:
+        if entry.reason.code in (ReasonCode.HOT, ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
+            affected = [file for file in small if entry.partition_values in (None, file.partition_values)]
+            if len(affected) > 1 and entry.num_files > 1:
                 return True
     return False
 
@@ -113,7 +113,7 @@ def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) 
         return "quarantined"
     if codes:
         return "blocked"
-    if any(left.reason.code is ReasonCode.SUSPENDED for left in plan.left_alone):
+    if any(entry.reason.code is ReasonCode.SUSPENDED for entry in plan.left_alone):
         return "suspended"
     if last is not None and last.status in _NEEDS_A_LOOK:
         return "failed"
@@ -131,16 +131,16 @@ def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> s
         return ", ".join(_step_in_brief(step) for step in plan.steps)
     if last is not None and last.status in _NEEDS_A_LOOK:
         return f"last {last.step} {last.status.replace('_', ' ')}: maintainer history"
-    waits = next((left.reason.text for left in plan.left_alone if left.reason.code in _WAITING), None)
+    waits = next((entry.reason.text for entry in plan.left_alone if entry.reason.code in _WAITING), None)
     if waits is not None:
         return waits
-    stays = next((left.reason.text for left in plan.left_alone if _keeps_small(left, small_below_bytes)), None)
+    stays = next((entry.reason.text for entry in plan.left_alone if _keeps_small(entry, small_below_bytes)), None)
     return f"nothing to do: {stays}" if stays else "nothing to do"
 
 
-def _keeps_small(left: LeftAlone, small_below_bytes: int) -> bool:
+def _keeps_small(entry: LeftAlone, small_below_bytes: int) -> bool:
     """Whether this is why small files stay as they are."""
-    return left.num_files > 0 and left.size_bytes < left.num_files * small_below_bytes
+    return entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes
 
 
 _NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})

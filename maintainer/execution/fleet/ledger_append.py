@@ -44,10 +44,10 @@ def append_within(
     """
     if switch.terminated and sink is not None:
         what = "the ledger was not written: after SIGTERM there is no time for it"
-        left = Problem("E652", what, str(folder.path), LATER) if rows else None
-        return flush(folder, rows, None) or left
-    found: list[Problem | None] = []
-    worker = threading.Thread(target=lambda: found.append(flush(folder, rows, sink)), name="ledger", daemon=True)
+        unwritten = Problem("E652", what, str(folder.path), LATER) if rows else None
+        return flush(folder, rows, None) or unwritten
+    results: list[Problem | None] = []
+    worker = threading.Thread(target=lambda: results.append(flush(folder, rows, sink)), name="ledger", daemon=True)
     started = clock.monotonic()
     stopped_at = started if switch.stop_reason is not None else None
     worker.start()
@@ -61,9 +61,9 @@ def append_within(
             return _given_up(f"not done within {limit_seconds:g} s", folder)
         if stopped_at is not None and now - stopped_at > grace and worker.is_alive():
             return _given_up(f"stopped: {switch.stop_reason}", folder)
-    if not found:
+    if not results:
         return _given_up("the thread that writes it ended without a word", folder)
-    return found[0]
+    return results[0]
 
 
 def _given_up(why: str, folder: RunFolder) -> Problem:

@@ -165,7 +165,7 @@ class Results:
 
     def _text(self, table: TableOutcome) -> str:
         """A table's text, kept as long as its outcome is the same object."""
-        known = self._texts.get(table.ref)
-        if known is None or known[0] is not table:
-            known = self._texts[table.ref] = (table, table_to_json(table))
-        return known[1]
+        entry = self._texts.get(table.ref)
+        if entry is None or entry[0] is not table:
+            entry = self._texts[table.ref] = (table, table_to_json(table))
+        return entry[1]

@@ -27,7 +27,7 @@ def parse_batches(text: str) -> tuple[BatchSize, ...]:
     Raises:
         UnitError: Not a list of sizes, or too long.
     """
-    sizes = [one.strip() for one in text.split(",")]
+    sizes = [size.strip() for size in text.split(",")]
     if len(sizes) > MAX_SIZES:
         raise UnitError(f"{len(sizes)} batches", f"at most {MAX_SIZES}; the last size is repeated anyway")
     return tuple(_size(size) for size in sizes)

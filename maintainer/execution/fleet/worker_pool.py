@@ -147,7 +147,7 @@ class Crew:
     def _busy(self) -> bool:
         with self._lock:
             startable = bool(self._waiting or self._batches) and self.context.switch.halt_reason is None
-            return any(one.running is not None for one in self._alive()) or (startable and bool(self._alive()))
+            return any(member.running is not None for member in self._alive()) or (startable and bool(self._alive()))
 
     def _alive(self) -> list[_Member]:
         return [
@@ -157,7 +157,7 @@ class Crew:
     def _open_next_batch(self) -> None:
         """Hand out the next batch once the one before has ended; failures in it keep the rest from being started."""
         with self._lock:
-            busy = any(one.running is not None for one in self._alive()) or not self._ended.empty()
+            busy = any(member.running is not None for member in self._alive()) or not self._ended.empty()
             if not self._batches or self._waiting or busy:
                 return
             number, failed = self._num_batches - len(self._batches) + 1, self._num_failed
@@ -318,7 +318,7 @@ class Crew:
         problem = next((member.problem for member in self._members if member.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
-        for task in (*self._waiting, *(one for batch in self._batches for one in batch)):
+        for task in (*self._waiting, *(task for batch in self._batches for task in batch)):
             self.finish(_broken(task.plan, self.results, problem))
 
 

@@ -226,8 +226,8 @@ def check_no_update(
 def problem_of(error: BaseException) -> Problem:
     """An error as data."""
     if isinstance(error, MaintainerError):
-        found = f" (found: {error.found})" if error.found else ""
-        return Problem(error.code, f"{error.what}{found}", error.where, error.help)
+        value = f" (found: {error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{value}", error.where, error.help)
     if is_engine_lost(error):
         # A signal to the whole process group ends the JVM beside us: no bug of ours, and the next apply goes on.
         return problem_of(engine_gone(None))

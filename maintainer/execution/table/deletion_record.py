@@ -37,14 +37,14 @@ def deletion_receipt(
         MaintainerError: The log or the storage cannot be looked at.
     """
     first, last = vacuum_versions(engine, facts, stamp, read_version)
-    there = engine.versions.files_there(facts, [file.path for file in files])
-    gone = [file for file in files if file.path not in there]
-    if first is None and not gone:
+    existing = engine.versions.files_there(facts, [file.path for file in files])
+    deleted = [file for file in files if file.path not in existing]
+    if first is None and not deleted:
         return None
     return VacuumReceipt(
-        num_files_deleted=len(gone),
-        bytes_deleted=sum(one.size_bytes for one in gone),
-        remaining=tuple(file.path for file in files if file.path in there),
+        num_files_deleted=len(deleted),
+        bytes_deleted=sum(file.size_bytes for file in deleted),
+        remaining=tuple(file.path for file in files if file.path in existing),
         version_before=read_version,
         version_after=last or first,
         stopped="it was interrupted",

@@ -117,9 +117,11 @@ def _check(
     clock = worker.context.clock
     started = clock.monotonic()
     try:
-        found = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
-        worker.context.journal.verified_earlier(stamp, facts, version, found.verdict.value, found.detail, is_here)
-        take_verification(worker, work, facts, found, version, clock.monotonic() - started)
+        verification = worker.context.verifier.version_pair(worker.engine.versions, facts, version, worker.plan.checks)
+        worker.context.journal.verified_earlier(
+            stamp, facts, version, verification.verdict.value, verification.detail, is_here
+        )
+        take_verification(worker, work, facts, verification, version, clock.monotonic() - started)
     except CheckImpossible as error:
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False

@@ -54,7 +54,7 @@ def rewrite_metrics(
     added = sum((receipt.files_added for receipt in receipts), NO_FILES)
     considered = _considered(plan, facts)
     vectors = sum(receipt.num_deletion_vectors_removed for receipt in receipts)
-    spared = [one for one in plan.left_alone if one.reason.code is ReasonCode.NOT_WORTH_IT]
+    spared = [entry for entry in plan.left_alone if entry.reason.code is ReasonCode.NOT_WORTH_IT]
     return OptimizeMetrics(
         num_files_added=added.total_files,
         num_files_removed=removed.total_files,
@@ -70,8 +70,8 @@ def rewrite_metrics(
         z_order_stats=_zorder(step, rewritten) if isinstance(step, ZOrderStep) else None,
         clustering_stats=_clustering(rewritten) if isinstance(step, ClusterStep) else None,
         deletion_vector_stats=_vectors(vectors, receipts) if vectors else None,
-        num_files_skipped_to_reduce_write_amplification=sum(one.num_files for one in spared),
-        num_bytes_skipped_to_reduce_write_amplification=sum(one.size_bytes for one in spared),
+        num_files_skipped_to_reduce_write_amplification=sum(entry.num_files for entry in spared),
+        num_bytes_skipped_to_reduce_write_amplification=sum(entry.size_bytes for entry in spared),
         total_cluster_parallelism=max((receipt.total_cluster_parallelism for receipt in receipts), default=0),
         num_table_columns=len(facts.columns),
         num_table_columns_with_stats=min(_num_indexed_columns(facts), len(facts.columns)),
@@ -80,7 +80,7 @@ def rewrite_metrics(
 
 def _considered(plan: TablePlan, facts: TableFacts) -> int:
     num_files = len(facts.files) if plan.observed is None else plan.observed.num_files
-    return num_files - sum(one.num_files for one in plan.left_alone if one.reason.code in _NOT_CONSIDERED)
+    return num_files - sum(entry.num_files for entry in plan.left_alone if entry.reason.code in _NOT_CONSIDERED)
 
 
 def _num_indexed_columns(facts: TableFacts) -> int:
@@ -95,9 +95,9 @@ def _vectors(number: int, receipts: Sequence[CommitReceipt]) -> DeletionVectorSt
 
 
 def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ZOrderStats:
-    wanted = zorder_tag_value(step.columns)
+    tag = zorder_tag_value(step.columns)
     files = [file for batch, _ in rewritten for file in batch.files]
-    cube = [file for file in files if file.tag(ZORDER_TAG) == wanted]
+    cube = [file for file in files if file.tag(ZORDER_TAG) == tag]
     in_cubes = ZOrderFileStats(len(cube), sum(file.size_bytes for file in cube))
     merged = ZOrderFileStats(len(files), sum(file.size_bytes for file in files))
     return ZOrderStats(

@@ -33,11 +33,13 @@ def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | Non
         Refused: A403, the table is not the one that was planned for; all differences at once.
     """
     # Properties that the plan itself sets are no difference, so these steps come along; the others cost time.
-    own: list[Step] = [one for one in plan.steps if isinstance(one, SetPropertiesStep) and one != step]
+    own: list[Step] = [planned for planned in plan.steps if isinstance(planned, SetPropertiesStep) and planned != step]
     now = recheck(replace(plan, steps=(*own, step)), facts, plan.policy_digest)
     if isinstance(now, StaleReasons):
         raise refusal((now,))
-    return next((one for one in now.steps if isinstance(one, type(step)) and one.kind == step.kind), None)
+    return next(
+        (current for current in now.steps if isinstance(current, type(step)) and current.kind == step.kind), None
+    )
 
 
 def check_window(worker: Worker) -> None:

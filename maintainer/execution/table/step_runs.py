@@ -41,13 +41,13 @@ def run_properties(worker: Worker, work: StepWork, step: SetPropertiesStep) -> S
         MaintainerError: It did not work.
     """
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
-    left = step_now(worker.plan, step, facts)
-    if left is None:
+    current = step_now(worker.plan, step, facts)
+    if current is None:
         work.notes.append("the properties were already as wanted")
         return StepStatus.NOTHING_LEFT
     attempt(
         worker, work, facts, 0, (0, 0),
-        lambda stamp, before: worker.engine.writer.set_properties(facts, left, stamp, before),
+        lambda stamp, before: worker.engine.writer.set_properties(facts, current, stamp, before),
     )  # fmt: skip
     work.batches_done = 1
     return StepStatus.SUCCEEDED
@@ -88,12 +88,12 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
     bounds = worker.context.retry
     for tried in range(1, bounds.attempts + 1):
         facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
-        left = step_now(worker.plan, replace(step, batches=(planned,)), facts)
-        if left is None:
+        current = step_now(worker.plan, replace(step, batches=(planned,)), facts)
+        if current is None:
             _check_not_replaced(worker, facts)
             work.notes.append(f"batch {number}: its files are no longer live")
             return
-        batch = left.batches[0]
+        batch = current.batches[0]
         try:
             receipt = _commit(worker, work, facts, step, number, batch)
         except CommitConflict as conflict:
@@ -109,8 +109,12 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
         if dropped:
             work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")
         started = worker.context.clock.monotonic()
-        found = worker.context.verifier.after_rewrite(worker.engine.versions, facts, batch, receipt, worker.plan.checks)
-        take_verification(worker, work, facts, found, receipt.version, worker.context.clock.monotonic() - started)
+        verification = worker.context.verifier.after_rewrite(
+            worker.engine.versions, facts, batch, receipt, worker.plan.checks
+        )
+        take_verification(
+            worker, work, facts, verification, receipt.version, worker.context.clock.monotonic() - started
+        )
         return
 
 
@@ -158,21 +162,21 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     worker.control.check()
     _check_all_proven(step, record)
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
-    left = step_now(worker.plan, step, facts)
-    if left is None:
+    current = step_now(worker.plan, step, facts)
+    if current is None:
         work.notes.append("its files are gone or live again")
         return StepStatus.NOTHING_LEFT
-    if len(left.files) < len(step.files):
-        work.notes.append(f"{len(step.files) - len(left.files)} files are live again and were left alone")
+    if len(current.files) < len(step.files):
+        work.notes.append(f"{len(step.files) - len(current.files)} files are live again and were left alone")
     # The writer looks at every commit since the version it is given. A file that was restored and removed again after
     # the plan was made went later than the plan says: so since the plan, not since now.
     observed = worker.plan.observed
     since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
     _check_undamaged(worker, facts)
-    work.deletion = left
+    work.deletion = current
     receipt = attempt(
-        worker, work, facts, 0, (len(left.files), left.size_bytes),
-        lambda stamp, before: worker.engine.writer.vacuum(since, left, stamp, before, _guard(worker, work, left)),
+        worker, work, facts, 0, (len(current.files), current.size_bytes),
+        lambda stamp, before: worker.engine.writer.vacuum(since, current, stamp, before, _guard(worker, work, current)),
     )  # fmt: skip
     work.batches_done = 1
     if receipt.num_files_emptied:
@@ -186,11 +190,13 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
-    found = worker.context.verifier.after_vacuum(worker.engine.versions, after, left, receipt, worker.plan.checks)
+    verification = worker.context.verifier.after_vacuum(
+        worker.engine.versions, after, current, receipt, worker.plan.checks
+    )
     seconds = worker.context.clock.monotonic() - started
-    take_verification(worker, work, after, found, None, seconds, deletion=receipt)
+    take_verification(worker, work, after, verification, None, seconds, deletion=receipt)
     if receipt.stopped is not None:
-        done = f"{receipt.num_files_deleted} of {len(left.files)} files deleted"
+        done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
     return StepStatus.INCOMPLETE if receipt.remaining else StepStatus.SUCCEEDED
 
@@ -254,7 +260,7 @@ def take_verification(
     worker: Worker,
     work: StepWork,
     facts: TableFacts,
-    found: Verification,
+    verification: Verification,
     version: int | None,
     seconds: float,
     *,
@@ -268,34 +274,34 @@ def take_verification(
         FolderUnwritable: The result could not be kept, so the version counts as not proven.
     """
     journal = worker.context.journal
-    for document in found.documents:
+    for document in verification.documents:
         journal.folder.write_assertions(document.name, document.content)
-    work.assertions.extend(found.assertions)
-    if found.note:
-        work.notes.append(found.note)
-    journal.verified(facts, work.step_id, version, found.verdict.value, found.detail)
+    work.assertions.extend(verification.assertions)
+    if verification.note:
+        work.notes.append(verification.note)
+    journal.verified(facts, work.step_id, version, verification.verdict.value, verification.detail)
     worker.context.emit(
         Verified(
             at_ms=worker.context.clock.now_ms(),
             table=worker.plan.ref.identifier,
             step_id=work.step_id,
-            result=found.verdict.value,
+            result=verification.verdict.value,
             duration_seconds=seconds,
-            version_before=found.version_before,
-            version_after=found.version_after,
-            rows_before=found.rows_before,
-            rows_after=found.rows_after,
-            content_equal=found.content_equal,
-            num_files_checked=found.num_files_checked,
-            assertions=found.assertions,
-            detail=found.detail or found.note,
+            version_before=verification.version_before,
+            version_after=verification.version_after,
+            rows_before=verification.rows_before,
+            rows_after=verification.rows_after,
+            content_equal=verification.content_equal,
+            num_files_checked=verification.num_files_checked,
+            assertions=verification.assertions,
+            detail=verification.detail or verification.note,
         )
     )
-    where = f"{facts.ref.identifier}@{found.version_after if version is None else version}"
-    match found.verdict:
+    where = f"{facts.ref.identifier}@{verification.version_after if version is None else version}"
+    match verification.verdict:
         case Verdict.FAIL if deletion is not None:
             raise VerificationFailed(
-                f"files that had to stay are gone from storage after the deletion: {found.detail}",
+                f"files that had to stay are gone from storage after the deletion: {verification.detail}",
                 code="V505", where=where,
                 help=files_gone_help(
                     deletion.num_files_deleted, deletion.trash, facts.ref.identifier, worker.context.run_id
@@ -304,7 +310,7 @@ def take_verification(
         case Verdict.FAIL:
             before = "" if version is None else f"; version {version - 1} is intact and can be restored"
             raise VerificationFailed(
-                f"a check after the change failed: {found.detail}", code="V503", where=where,
+                f"a check after the change failed: {verification.detail}", code="V503", where=where,
                 help=f"nothing more is deleted: the old files are still there{before}",
             )  # fmt: skip
         case Verdict.ERROR:
@@ -314,7 +320,7 @@ def take_verification(
                     help="the commit stands; nothing is deleted until the next apply has proven it",
                 )  # fmt: skip
             raise CheckImpossible(
-                f"committed and proven, but the check afterwards could not be made: {found.detail}", where=where,
+                f"committed and proven, but the check afterwards could not be made: {verification.detail}", where=where,
                 help="nothing is deleted from this table until it is proven; the next apply checks again",
             )  # fmt: skip
         case Verdict.PASS:

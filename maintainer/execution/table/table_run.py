@@ -118,8 +118,8 @@ class _TableRun:
         for step in self._plan.steps:
             blocker = next((step for step in self._steps if step.status not in _GOES_ON), None)
             if self._failed is not None or blocker is not None:
-                left = "what an earlier run left is not settled"
-                outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else left)
+                unsettled = "what an earlier run left is not settled"
+                outcome = self._skipped(step, f"{blocker.kind} ended {blocker.status.value}" if blocker else unsettled)
             else:
                 outcome = self._run_step(step)
             self._keep(outcome)
@@ -303,17 +303,17 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
         steps: How the steps ended.
         failed: How settling earlier runs ended, if it did not succeed.
     """
-    found = {step.status for step in steps} | ({failed} if failed is not None else set())
-    if StepStatus.VERIFY_FAILED in found:
+    statuses = {step.status for step in steps} | ({failed} if failed is not None else set())
+    if StepStatus.VERIFY_FAILED in statuses:
         return TableStatus.VERIFY_FAILED
-    if found & {StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE}:
+    if statuses & {StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE}:
         return TableStatus.FAILED
-    if StepStatus.INTERRUPTED in found:
+    if StepStatus.INTERRUPTED in statuses:
         return TableStatus.INTERRUPTED
-    if StepStatus.YIELDED in found:
+    if StepStatus.YIELDED in statuses:
         return TableStatus.YIELDED
     if plan.state is TableState.CHANGES:
-        if StepStatus.SUCCEEDED in found:
+        if StepStatus.SUCCEEDED in statuses:
             return TableStatus.DONE
         return TableStatus.WAITING if plan.hot is not None else TableStatus.UP_TO_DATE
     return status_without_steps(plan)

@@ -50,4 +50,4 @@ def problem_without_steps(plan: TablePlan) -> Problem | None:
         return plan.problem
     reason = plan.blocked[0]
     code, help_text = _CODE_OF_BLOCKED.get(reason.code, "A420"), _HELP_OF_BLOCKED.get(reason.code, _LIMIT_HELP)
-    return Problem(code, "; ".join(one.text for one in plan.blocked), reason.origin, help_text)
+    return Problem(code, "; ".join(reason.text for reason in plan.blocked), reason.origin, help_text)

@@ -57,9 +57,11 @@ def remove_unfinished(worker: Worker, facts: TableFacts) -> list[str]:
         # Where the old place may still hold the table, this is a copy of it, or the other way round.
         if not in_place and places.may_hold(writing.location, writing.table_id):
             continue
-        left = worker.engine.writer.remove_unfinished(facts, writing.run_id, writing.partitions)
-        if left:
-            notes.append(f"run {writing.run_id} left {len(left)} files that cannot be removed, such as {left[0]}")
+        remaining = worker.engine.writer.remove_unfinished(facts, writing.run_id, writing.partitions)
+        if remaining:
+            notes.append(
+                f"run {writing.run_id} left {len(remaining)} files that cannot be removed, such as {remaining[0]}"
+            )
             continue
         worker.context.journal.written_off(writing)
         notes.append(f"what run {writing.run_id} wrote and never tried to commit is gone")

@@ -45,10 +45,10 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
         figures = figures_of(step, facts)
         _close(work, figures)
         if number:
-            found = next_turn(step, facts, spent_bytes=spent_bytes)
-            if found is None:
+            turn_step = next_turn(step, facts, spent_bytes=spent_bytes)
+            if turn_step is None:
                 break
-            current = found
+            current = turn_step
         landed = len(work.commits)
         try:
             run_batch(worker, work, current, number, current.batches[0])
@@ -79,12 +79,12 @@ def look(worker: Worker, step: ZOrderStep) -> TableFacts:
 
 def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
     """Measure the layout under the revision that is worked on."""
-    wanted = step.settings.optimized if step.settings is not None else ""
-    revision = next((one for one in revisions_in(facts.properties).values() if one.tag == wanted), None)
+    tag = step.settings.optimized if step.settings is not None else ""
+    revision = next((entry for entry in revisions_in(facts.properties).values() if entry.tag == tag), None)
     if revision is None:
         return NO_FIGURES
-    known = facts.column_ranges
-    ranges: Ranges = known.by_file if known is not None and known.columns == revision.names() else {}
+    measured = facts.column_ranges
+    ranges: Ranges = measured.by_file if measured is not None and measured.columns == revision.names() else {}
     return layout_figures(facts.files, revision, ranges)
 
 

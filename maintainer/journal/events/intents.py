@@ -78,14 +78,14 @@ def open_intents(events: Iterable[Event]) -> tuple[Intent, ...]:
 
     A result of fate ``unknown`` does not end an intent: it has to be settled all the same.
     """
-    found: dict[tuple[str, int], Intent] = {}
+    intents: dict[tuple[str, int], Intent] = {}
     for event in events:
         intent = intent_of(event)
         if intent is not None:
-            found[intent.key] = intent
+            intents[intent.key] = intent
         elif event.get("type") in ("result", "settled") and event.get("fate") != Fate.UNKNOWN.value:
-            found.pop((str(event.get("step")), int(event.get("batch", -1))), None)
-    return tuple(found.values())
+            intents.pop((str(event.get("step")), int(event.get("batch", -1))), None)
+    return tuple(intents.values())
 
 
 def unfinished(runs_dir: Path, *, except_run: str | None = None) -> tuple[Intent, ...]:

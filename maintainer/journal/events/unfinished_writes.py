@@ -53,16 +53,16 @@ class Writing:
 
 def open_writings(events: Iterable[Event]) -> tuple[Writing, ...]:
     """What one run began to write, and neither tried to commit nor removed."""
-    found: dict[tuple[str, int], Writing] = {}
+    writings: dict[tuple[str, int], Writing] = {}
     for event in events:
         kind = event.get("type")
         if kind == WRITING:
             writing = _writing_of(event)
             if writing is not None:
-                found[writing.step_id, writing.batch] = writing
+                writings[writing.step_id, writing.batch] = writing
         elif kind in ("intent", WRITTEN_OFF):
-            found.pop((str(event.get("step")), int(event.get("batch", -1))), None)
-    return tuple(found.values())
+            writings.pop((str(event.get("step")), int(event.get("batch", -1))), None)
+    return tuple(writings.values())
 
 
 def _writing_of(event: Event) -> Writing | None:
@@ -74,7 +74,7 @@ def _writing_of(event: Event) -> Writing | None:
             event["table"],
             event["table_id"],
             event["location"],
-            tuple(tuple((str(name), value) for name, value in one) for one in event["partitions"]),
+            tuple(tuple((str(name), value) for name, value in partition) for partition in event["partitions"]),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -86,14 +86,14 @@ def unfinished_writings(runs_dir: Path, *, except_run: str | None = None) -> tup
     Raises:
         OSError: The runs folder cannot be listed or a run's events cannot be read.
     """
-    found: list[Writing] = []
+    unfinished: list[Writing] = []
     for folder in run_folders(runs_dir)[-MAX_RUNS:]:
         path = folder.path / EVENTS_FILE
         if folder.run_id != except_run and path.exists():
             writings = open_writings(read_events(path).events)
             if writings and not is_alive(path):
-                found.extend(writings)
-    return tuple(found)
+                unfinished.extend(writings)
+    return tuple(unfinished)
 
 
 def record_written_off(runs_dir: Path, writing: Writing, *, by: str, at_ms: int) -> None:

@@ -41,25 +41,25 @@ def write_mark(runs_dir: Path, mark: LedgerMark | None) -> None:
         write_atomically(runs_dir.parent / MARK_FILE, json.dumps(asdict(mark)).encode())
 
 
-def check_mark(known: LedgerMark | None, now: LedgerMark | None, location: str) -> None:
+def check_mark(before: LedgerMark | None, now: LedgerMark | None, location: str) -> None:
     """Make sure that the ledger is still the one that rows were appended to.
 
     Args:
-        known: As it was left.
+        before: As it was left.
         now: As it is; None where there is none.
         location: Where it is kept now: one that was moved on purpose is another ledger.
 
     Raises:
         EnvironmentUnfit: E655, it is gone, another table lies in its place, or it has lost versions.
     """
-    if known is None or known.location != location:
+    if before is None or before.location != location:
         return
     if now is None:
-        what, found = "the ledger is gone", f"no Delta table; it was there, at version {known.version}"
-    elif now.table_id != known.table_id:
-        what, found = "another table lies where the ledger was", f"table id {now.table_id}, not {known.table_id}"
-    elif now.version < known.version:
-        what, found = "the ledger has lost versions", f"version {now.version}; it was at version {known.version}"
+        what, found = "the ledger is gone", f"no Delta table; it was there, at version {before.version}"
+    elif now.table_id != before.table_id:
+        what, found = "another table lies where the ledger was", f"table id {now.table_id}, not {before.table_id}"
+    elif now.version < before.version:
+        what, found = "the ledger has lost versions", f"version {now.version}; it was at version {before.version}"
     else:
         return
     raise EnvironmentUnfit(what, code="E655", where=location, found=found, help=REBUILD_HELP)

@@ -58,8 +58,8 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
         check_mark(read_mark(runs_dir), sink.mark(), sink.location)
         problem = _take_rows_of_dead_runs(folder, sink)
         waiting = _waiting(folder)
-        for one in waiting:
-            problem = _append_pending(one, sink) or problem
+        for pending_folder in waiting:
+            problem = _append_pending(pending_folder, sink) or problem
         if waiting:
             write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
@@ -93,8 +93,8 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1
-            there = sink.steps_of(folder.run_id) if missing else frozenset()
-            keep_pending(folder, tuple(row for row in missing if row.step_id not in there))
+            step_ids = sink.steps_of(folder.run_id) if missing else frozenset()
+            keep_pending(folder, tuple(row for row in missing if row.step_id not in step_ids))
     return problem
 
 
@@ -116,8 +116,8 @@ def _waiting(own: RunFolder) -> list[RunFolder]:
         and (folder.path / PENDING_FILE).is_file()
         and not is_alive(folder.path / EVENTS_FILE)
     ]
-    mine = [own] if (own.path / PENDING_FILE).is_file() else []
-    return earlier[:MAX_PENDING_RUNS] + mine
+    own_folder = [own] if (own.path / PENDING_FILE).is_file() else []
+    return earlier[:MAX_PENDING_RUNS] + own_folder
 
 
 def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:

@@ -187,11 +187,13 @@ def fill_up(
     Raises:
         MaintainerError: The ledger cannot be read or written.
     """
-    known: dict[RowKey, LedgerRow] = {}
+    rows_by_key: dict[RowKey, LedgerRow] = {}
     for row in rows:
-        known.setdefault(key_of(row), row)
-    later = {run for run, _ in known if _is_run(run) and started_at_ms(run) >= young_since_ms and not is_over(run)}
-    ready = {key: row for key, row in known.items() if key[0] not in later}
+        rows_by_key.setdefault(key_of(row), row)
+    later = {
+        run for run, _ in rows_by_key if _is_run(run) and started_at_ms(run) >= young_since_ms and not is_over(run)
+    }
+    ready = {key: row for key, row in rows_by_key.items() if key[0] not in later}
     contents = store.contents()
     missing = _missing(ready, contents)
     rebuilt = Rebuilt(

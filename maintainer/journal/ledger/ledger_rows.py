@@ -163,7 +163,7 @@ def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
 
 def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow | None:
     """Return one row for a step as a whole, its turns not told apart; None for a table that is not in the plan."""
-    planned = next((one for one in plan.tables if one.ref == table.ref), None)
+    planned = next((table_plan for table_plan in plan.tables if table_plan.ref == table.ref), None)
     return None if planned is None else _row(plan, planned, run, table, step)
 
 
@@ -202,7 +202,9 @@ def _rows(
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:
-    planned = next((one for one in table_plan.steps if table_plan.step_id(one) == step.step_id), None)
+    planned = next(
+        (planned_step for planned_step in table_plan.steps if table_plan.step_id(planned_step) == step.step_id), None
+    )
     figures = predicted(planned) if planned is not None else Predicted()
     observed = table_plan.observed
     level, result = proof_of(step)

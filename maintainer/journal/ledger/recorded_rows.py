@@ -35,21 +35,21 @@ def recorded_rows(record: RunRecord, num_events: int | None = None) -> tuple[Led
     outcome = record.outcome(num_events)
     rows = rows_of(record.plan, outcome)
     if first is not None:
-        known = record.outcome(first)
-        rows = (*rows_of(record.plan, known), *_settled_rows(record.plan, known, outcome))
+        first_outcome = record.outcome(first)
+        rows = (*rows_of(record.plan, first_outcome), *_settled_rows(record.plan, first_outcome, outcome))
     return tuple(replace(row, source=FROM_RUN_FOLDER) for row in rows)
 
 
 def missing_rows(record: RunRecord) -> tuple[LedgerRow, ...]:
     """Return the rows of a run that are in no ledger and wait in no folder, as far as its record says."""
     last = max((number for number, event in enumerate(record.events) if event["type"] == ROWS_KNOWN), default=None)
-    known = frozenset[str]() if last is None else {row.step_id for row in recorded_rows(record, last + 1)}
-    return tuple(row for row in recorded_rows(record) if row.step_id not in known)
+    step_ids = frozenset[str]() if last is None else {row.step_id for row in recorded_rows(record, last + 1)}
+    return tuple(row for row in recorded_rows(record) if row.step_id not in step_ids)
 
 
-def _settled_rows(plan: Plan, known: RunOutcome, outcome: RunOutcome) -> Iterator[LedgerRow]:
+def _settled_rows(plan: Plan, first_outcome: RunOutcome, outcome: RunOutcome) -> Iterator[LedgerRow]:
     """Rows of commits and deletions that a later run found out about."""
-    before = {step.step_id: step for table in known.tables for step in table.steps}
+    before = {step.step_id: step for table in first_outcome.tables for step in table.steps}
     for table in outcome.tables:
         for step in table.steps:
             old = before.get(step.step_id)

@@ -91,11 +91,11 @@ class PlaceRecord:
     def claim(self, version: int) -> None:
         """Count a version as ours and not proven."""
         self.unproven.add(version)
-        self.proven = [one for one in self.proven if one != version]
+        self.proven = [proven for proven in self.proven if proven != version]
 
     def _prove(self, version: int) -> None:
         self.unproven.discard(version)
-        self.proven = [*(one for one in self.proven if one != version), version][-MAX_PROVEN_VERSIONS:]
+        self.proven = [*(proven for proven in self.proven if proven != version), version][-MAX_PROVEN_VERSIONS:]
 
     @property
     def holds_back(self) -> bool:
@@ -188,8 +188,8 @@ def _quarantine(
         held: list[tuple[int, str, str]] = []
         for location, record in records.items():
             until_ms = lifted_at_ms
-            if records is moved and all((one.first_at_ms or 0) > record.lifted_at_ms
-                                        for one in everywhere if one is not record):  # fmt: skip
+            if records is moved and all((other.first_at_ms or 0) > record.lifted_at_ms
+                                        for other in everywhere if other is not record):  # fmt: skip
                 until_ms = max(lifted_at_ms, record.lifted_at_ms)
             if record.quarantined is not None and record.quarantined_at_ms > until_ms:
                 held.append((record.quarantined_at_ms, location, record.quarantined))
@@ -203,7 +203,7 @@ def _quarantine(
 
 
 def _newest(times_ms: Iterable[int | None]) -> int | None:
-    return max((one for one in times_ms if one is not None), default=None)
+    return max((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 
 def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:

@@ -72,8 +72,8 @@ class _StepRecord:
     @property
     def unsettled(self) -> bool:
         """Whether something was tried of which nobody knows how it ended."""
-        known = {batch for batch, fate in self.fates.items() if fate.get("fate") != Fate.UNKNOWN.value}
-        return bool(self.intents.keys() - known)
+        settled = {batch for batch, fate in self.fates.items() if fate.get("fate") != Fate.UNKNOWN.value}
+        return bool(self.intents.keys() - settled)
 
     @property
     def landed(self) -> list[tuple[Event, Event]]:
@@ -135,17 +135,17 @@ def recorded_outcome(plan: Plan, results: RunOutcome, events: Iterable[Event], e
 
 
 def _table(plan: TablePlan, stored: TableOutcome | None, record: _Record, end: RunEnd) -> TableOutcome:
-    known = {step.step_id: step for step in stored.steps} if stored else {}
+    stored_steps = {step.step_id: step for step in stored.steps} if stored else {}
     steps: list[StepOutcome] = []
     began = False
     for planned in plan.steps:
         step_id = plan.step_id(planned)
-        before, seen = known.get(step_id), record.steps.get(step_id)
+        before, record_of_step = stored_steps.get(step_id), record.steps.get(step_id)
         if before is not None:
-            steps.append(before if seen is None else _amended(before, seen))
-        elif seen is not None and (seen.intents or seen.finished):
-            steps.append(_of_record(step_id, planned, seen))
-        began = began or seen is not None
+            steps.append(before if record_of_step is None else _amended(before, record_of_step))
+        elif record_of_step is not None and (record_of_step.intents or record_of_step.finished):
+            steps.append(_of_record(step_id, planned, record_of_step))
+        began = began or record_of_step is not None
     if stored is not None and (end is RunEnd.FINISHED or stored.status not in _ENDED):
         return replace(stored, steps=tuple(steps))
     finished = record.tables.get(plan.ref.identifier)
@@ -167,12 +167,12 @@ def _why(end: RunEnd, when: str) -> Problem:
     return Problem(code, f"the run was killed, or its machine went down, {when}", help=DIED_HELP)
 
 
-def _amended(step: StepOutcome, seen: _StepRecord) -> StepOutcome:
+def _amended(step: StepOutcome, record: _StepRecord) -> StepOutcome:
     """A step as its run recorded it, with what later runs found out about it."""
-    later = [(intent, fate) for intent, fate in seen.landed if fate["type"] == "settled"]
+    later = [(intent, fate) for intent, fate in record.landed if fate["type"] == "settled"]
     if not later:
-        settled = any(fate["type"] == "settled" for fate in seen.fates.values())
-        if step.status is StepStatus.UNKNOWN and settled and not seen.unsettled:
+        settled = any(fate["type"] == "settled" for fate in record.fates.values())
+        if step.status is StepStatus.UNKNOWN and settled and not record.unsettled:
             note = "a later run found that the commit did not land"
             return replace(step, status=StepStatus.FAILED, note=_joined(step.note, note))
         return step
@@ -180,77 +180,77 @@ def _amended(step: StepOutcome, seen: _StepRecord) -> StepOutcome:
         _, fate = later[-1]
         return replace(step, vacuum=_vacuum_receipt(fate), note=_joined(step.note, fate.get("detail")))
     versions = {receipt.version for receipt in step.commits}
-    found = tuple(_commit_receipt(*pair) for pair in later if pair[1].get("version") not in versions)
-    note = "; ".join(f"a later run found that version {one.version} landed" for one in found)
+    receipts = tuple(_commit_receipt(*pair) for pair in later if pair[1].get("version") not in versions)
+    note = "; ".join(f"a later run found that version {receipt.version} landed" for receipt in receipts)
     status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
-    return replace(step, status=status, commits=(*step.commits, *found), note=_joined(step.note, note or None))
+    return replace(step, status=status, commits=(*step.commits, *receipts), note=_joined(step.note, note or None))
 
 
-def _of_record(step_id: str, planned: Step, seen: _StepRecord) -> StepOutcome:
+def _of_record(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
     """A step of which no results tell: its run died before it ended, or before they were written."""
-    landed = seen.landed
+    landed = record.landed
     status, error = StepStatus.INTERRUPTED, None
     note: str | None = None
     vacuum: VacuumReceipt | None = None
     commits: tuple[CommitReceipt, ...] = ()
     if planned.kind == "vacuum":
         vacuum = _vacuum_receipt(landed[-1][1]) if landed else None
-        what = _of_deletion(seen)
+        what = _of_deletion(record)
     else:
         commits = tuple(_commit_receipt(intent, fate) for intent, fate in landed)
         what = "the run was killed, or its machine went down, in the middle of this step"
-        if seen.unsettled:
+        if record.unsettled:
             status = StepStatus.UNKNOWN
             what += "; whether its last commit landed is not known yet"
-    if seen.finished is not None:
-        status, error = StepStatus(seen.finished["status"]), _problem(seen.finished)
-        note = seen.finished.get("note")
-    elif any(check.get("result") == "fail" for check in seen.checks.values()):
-        status, error = StepStatus.VERIFY_FAILED, _failed_check(seen)
+    if record.finished is not None:
+        status, error = StepStatus(record.finished["status"]), _problem(record.finished)
+        note = record.finished.get("note")
+    elif any(check.get("result") == "fail" for check in record.checks.values()):
+        status, error = StepStatus.VERIFY_FAILED, _failed_check(record)
     else:
         error = Problem(DIED_CODE, what, help=DIED_HELP)
     return StepOutcome(
         step_id=step_id,
         kind=planned.kind,
         status=status,
-        started_at_ms=seen.started_at_ms,
-        duration_seconds=(seen.last_at_ms - seen.started_at_ms) / 1000,
+        started_at_ms=record.started_at_ms,
+        duration_seconds=(record.last_at_ms - record.started_at_ms) / 1000,
         commits=commits,
         vacuum=vacuum,
         error=error,
         note=note,
-        turns=_turns(seen, commits),
+        turns=_turns(record, commits),
     )
 
 
-def _turns(seen: _StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:
+def _turns(record: _StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:
     """Turns whose commits landed; what was measured before one is how the one before it left the table."""
     versions = {receipt.version for receipt in commits}
-    turns = [turn for turn in seen.turns if turn.version in versions]
+    turns = [turn for turn in record.turns if turn.version in versions]
     after = [*(turn.before for turn in turns[1:]), None][: len(turns)]
     return tuple(replace(turn, after=later) for turn, later in zip(turns, after, strict=True))
 
 
-def _failed_check(seen: _StepRecord) -> Problem:
-    check = next(check for check in seen.checks.values() if check.get("result") == "fail")
+def _failed_check(record: _StepRecord) -> Problem:
+    check = next(check for check in record.checks.values() if check.get("result") == "fail")
     where = f"version {check.get('version')}"
     what = f"a check after the change failed: {check.get('detail') or where}"
     return Problem("V503", what, where, "look at the table; then `maintainer verify TABLE --accept REASON`")
 
 
-def _of_deletion(seen: _StepRecord) -> str:
+def _of_deletion(record: _StepRecord) -> str:
     """How far a deletion had come: what a later run saw on storage, or else what was recorded on the way."""
-    settled = next((fate for fate in seen.fates.values() if fate["type"] == "settled"), None)
-    intent = next(iter(seen.intents.values()), {})
+    settled = next((fate for fate in record.fates.values() if fate["type"] == "settled"), None)
+    intent = next(iter(record.intents.values()), {})
     planned = int(intent.get("num_files", 0))
     if settled is not None:
-        gone = int(settled.get("num_files_deleted") or 0)
-        text = f"interrupted, {gone:,} of {planned:,} files were deleted"
+        num_deleted = int(settled.get("num_files_deleted") or 0)
+        text = f"interrupted, {num_deleted:,} of {planned:,} files were deleted"
         return "; ".join(part for part in (text, settled.get("detail")) if part)
-    if seen.num_deleted is None:
+    if record.num_deleted is None:
         return f"interrupted before the first of {planned:,} files was deleted, as far as is known"
     return (
-        f"interrupted, at least {seen.num_deleted:,} of {planned:,} files were deleted; the next apply looks how many"
+        f"interrupted, at least {record.num_deleted:,} of {planned:,} files were deleted; the next apply looks how many"
     )
 
 
@@ -290,8 +290,8 @@ def _proof(value: Mapping[str, Any] | None) -> Proof | None:
     """The proof as INTENT has it."""
     if not isinstance(value, Mapping):
         return None
-    read = Fingerprint(int(value["rows_read"]), tuple(int(one) for one in value["sums_read"]))
-    written = Fingerprint(int(value["rows_written"]), tuple(int(one) for one in value["sums_written"]))
+    read = Fingerprint(int(value["rows_read"]), tuple(int(figure) for figure in value["sums_read"]))
+    written = Fingerprint(int(value["rows_written"]), tuple(int(figure) for figure in value["sums_written"]))
     return Proof(read, written, value.get("rows_in_log"), tuple(value.get("uncovered_columns") or ()))
 
 

@@ -162,7 +162,7 @@ class TablePlan:
     @property
     def hot(self) -> Reason | None:
         """Why rewrites of the whole table are left to quieter hours; None where they are not."""
-        return next((left.reason for left in self.left_alone if left.reason.code is ReasonCode.HOT), None)
+        return next((entry.reason for entry in self.left_alone if entry.reason.code is ReasonCode.HOT), None)
 
     @property
     def state(self) -> TableState:
@@ -173,7 +173,7 @@ class TablePlan:
             return TableState.BLOCKED
         if self.steps:
             return TableState.CHANGES
-        held_back = any(left.reason.code in HELD_BACK for left in self.left_alone)
+        held_back = any(entry.reason.code in HELD_BACK for entry in self.left_alone)
         return TableState.WAITING if held_back else TableState.UP_TO_DATE
 
     @property

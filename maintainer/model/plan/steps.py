@@ -260,8 +260,8 @@ class RewriteRequest:
     @property
     def digest(self) -> str:
         """What files carry that were written so: 16 hex digits, the same for the same request in every run."""
-        asked = [self.num_files, self.file_size_bytes, list(self.sort_columns)]
-        return hashlib.sha256(json.dumps(asked, separators=(",", ":")).encode()).hexdigest()[:16]
+        request = [self.num_files, self.file_size_bytes, list(self.sort_columns)]
+        return hashlib.sha256(json.dumps(request, separators=(",", ":")).encode()).hexdigest()[:16]
 
     def num_files_of(self, size_bytes: int) -> int:
         """Files that a partition of so many bytes gives: the number, or as many as come nearest to the size."""

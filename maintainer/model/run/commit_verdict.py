@@ -58,11 +58,11 @@ class CommitVerification:
     @property
     def result(self) -> CheckResult:
         """The gravest of all checks; without any, nothing was checked."""
-        found = {check.result for check in self.checks}
+        results = {check.result for check in self.checks}
         for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED):
-            if result in found:
+            if result in results:
                 return result
-        return CheckResult.PROVEN if found else CheckResult.NOT_CHECKED
+        return CheckResult.PROVEN if results else CheckResult.NOT_CHECKED
 
     def worst(self, result: CheckResult) -> CommitCheck | None:
         """The first check that ended so."""

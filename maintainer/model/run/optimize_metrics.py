@@ -35,8 +35,8 @@ class FileSizeMetrics:
         return FileSizeMetrics(min(sizes), max(sizes), sum(sizes) / len(sizes), len(sizes), sum(sizes))
 
     def __add__(self, other: FileSizeMetrics) -> FileSizeMetrics:
-        least = [one for one in (self.min, other.min) if one is not None]
-        most = [one for one in (self.max, other.max) if one is not None]
+        least = [size for size in (self.min, other.min) if size is not None]
+        most = [size for size in (self.max, other.max) if size is not None]
         files, size = self.total_files + other.total_files, self.total_size + other.total_size
         return FileSizeMetrics(
             min(least, default=None), max(most, default=None), size / files if files else 0.0, files, size

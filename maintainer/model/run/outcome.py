@@ -63,11 +63,11 @@ class FileFigures:
     def of(files: Iterable[DataFile]) -> FileFigures:
         """Add them up."""
         listed = tuple(files)
-        counts = [one.live_records for one in listed]
+        counts = [file.live_records for file in listed]
         return FileFigures(
             len(listed),
-            sum(one.size_bytes for one in listed),
-            sum(one.deletion_vector is not None for one in listed),
+            sum(file.size_bytes for file in listed),
+            sum(file.deletion_vector is not None for file in listed),
             None if None in counts else sum(count or 0 for count in counts),
         )
 
@@ -80,8 +80,8 @@ class PlanDifference:
     left: FileFigures = FileFigures()
 
     def __str__(self) -> str:
-        beyond, left = self.beyond.num_files, self.left.num_files
-        return f"Delta's command took {beyond} files beside the plan and left {left} of it"
+        beyond, missed = self.beyond.num_files, self.left.num_files
+        return f"Delta's command took {beyond} files beside the plan and left {missed} of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class VacuumReceipt:
     @property
     def changed_table(self) -> bool:
         """Whether a file went, from the table or from its trash, or the log has a commit of the deletion."""
-        gone = self.num_files_deleted + self.num_files_emptied
-        return gone > 0 or self.version_after is not None
+        num_removed = self.num_files_deleted + self.num_files_emptied
+        return num_removed > 0 or self.version_after is not None
 
 
 @dataclass(frozen=True, slots=True)

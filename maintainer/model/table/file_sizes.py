@@ -28,12 +28,12 @@ def file_sizes(sizes_bytes: Iterable[int]) -> FileSizes:
     Args:
         sizes_bytes: The size of each file.
     """
-    found: dict[int, tuple[int, int]] = {}
+    buckets: dict[int, tuple[int, int]] = {}
     for size in sizes_bytes:
         exponent = max(0, size).bit_length() - 1 if size > 0 else 0
-        num_files, size_bytes = found.get(exponent, (0, 0))
-        found[exponent] = (num_files + 1, size_bytes + size)
-    return tuple(SizeBucket(exponent, *found[exponent]) for exponent in sorted(found))
+        num_files, size_bytes = buckets.get(exponent, (0, 0))
+        buckets[exponent] = (num_files + 1, size_bytes + size)
+    return tuple(SizeBucket(exponent, *buckets[exponent]) for exponent in sorted(buckets))
 
 
 def combined(before: FileSizes, removed: Iterable[FileSizes], added: Iterable[FileSizes]) -> FileSizes:

@@ -96,9 +96,9 @@ def lost_ratio(rhythm: WriterRhythm | None, start_ms: int, work: Iterable[tuple[
 def _expected(rhythm: WriterRhythm, start_ms: int, seconds: float) -> float:
     """Commits that take files and are expected from ``start_ms`` on, for so long."""
     rates = _rates(rhythm)
-    days, rest = divmod(seconds * 1000, _DAY_MS)
+    days, rest_ms = divmod(seconds * 1000, _DAY_MS)
     expected = days * sum(rates)
-    at, end = float(start_ms), start_ms + rest
+    at, end = float(start_ms), start_ms + rest_ms
     while at < end:  # at most 25 times
         until = min(end, (at // _HOUR_MS + 1) * _HOUR_MS)
         expected += rates[_hour(at)] * (until - at) / _HOUR_MS
@@ -111,16 +111,16 @@ def _rates(rhythm: WriterRhythm) -> list[float]:
     exposures = _exposures(rhythm)
     mean = rhythm.num_taking / max(LEAST_HOURS, sum(exposures))
     return [
-        (seen + PRIOR_HOURS * mean) / (hours + PRIOR_HOURS)
-        for seen, hours in zip(rhythm.taking_by_hour, exposures, strict=True)
+        (num_commits + PRIOR_HOURS * mean) / (hours + PRIOR_HOURS)
+        for num_commits, hours in zip(rhythm.taking_by_hour, exposures, strict=True)
     ]
 
 
 def _exposures(rhythm: WriterRhythm) -> list[float]:
     """For how many hours each hour of the day was looked at."""
-    days, rest = divmod(max(0, rhythm.until_ms - rhythm.since_ms), _DAY_MS)
+    days, rest_ms = divmod(max(0, rhythm.until_ms - rhythm.since_ms), _DAY_MS)
     hours = [float(days)] * HOURS
-    at, end = rhythm.since_ms, rhythm.since_ms + rest
+    at, end = rhythm.since_ms, rhythm.since_ms + rest_ms
     while at < end:
         until = min(end, (at // _HOUR_MS + 1) * _HOUR_MS)
         hours[_hour(at)] += (until - at) / _HOUR_MS
@@ -164,7 +164,7 @@ def without_hot(
     if not seconds:
         return facts.files, ()
     quiet_since_ms = now_ms - seconds * 1000
-    hot = [one for one in group_by_partition(facts.files) if one.modified_at_ms > quiet_since_ms]
+    hot = [partition for partition in group_by_partition(facts.files) if partition.modified_at_ms > quiet_since_ms]
     if not hot:
         return facts.files, ()
     runs = count_of(record.lost_in_a_row, "run")
@@ -173,6 +173,6 @@ def without_hot(
     def text(files: int, partitions: int) -> str:
         return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "") + f" {won}"
 
-    values = {one.values for one in hot}
+    values = {partition.values for partition in hot}
     cool = tuple(file for file in facts.files if file.partition_values not in values)
     return cool, leave_partitions(ReasonCode.HOT_PARTITION, text, hot)

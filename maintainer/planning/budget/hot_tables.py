@@ -46,7 +46,7 @@ def own_rewrites_of(read: CommitsRead, now_ms: int) -> OwnRewrites | None:
         now_ms: The time of planning: a commit's clock may run ahead.
     """
     taking = [commit for commit in read.commits if commit.takes_files]
-    ours = list(takewhile(lambda one: one.stamp is not None, taking))
+    ours = list(takewhile(lambda commit: commit.stamp is not None, taking))
     if not ours:
         return None
     whole = len(read.commits) < MAX_COMMITS or read.commits[-1].version == read.oldest_version
@@ -85,10 +85,14 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
     if not hot:
         return facts.files, ()
     why = _why(facts, hot, now_ms, policy.optimize.quiet_after_updates_seconds, likely=not recent)
-    if any(one.partitions is None for one in hot):
+    if any(update.partitions is None for update in hot):
         whole = ", and may have read every partition" if facts.partition_columns else ""
         return (), (leave_files(ReasonCode.HOT, f"hot: {why}{whole}", facts.files, origin),)
-    partitions = [one for one in group_by_partition(facts.files) if any(each.meets((one.values,)) for each in hot)]
+    partitions = [
+        partition
+        for partition in group_by_partition(facts.files)
+        if any(update.meets((partition.values,)) for update in hot)
+    ]
 
     def text(files: int, number: int) -> str:
         return count_of(files, "file") + (f" of {number:,} partitions" if number > 1 else "") + f" hot: {why}"

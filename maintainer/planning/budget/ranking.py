@@ -132,7 +132,7 @@ def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Cand
             scores = autocomp_scores(
                 {candidate.name: (float(candidate.files_fewer), candidate.seconds) for candidate in candidates}
             )
-            return lambda one: scores[one.name]
+            return lambda candidate: scores[candidate.name]
         case _:
             assert_never(scorer)
 

@@ -65,7 +65,7 @@ def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan,
         candidate for table in tables if (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
     ]
     choice = choose(candidates, budgets)
-    waiting = {one.candidate.name: one for one in choice.waiting}
+    waiting = {entry.candidate.name: entry for entry in choice.waiting}
     fitted = tuple(
         _waits(table, waiting[table.ref.identifier], len(choice.waiting)) if table.ref.identifier in waiting else table
         for table in tables
@@ -81,12 +81,12 @@ def cut_to(table: TablePlan, budget: Budget, learned: Learned) -> TablePlan:
     if not budget.bounded:
         return table
     room = _Room(budget, learned)
-    steps = [one for step in table.steps if (one := room.fit(step)) is not None]
+    steps = [fitted for step in table.steps if (fitted := room.fit(step)) is not None]
     if not room.num_left:
         return table
     text = f"waits for the next run: the table's own budget has no room for {format_size(room.left_bytes)} more"
-    left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), room.num_left, room.left_bytes)
-    return replace(table, steps=tuple(steps), left_alone=(*table.left_alone, left))
+    over_budget = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), room.num_left, room.left_bytes)
+    return replace(table, steps=tuple(steps), left_alone=(*table.left_alone, over_budget))
 
 
 @dataclass(slots=True)
@@ -181,8 +181,8 @@ def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
 
 def expected_losses(plan: Plan, learned: Learned) -> dict[TableRef, float]:
     """Return `expected_loss` of every table that is rewritten, were it the first."""
-    found = {table.ref: expected_loss(table, plan.created_at_ms, learned) for table in plan.tables if table.steps}
-    return {ref: ratio for ref, ratio in found.items() if ratio > 0}
+    ratios = {table.ref: expected_loss(table, plan.created_at_ms, learned) for table in plan.tables if table.steps}
+    return {ref: ratio for ref, ratio in ratios.items() if ratio > 0}
 
 
 def _orders(step: Step) -> bool:
@@ -202,12 +202,12 @@ def expected_seconds(plan: Plan, learned: Learned) -> float | None:
 
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
     """The table without its rewrites, and why."""
-    one = waiting.candidate
-    days = f", for {one.waiting_days:.0f} days now" if one.waiting_days >= 1 else ""
+    candidate = waiting.candidate
+    days = f", for {candidate.waiting_days:.0f} days now" if candidate.waiting_days >= 1 else ""
     text = (
-        f"waits: {waiting.budget} has no room for {format_size(one.size_bytes)}; "
+        f"waits: {waiting.budget} has no room for {format_size(candidate.size_bytes)}; "
         f"place {waiting.place:,} of {total:,} in the queue{days}"
     )
-    left = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), one.num_files, one.size_bytes)
+    over_budget = LeftAlone(Reason(ReasonCode.OVER_BUDGET, text), candidate.num_files, candidate.size_bytes)
     steps = tuple(step for step in table.steps if not isinstance(step, BatchedStep))
-    return replace(table, steps=steps, left_alone=(*table.left_alone, left))
+    return replace(table, steps=steps, left_alone=(*table.left_alone, over_budget))

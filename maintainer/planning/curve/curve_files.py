@@ -54,8 +54,8 @@ def curve_files(files: Iterable[DataFile], revision: Revision, ranges: Ranges) -
         revision: The revision; a tag that names another definition of the same number does not match.
         ranges: Where the log has smallest and largest values; elsewhere the cube stands for them.
     """
-    found = (_curve_file(file, revision, ranges) for file in files)
-    return [one for one in found if one is not None]
+    on_curve = (_curve_file(file, revision, ranges) for file in files)
+    return [curve_file for curve_file in on_curve if curve_file is not None]
 
 
 def _curve_file(file: DataFile, revision: Revision, ranges: Ranges) -> CurveFile | None:
@@ -65,8 +65,8 @@ def _curve_file(file: DataFile, revision: Revision, ranges: Ranges) -> CurveFile
     cube, elements = tags.get(CUBE_TAG, "?"), tags.get(ELEMENTS_TAG, "")
     if not is_cube(cube) or len(cube) > revision.num_bits or not elements.isdecimal():
         return None
-    known = ranges.get(file.key)
-    low, high = box_of(cube, revision.bits) if known is None else revision.box(known)
+    file_ranges = ranges.get(file.key)
+    low, high = box_of(cube, revision.bits) if file_ranges is None else revision.box(file_ranges)
     settled = tags.get(STRATEGY_TAG) == Strategy.PIECES.value
     return CurveFile(file, int(elements), cube, low, high, settled)
 

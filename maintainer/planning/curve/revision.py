@@ -58,10 +58,10 @@ class ColumnBoundaries:
             ValueError: A boundary is not a value of the type, or they do not ascend.
         """
         keys = [key_of(self.type_name, text) for text in self.boundaries]
-        found = tuple(key for key in keys if key is not None)
-        if len(found) < len(keys) or any(a >= b for a, b in itertools.pairwise(found)):
+        boundaries = tuple(key for key in keys if key is not None)
+        if len(boundaries) < len(keys) or any(a >= b for a, b in itertools.pairwise(boundaries)):
             raise ValueError(f"boundaries of {self.name} are not ascending values of {self.type_name}")
-        return found
+        return boundaries
 
     @property
     def num_ranks(self) -> int:
@@ -197,8 +197,11 @@ def _texts(value: object) -> list[object]:
 
 def revisions_in(properties: Iterable[tuple[str, str]]) -> dict[int, Revision]:
     """Return all revisions that the properties hold and that can be read, by number, in ascending order."""
-    found = (read_revision(name, text) for name, text in properties if name.startswith(PROPERTY_PREFIX))
-    return {revision.id: revision for revision in sorted((one for one in found if one), key=lambda one: one.id)}
+    readable = (read_revision(name, text) for name, text in properties if name.startswith(PROPERTY_PREFIX))
+    return {
+        revision.id: revision
+        for revision in sorted((revision for revision in readable if revision), key=lambda revision: revision.id)
+    }
 
 
 def next_id(properties: Iterable[tuple[str, str]]) -> int:
@@ -233,8 +236,8 @@ def make_column(
         The column; without boundaries where all values are equal, or differ only behind what statistics keep.
     """
     texts = [_as_statistics_keep(type_name, text) for text in sample if text is not None]
-    found = [(key_of(type_name, text), text) for text in texts]
-    keyed: list[tuple[ValueKey, str]] = sorted((key, text) for key, text in found if key is not None)
+    typed = [(key_of(type_name, text), text) for text in texts]
+    keyed: list[tuple[ValueKey, str]] = sorted((key, text) for key, text in typed if key is not None)
     if not keyed:
         return ColumnBoundaries(name, type_name, ())
     has_nulls = len(texts) < len(sample)
@@ -247,21 +250,21 @@ def make_column(
             boundaries.append((key, text))
     if not boundaries or boundaries[-1][0] == keyed[0][0]:
         # One value is nearly all of the column: what is above it is still told apart.
-        boundaries += [one for one in keyed if one[0] > keyed[0][0]][:1]
+        boundaries += [value for value in keyed if value[0] > keyed[0][0]][:1]
     ends = keyed[0][1], keyed[-1][1]
     if isinstance(keyed[0][0], str):
-        known = [text for _, text in keyed]
-        boundaries = [(text, text) for text in (_separator(known, text) for _, text in boundaries)]
+        sampled = [text for _, text in keyed]
+        boundaries = [(text, text) for text in (_separator(sampled, text) for _, text in boundaries)]
         ends = _cut_ends(*ends, [text for _, text in boundaries])
     # NaN has the key of infinity; as a boundary it would be above infinity in Spark, which then had two ranks.
     chosen = tuple("Infinity" if key == math.inf else text for key, text in boundaries[: num_ranks - 1])
     return ColumnBoundaries(name, type_name, chosen, *ends)
 
 
-def _separator(known: Sequence[str], text: str) -> str:
+def _separator(sampled: Sequence[str], text: str) -> str:
     """Cut a text to what tells it from the next lower one: who reads a table's properties need not see its values."""
-    position = bisect.bisect_left(known, text)
-    return _told_apart(text, known[position - 1] if position else "")
+    position = bisect.bisect_left(sampled, text)
+    return _told_apart(text, sampled[position - 1] if position else "")
 
 
 def _told_apart(text: str, other: str) -> str:

@@ -48,14 +48,14 @@ def divided_share(sides: Sequence[float], bits: Sequence[int], depth: int, num_f
         depth: Of the cube.
         num_files: How many files; halves, quarters and so on along the order of the bits, in between mixed.
     """
-    found = list(sides)
+    halved = list(sides)
     whole, order = max(1, num_files), bit_order(bits)[depth:]
-    parts, share = 1, read_share(found)
+    parts, share = 1, read_share(halved)
     for column, _ in order:
         if parts >= whole:
             break
-        found[column] /= 2
-        finer = read_share(found)
+        halved[column] /= 2
+        finer = read_share(halved)
         if 2 * parts > whole:
             # ``whole - parts`` of the boxes are cut once more: twice as many files, of all files ``whole``.
             cut = 2 * (whole - parts) / whole
@@ -89,8 +89,8 @@ def boxes_of(files: Sequence[DataFile], revision: Revision, ranges: Ranges) -> l
     nothing = (0,) * len(revision.columns)
     boxes = []
     for file in files:
-        known = ranges.get(file.key)
-        low, high = (nothing, everything) if known is None else revision.box(known)
+        file_ranges = ranges.get(file.key)
+        low, high = (nothing, everything) if file_ranges is None else revision.box(file_ranges)
         boxes.append(Box(low, high, file.size_bytes))
     return boxes
 
@@ -130,7 +130,7 @@ def figures_of_boxes(boxes: Sequence[Box], revision: Revision, unindexed_ratio: 
 def queries(revision: Revision) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the sample queries as boxes of ranks: ranges first, then points."""
     chance = random.Random(SEED)
-    found = []
+    boxes = []
     for number in range(QUERIES):
         low, high = [], []
         for column in revision.columns:
@@ -138,8 +138,8 @@ def queries(revision: Revision) -> list[tuple[tuple[int, ...], tuple[int, ...]]]
             first = chance.randrange(column.num_ranks - width + 1)
             low.append(first)
             high.append(first + width - 1)
-        found.append((tuple(low), tuple(high)))
-    return found
+        boxes.append((tuple(low), tuple(high)))
+    return boxes
 
 
 def _read_by_queries(boxes: Sequence[Box], revision: Revision) -> tuple[float, float]:

@@ -48,7 +48,7 @@ def plan_clustering(table: TableInput) -> Decision:
     _refuse_other_layouts(policy, facts)
     optimize, cluster = policy.optimize, policy.optimize.cluster
     selection = select_partitions(table)
-    left = list(selection.left_alone)
+    left_alone = list(selection.left_alone)
     files = [file for partition in selection.partitions for file in partition.files]
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
     chosen = _choose(files, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
@@ -56,21 +56,21 @@ def plan_clustering(table: TableInput) -> Decision:
     origin = policy.place_of("optimize.cluster.minCubeSize")
     if chosen.sealed:
         text = f"{count_of(len(chosen.sealed), 'file')} in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
-        left.append(leave_files(ReasonCode.SEALED_CUBE, text, chosen.sealed, origin))
+        left_alone.append(leave_files(ReasonCode.SEALED_CUBE, text, chosen.sealed, origin))
     if chosen.other:
         text = f"{count_of(len(chosen.other), 'file')} clustered by other columns before"
-        left.append(
+        left_alone.append(
             leave_files(ReasonCode.OTHER_CLUSTERING, text, chosen.other, policy.place_of("optimize.cluster.full"))
         )
     if chosen.done:
         text = f"{count_of(len(chosen.done), 'file')} clustered already, no file without a cube beside them"
-        left.append(leave_files(ReasonCode.SAME_CLUSTERING, text, chosen.done, origin))
+        left_alone.append(leave_files(ReasonCode.SAME_CLUSTERING, text, chosen.done, origin))
     bins, not_worth_it = weigh(
         policy, bins, lambda file: cube_of(file) is None, "file not clustered", "files not clustered"
     )
-    left += not_worth_it
+    left_alone += not_worth_it
     if not bins:
-        return Decision(None, tuple(left))
+        return Decision(None, tuple(left_alone))
     step = ClusterStep(
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
         columns=facts.clustering_columns,
@@ -81,7 +81,7 @@ def plan_clustering(table: TableInput) -> Decision:
         full=cluster.full,
         reasons=_reasons(policy, facts, bins),
     )
-    return Decision(step, tuple(left))
+    return Decision(step, tuple(left_alone))
 
 
 def cube_of(file: DataFile) -> tuple[str, tuple[str, ...]] | None:
@@ -159,8 +159,8 @@ def _reasons(policy: ResolvedPolicy, facts: TableFacts, bins: list[Bin]) -> tupl
 
 
 def _refuse_other_layouts(policy: ResolvedPolicy, facts: TableFacts) -> None:
-    for key, asked in (("zorder", policy.optimize.zorder), ("rewrite", policy.optimize.rewrite)):
-        if asked is not None:
+    for key, layout in (("zorder", policy.optimize.zorder), ("rewrite", policy.optimize.rewrite)):
+        if layout is not None:
             raise TableError(
                 f"the table is clustered by {', '.join(facts.clustering_columns)}: `{key}` would undo it",
                 code="T423",

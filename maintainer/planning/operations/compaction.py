@@ -42,12 +42,12 @@ def plan_compaction(table: TableInput) -> Decision:
     policy, optimize = table.policy, table.policy.optimize
     selection = select_partitions(table)
     parts = [(partition, _sort_files(partition, optimize)) for partition in selection.partitions]
-    left = [*selection.left_alone, *_left_by_files(policy, parts)]
+    left_alone = [*selection.left_alone, *_left_by_files(policy, parts)]
     bins = [bin_ for _, part in parts for bin_ in part.bins]
     bins, not_worth_it = weigh(policy, bins, lambda file: is_small(file, optimize), "small file", "small files")
-    left += not_worth_it
+    left_alone += not_worth_it
     if not bins:
-        return Decision(None, tuple(left))
+        return Decision(None, tuple(left_alone))
     step = CompactStep(
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
         max_file_size_bytes=optimize.max_file_size_bytes,
@@ -55,7 +55,7 @@ def plan_compaction(table: TableInput) -> Decision:
         reasons=_reasons(policy, bins),
         repartition=optimize.repartition,
     )
-    return Decision(step, tuple(left))
+    return Decision(step, tuple(left_alone))
 
 
 def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
@@ -103,24 +103,24 @@ def _has_fresh_files(
 
 def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:
     optimize = policy.optimize
-    left: list[LeftAlone] = []
+    left_alone: list[LeftAlone] = []
     at_target = [file for _, part in parts for file in part.at_target]
     least = policy.place_of("optimize.minFileSize")
     if at_target:
         text = f"{count_of(len(at_target), 'file')} of {format_size(optimize.min_file_size_bytes)} or more"
-        left.append(leave_files(ReasonCode.AT_TARGET, text, at_target, least))
+        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, at_target, least))
     packed = [file for _, part in parts for file in part.packed]
     if packed:
         text = f"{count_of(len(packed), 'file')} as the last compaction wrote them, nothing new beside them"
-        left.append(leave_files(ReasonCode.AT_TARGET, text, packed, least))
+        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, packed, least))
     size = format_size(optimize.max_file_size_bytes)
-    left += leave_partitions(
+    left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: f"{count_of(files, 'small file')} without another that fits beside it within {size}",
         [Partition(partition.values, part.alone) for partition, part in parts if part.alone],
         policy.place_of("optimize.maxFileSize"),
     )
-    return left
+    return left_alone
 
 
 def weigh(
@@ -145,9 +145,9 @@ def weigh(
     size_bytes = sum(file.size_bytes for file in counted)
     unmet: list[tuple[str, str]] = []
     if when.min_small_files is not None and len(counted) < when.min_small_files:
-        found, least = len(counted), when.min_small_files
-        more = "1 more is needed" if least - found == 1 else f"{least - found:,} more are needed"
-        text = f"{found:,} {one_of if found == 1 else many_of}, less than {least:,} ({more})"
+        num_counted, least = len(counted), when.min_small_files
+        more = "1 more is needed" if least - num_counted == 1 else f"{least - num_counted:,} more are needed"
+        text = f"{num_counted:,} {one_of if num_counted == 1 else many_of}, less than {least:,} ({more})"
         unmet.append((text, "optimize.when.minSmallFiles"))
     if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
         text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"
@@ -155,8 +155,8 @@ def weigh(
     purged = [bin_ for bin_ in bins if any(has_many_deleted_rows(file, policy.optimize) for file in bin_.files)]
     if not unmet or len(purged) == len(bins):
         return bins, []
-    kept = {one.files[0].key for one in purged}
-    dropped = [file for bin_ in bins if bin_.files[0].key not in kept for file in bin_.files]
+    purged_keys = {bin_.files[0].key for bin_ in purged}
+    dropped = [file for bin_ in bins if bin_.files[0].key not in purged_keys for file in bin_.files]
     text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
     return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, policy.place_of(unmet[0][1]))]
 

@@ -34,7 +34,7 @@ def plan_zorder(table: TableInput) -> Decision:
     tag = zorder_tag_value(columns)
     selection = select_partitions(table)
     origin = policy.place_of("optimize.zorder")
-    left = list(selection.left_alone)
+    left_alone = list(selection.left_alone)
     in_order: list[Partition] = []
     single: list[Partition] = []
     bins: list[Bin] = []
@@ -51,8 +51,8 @@ def plan_zorder(table: TableInput) -> Decision:
     if in_order:
         files = [file for partition in in_order for file in partition.files]
         text = f"{count_of(len(files), 'file')} already in Z-order of {listed}"
-        left.append(leave_files(ReasonCode.SAME_ZORDER, text, files, origin))
-    left += leave_partitions(
+        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, files, origin))
+    left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: f"{count_of(files, 'file')} alone in a partition: Z-order within one file skips nothing",
         single,
@@ -65,9 +65,9 @@ def plan_zorder(table: TableInput) -> Decision:
         "file not in order",
         "files not in order",
     )
-    left += not_worth_it
+    left_alone += not_worth_it
     if not bins:
-        return Decision(None, tuple(left))
+        return Decision(None, tuple(left_alone))
     files = [file for bin_ in bins for file in bin_.files]
     new = sum(not _is_ordered(file, tag, optimize, facts.zordered_paths) for file in files)
     reasons = (
@@ -80,7 +80,7 @@ def plan_zorder(table: TableInput) -> Decision:
         max_threads=optimize.max_threads,
         reasons=(*reasons, *deleted_rows_reason(policy, files)),
     )
-    return Decision(step, tuple(left))
+    return Decision(step, tuple(left_alone))
 
 
 def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:

@@ -92,23 +92,23 @@ def plan_rewrite(table: TableInput) -> Decision:
             as_is += partition.files
         else:
             bins.append(Bin(partition.files))
-    left = list(selection.left_alone)
-    wanted = describe_request(request)
+    left_alone = list(selection.left_alone)
+    request_text = describe_request(request)
     if done:
-        text = f"{count_of(len(done), 'file')} already written as asked, {wanted}"
-        left.append(leave_files(ReasonCode.SAME_REWRITE, text, done, origin))
+        text = f"{count_of(len(done), 'file')} already written as asked, {request_text}"
+        left_alone.append(leave_files(ReasonCode.SAME_REWRITE, text, done, origin))
     if as_is:
-        text = f"{count_of(len(as_is), 'file')} in partitions that have as many files as asked, {wanted}"
-        left.append(leave_files(ReasonCode.AT_TARGET, text, as_is, origin))
+        text = f"{count_of(len(as_is), 'file')} in partitions that have as many files as asked, {request_text}"
+        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, as_is, origin))
     bins, not_worth_it = weigh(
         policy, bins, lambda file: not _is_as_asked(file, request), "file not as asked", "files not as asked"
     )
-    left += not_worth_it
+    left_alone += not_worth_it
     if not bins:
-        return Decision(None, tuple(left))
+        return Decision(None, tuple(left_alone))
     taken = [file for bin_ in bins for file in bin_.files]
     new = sum(not _is_as_asked(file, request) for file in taken)
-    text = f"{count_of(new, 'file')} not written as asked, {wanted}"
+    text = f"{count_of(new, 'file')} not written as asked, {request_text}"
     step = PartitionRewriteStep(
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
         request=request,
@@ -118,7 +118,7 @@ def plan_rewrite(table: TableInput) -> Decision:
             *deleted_rows_reason(policy, taken),
         ),
     )
-    return Decision(step, tuple(left))
+    return Decision(step, tuple(left_alone))
 
 
 def read_request(policy: ResolvedPolicy, facts: TableFacts) -> RewriteRequest:
@@ -154,7 +154,7 @@ def _has_its_files(partition: Partition, request: RewriteRequest) -> bool:
 
     By size only where one file is asked for: more files of very different sizes are just what is put right.
     """
-    wanted = request.num_files_of(partition.size_bytes)
-    if request.sort_columns or len(partition.files) != wanted:
+    num_files = request.num_files_of(partition.size_bytes)
+    if request.sort_columns or len(partition.files) != num_files:
         return False
-    return request.num_files is not None or wanted == 1
+    return request.num_files is not None or num_files == 1

@@ -104,12 +104,12 @@ def plan_properties(policy: ResolvedPolicy, facts: TableFacts) -> SetPropertiesS
         TableError: T415 no such property, T416 it may change the protocol or is Delta's own, T417 two parts of
             the policy disagree, T418 a value that Delta would refuse.
     """
-    wanted = _held(policy, facts)
-    _add_auto_compact(policy, facts, wanted)
-    _add_retention(policy, facts, wanted)
+    entries = _held(policy, facts)
+    _add_auto_compact(policy, facts, entries)
+    _add_retention(policy, facts, entries)
     changes = [
         (name, property_of(facts, name), entry)
-        for name, entry in sorted(wanted.items())
+        for name, entry in sorted(entries.items())
         if not same_value(name, property_of(facts, name), entry.value)
     ]
     if not changes:
@@ -128,11 +128,11 @@ def _drift(facts: TableFacts, name: str, value: str, origin: str) -> _Wanted:
 
 
 def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
-    wanted: dict[str, _Wanted] = {}
+    entries: dict[str, _Wanted] = {}
     for key, value in policy.properties:
         origin = policy.place_of(f"properties.{key}")
         name = canonical_name(key)
-        if name in wanted:
+        if name in entries:
             raise TableError(
                 f"the property {name} is written twice, in different case",
                 code="T417",
@@ -141,15 +141,15 @@ def _held(policy: ResolvedPolicy, facts: TableFacts) -> dict[str, _Wanted]:
             )
         if not same_value(name, property_of(facts, name), value):
             _check_settable(name, value, origin)
-        wanted[name] = _drift(facts, name, value, origin)
-    return wanted
+        entries[name] = _drift(facts, name, value, origin)
+    return entries
 
 
 def _check_settable(name: str, value: str, origin: str) -> None:
     kind = kind_of(name)
     if kind is None or name.lower() in RESERVED_BY_SPARK:
-        known = [key.removeprefix("delta.") for key, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE]
-        close = nearest(name[len("delta.") :], known) if kind is None else None
+        settable = [key.removeprefix("delta.") for key, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE]
+        close = nearest(name[len("delta.") :], settable) if kind is None else None
         raise TableError(
             f"{name} is not a table property of Delta" if kind is None else f"Spark keeps {name} for itself",
             code="T415",
@@ -179,7 +179,7 @@ def _check_settable(name: str, value: str, origin: str) -> None:
         )
 
 
-def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, entries: dict[str, _Wanted]) -> None:
     """Add ``autoCompact``. The deprecated ``delta.autoOptimize=true`` would win over false, so it is turned off.
 
     Where the policy says false and nothing is set, nothing is written: off is what Delta does by itself.
@@ -187,7 +187,7 @@ def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[st
     if policy.auto_compact is None:
         return
     origin, value = policy.place_of("autoCompact"), "true" if policy.auto_compact.enabled else "false"
-    held = wanted.get(AUTO_COMPACT)
+    held = entries.get(AUTO_COMPACT)
     if held is not None and not same_value(AUTO_COMPACT, held.value, value):
         raise TableError(
             f"autoCompact and properties.{AUTO_COMPACT} disagree",
@@ -197,16 +197,16 @@ def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[st
             help="remove one of the two",
         )
     if policy.auto_compact.enabled or property_of(facts, AUTO_COMPACT) is not None:
-        wanted[AUTO_COMPACT] = _drift(facts, AUTO_COMPACT, value, origin)
+        entries[AUTO_COMPACT] = _drift(facts, AUTO_COMPACT, value, origin)
     legacy = property_of(facts, LEGACY_AUTO_OPTIMIZE)
-    if not policy.auto_compact.enabled and legacy is not None and LEGACY_AUTO_OPTIMIZE not in wanted:
-        wanted[LEGACY_AUTO_OPTIMIZE] = _drift(facts, LEGACY_AUTO_OPTIMIZE, "false", origin)
+    if not policy.auto_compact.enabled and legacy is not None and LEGACY_AUTO_OPTIMIZE not in entries:
+        entries[LEGACY_AUTO_OPTIMIZE] = _drift(facts, LEGACY_AUTO_OPTIMIZE, "false", origin)
     if policy.auto_compact.enabled:
-        _add_hook_settings(policy, policy.auto_compact, facts, wanted)
+        _add_hook_settings(policy, policy.auto_compact, facts, entries)
 
 
 def _add_hook_settings(
-    policy: ResolvedPolicy, auto: AutoCompactPolicy, facts: TableFacts, wanted: dict[str, _Wanted]
+    policy: ResolvedPolicy, auto: AutoCompactPolicy, facts: TableFacts, entries: dict[str, _Wanted]
 ) -> None:
     """Add how our hook for writers decides; what the policy no longer says goes back to the default."""
     only = None if auto.modified_partitions_only is None else str(auto.modified_partitions_only).lower()
@@ -214,10 +214,10 @@ def _add_hook_settings(
     for name, value in zip(OWN_PROPERTIES, values, strict=True):
         if value is not None or property_of(facts, name) not in (None, DEFAULT):
             origin = policy.place_of(name.removeprefix("maintainer."))
-            wanted[name] = _drift(facts, name, DEFAULT if value is None else str(value), origin)
+            entries[name] = _drift(facts, name, DEFAULT if value is None else str(value), origin)
 
 
-def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+def _add_retention(policy: ResolvedPolicy, facts: TableFacts, entries: dict[str, _Wanted]) -> None:
     """Raise the table's retention to the policy's, and the log's to the table's.
 
     Since Delta 4.1 ``RETAIN`` is ignored and the property alone decides what a VACUUM keeps, whoever runs it,
@@ -225,7 +225,7 @@ def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, 
     """
     if policy.vacuum is not None:
         seconds, origin = policy.vacuum.retention_seconds, policy.place_of("vacuum.retention")
-        held = wanted.get(DELETED_FILE_RETENTION)
+        held = entries.get(DELETED_FILE_RETENTION)
         if held is not None and (parse_interval_ms(held.value) or 0) < seconds * 1000:
             raise TableError(
                 f"vacuum.retention and properties.{DELETED_FILE_RETENTION} disagree",
@@ -236,14 +236,14 @@ def _add_retention(policy: ResolvedPolicy, facts: TableFacts, wanted: dict[str, 
             )
         now_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
         if held is None and now_ms < seconds * 1000:
-            wanted[DELETED_FILE_RETENTION] = _raised(DELETED_FILE_RETENTION, now_ms, seconds, origin)
-    if DELETED_FILE_RETENTION in wanted or LOG_RETENTION in wanted:
-        _hold_log_retention(facts, wanted)
+            entries[DELETED_FILE_RETENTION] = _raised(DELETED_FILE_RETENTION, now_ms, seconds, origin)
+    if DELETED_FILE_RETENTION in entries or LOG_RETENTION in entries:
+        _hold_log_retention(facts, entries)
 
 
-def _hold_log_retention(facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
+def _hold_log_retention(facts: TableFacts, entries: dict[str, _Wanted]) -> None:
     def planned_ms(name: str, default_ms: int) -> int:
-        entry = wanted.get(name)
+        entry = entries.get(name)
         if entry is not None:
             return parse_interval_ms(entry.value) or 0
         return interval_property_ms(facts, name, default_ms)
@@ -252,16 +252,16 @@ def _hold_log_retention(facts: TableFacts, wanted: dict[str, _Wanted]) -> None:
     log_ms = planned_ms(LOG_RETENTION, LOG_RETENTION_DEFAULT_MS)
     if files_ms <= log_ms:
         return
-    origin = (wanted.get(DELETED_FILE_RETENTION) or wanted[LOG_RETENTION]).reason.origin
-    if LOG_RETENTION in wanted:
+    origin = (entries.get(DELETED_FILE_RETENTION) or entries[LOG_RETENTION]).reason.origin
+    if LOG_RETENTION in entries:
         raise TableError(
             f"properties.{LOG_RETENTION} is shorter than the retention of deleted files: Delta refuses that",
             code="T417",
-            where=wanted[LOG_RETENTION].reason.origin,
-            found=f"{wanted[LOG_RETENTION].value}, deleted files are kept {format_duration(files_ms // 1000)}",
+            where=entries[LOG_RETENTION].reason.origin,
+            found=f"{entries[LOG_RETENTION].value}, deleted files are kept {format_duration(files_ms // 1000)}",
             help=f"set {LOG_RETENTION} to {format_interval(-(-files_ms // 1000))} or more",
         )
-    wanted[LOG_RETENTION] = _raised(LOG_RETENTION, log_ms, -(-files_ms // 1000), origin)
+    entries[LOG_RETENTION] = _raised(LOG_RETENTION, log_ms, -(-files_ms // 1000), origin)
 
 
 def _raised(name: str, now_ms: int, seconds: int, origin: str | None) -> _Wanted:

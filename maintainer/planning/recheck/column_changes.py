@@ -24,8 +24,12 @@ def column_changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn
 
 
 def _changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> Iterator[str]:
-    before, after = {one.name: one for one in planned}, {one.name: one for one in now}
-    by_id = {found: one for one in now if one.name not in before and (found := _column_id(one)) is not None}
+    before, after = {column.name: column for column in planned}, {column.name: column for column in now}
+    by_id = {
+        column_id: column
+        for column in now
+        if column.name not in before and (column_id := _column_id(column)) is not None
+    }
     renamed: set[str] = set()
     for name, column in before.items():
         if name in after:

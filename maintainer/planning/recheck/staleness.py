@@ -98,13 +98,13 @@ def recheck(
     if reasons:
         return StaleReasons(plan.ref, reasons)
     steps: list[Step] = []
-    left = list(plan.left_alone)
+    left_alone = list(plan.left_alone)
     for step in plan.steps:
         reduced, dropped = _reduce(step, facts)
         if reduced is not None:
             steps.append(reduced)
-        left += dropped
-    return replace(plan, steps=tuple(steps), left_alone=tuple(left))
+        left_alone += dropped
+    return replace(plan, steps=tuple(steps), left_alone=tuple(left_alone))
 
 
 def _differences(
@@ -180,44 +180,44 @@ def _reduce(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAlone]
 
 
 def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropertiesStep | None:
-    kept = [
+    differences = [
         (before, after, reason)
         for before, after, reason in zip(step.before, step.after, step.reasons, strict=True)
         if not same_value(after[0], property_of(facts, after[0]), after[1])
     ]
-    if not kept:
+    if not differences:
         return None
     return replace(
         step,
-        before=tuple(before for before, _, _ in kept),
-        after=tuple(after for _, after, _ in kept),
-        reasons=tuple(reason for _, _, reason in kept),
+        before=tuple(before for before, _, _ in differences),
+        after=tuple(after for _, after, _ in differences),
+        reasons=tuple(reason for _, _, reason in differences),
     )
 
 
 def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[Batch, ...], list[LeftAlone]]:
-    kept: list[Batch] = []
+    live_batches: list[Batch] = []
     dropped: list[LeftAlone] = []
     for batch in batches:
         live = tuple(bin_ for bin_ in batch.bins if all(file.key in facts.file_keys for file in bin_.files))
         dropped += [_dropped(bin_, facts) for bin_ in batch.bins if bin_ not in live]
         if live:
-            kept.append(Batch(live))
-    return tuple(kept), dropped
+            live_batches.append(Batch(live))
+    return tuple(live_batches), dropped
 
 
 def _live_turn(turn: Turn, batches: tuple[Batch, ...], live: tuple[Batch, ...]) -> Turn:
     """The turn of what is left: as many numbers of files as bins, in their order."""
-    kept = [bin_ for batch in live for bin_ in batch.bins]
+    live_bins = [bin_ for batch in live for bin_ in batch.bins]
     bins = [bin_ for batch in batches for bin_ in batch.bins]
-    num_files = tuple(number for one, number in zip(bins, turn.num_files, strict=True) if one in kept)
-    elements = sum(file.live_records or 0 for one in kept for file in one.files)
+    num_files = tuple(number for bin_, number in zip(bins, turn.num_files, strict=True) if bin_ in live_bins)
+    elements = sum(file.live_records or 0 for bin_ in live_bins for file in bin_.files)
     return replace(turn, num_files=num_files, elements=elements)
 
 
 def _dropped(bin_: Bin, facts: TableFacts) -> LeftAlone:
-    gone = sum(file.key not in facts.file_keys for file in bin_.files)
-    text = f"a bin of {count_of(len(bin_.files), 'file')}, of which {gone:,} changed since the plan was made"
+    num_changed = sum(file.key not in facts.file_keys for file in bin_.files)
+    text = f"a bin of {count_of(len(bin_.files), 'file')}, of which {num_changed:,} changed since the plan was made"
     return LeftAlone(
         Reason(ReasonCode.NO_LONGER_LIVE, text), len(bin_.files), bin_.size_bytes, bin_.partition_values or None
     )
@@ -225,9 +225,11 @@ def _dropped(bin_: Bin, facts: TableFacts) -> LeftAlone:
 
 def _reduce_vacuum(step: VacuumStep, facts: TableFacts) -> tuple[VacuumStep | None, list[LeftAlone]]:
     live = {file.path for file in facts.files}
-    known = None if facts.removed_files is None else {file.path for file in facts.removed_files}
+    removed_paths = None if facts.removed_files is None else {file.path for file in facts.removed_files}
     revived = [file for file in step.files if file.path in live]
-    files = tuple(file for file in step.files if file.path not in live and (known is None or file.path in known))
+    files = tuple(
+        file for file in step.files if file.path not in live and (removed_paths is None or file.path in removed_paths)
+    )
     dropped: list[LeftAlone] = []
     if revived:
         text = f"{count_of(len(revived), 'file')} removed once and live again"

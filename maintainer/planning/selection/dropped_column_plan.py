@@ -52,8 +52,8 @@ def files_to_open(facts: TableFacts) -> tuple[DataFile, ...]:
     digest = dropped_columns_digest(facts)
     if digest is None:
         return ()
-    known = [file.modification_time_ms for file in facts.files if file.tag(DROPPED_COLUMNS_TAG) == digest]
-    latest_ms = min(known) + CLOCK_SLACK_MS if known else None
+    times_ms = [file.modification_time_ms for file in facts.files if file.tag(DROPPED_COLUMNS_TAG) == digest]
+    latest_ms = min(times_ms) + CLOCK_SLACK_MS if times_ms else None
     return tuple(
         sorted(
             (
@@ -67,19 +67,19 @@ def files_to_open(facts: TableFacts) -> tuple[DataFile, ...]:
     )
 
 
-def _collect_ids(value: Any, found: set[int]) -> None:  # noqa: ANN401 (any JSON value)
+def _collect_ids(value: Any, ids: set[int]) -> None:  # noqa: ANN401 (any JSON value)
     """Collect the ids of all fields, also of fields within structs, arrays and maps."""
     if isinstance(value, dict):
         metadata = value.get("metadata")
         if isinstance(metadata, dict):
             if isinstance(metadata.get(_ID), int):
-                found.add(metadata[_ID])
+                ids.add(metadata[_ID])
             nested = metadata.get(_NESTED_IDS)
             if isinstance(nested, dict):
-                found |= {number for number in nested.values() if isinstance(number, int)}
+                ids |= {number for number in nested.values() if isinstance(number, int)}
         for key, inner in value.items():
             if key != "metadata":
-                _collect_ids(inner, found)
+                _collect_ids(inner, ids)
     elif isinstance(value, list):
         for inner in value:
-            _collect_ids(inner, found)
+            _collect_ids(inner, ids)

@@ -80,42 +80,43 @@ def select_partitions(table: TableInput) -> Selection:
         TableError: T410, ``where`` does not fit the table's partition columns.
     """
     policy, facts, optimize = table.policy, table.facts, table.policy.optimize
-    kept = group_by_partition(facts.files)
-    newest = _newest(kept, facts, optimize.skip_newest_partitions)
-    left: list[LeftAlone] = []
+    partitions = group_by_partition(facts.files)
+    newest = _newest(partitions, facts, optimize.skip_newest_partitions)
+    left_alone: list[LeftAlone] = []
     if optimize.where is not None:
         where, selected = optimize.where.text, _where_test(policy, facts, table.today)
-        kept, dropped = _split(kept, selected)
-        left += leave_partitions(
+        partitions, dropped = _split(partitions, selected)
+        left_alone += leave_partitions(
             ReasonCode.OUTSIDE_WHERE,
-            lambda files, partitions: f"{_of(files, partitions)} outside where: {where}",
+            lambda files, partitions: f"{_files_text(files, partitions)} outside where: {where}",
             dropped,
             policy.place_of("optimize.where"),
         )
     if newest:
-        kept, dropped = _split(kept, lambda partition: partition.values not in newest)
-        left += leave_partitions(
+        partitions, dropped = _split(partitions, lambda partition: partition.values not in newest)
+        left_alone += leave_partitions(
             ReasonCode.NEWEST_PARTITION,
             lambda files, partitions: (
-                f"{_of(files, partitions)} among the newest {optimize.skip_newest_partitions} (skipNewestPartitions)"
+                f"{_files_text(files, partitions)} among the newest {optimize.skip_newest_partitions} "
+                "(skipNewestPartitions)"
             ),
             dropped,
             policy.place_of("optimize.skipNewestPartitions"),
         )
     if optimize.quiet_for_seconds:
         quiet_since_ms = table.now_ms - optimize.quiet_for_seconds * 1000
-        kept, dropped = _split(kept, lambda partition: partition.modified_at_ms <= quiet_since_ms)
+        partitions, dropped = _split(partitions, lambda partition: partition.modified_at_ms <= quiet_since_ms)
         quiet_for = format_duration(optimize.quiet_for_seconds)
-        left += leave_partitions(
+        left_alone += leave_partitions(
             ReasonCode.HOT_PARTITION,
-            lambda files, partitions: f"{_of(files, partitions)} written less than {quiet_for} ago (quietFor)",
+            lambda files, partitions: f"{_files_text(files, partitions)} written less than {quiet_for} ago (quietFor)",
             dropped,
             policy.place_of("optimize.quietFor"),
         )
-    return Selection(kept, tuple(left))
+    return Selection(partitions, tuple(left_alone))
 
 
-def _of(files: int, partitions: int) -> str:
+def _files_text(files: int, partitions: int) -> str:
     return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "")
 
 
@@ -123,7 +124,7 @@ def _split(
     partitions: tuple[Partition, ...], keep: Callable[[Partition], bool]
 ) -> tuple[tuple[Partition, ...], tuple[Partition, ...]]:
     verdicts = [(partition, keep(partition)) for partition in partitions]
-    return tuple(p for p, kept in verdicts if kept), tuple(p for p, kept in verdicts if not kept)
+    return tuple(p for p, selected in verdicts if selected), tuple(p for p, selected in verdicts if not selected)
 
 
 def _where_test(policy: ResolvedPolicy, facts: TableFacts, today: date) -> Callable[[Partition], bool]:
@@ -172,8 +173,8 @@ def _newest(partitions: tuple[Partition, ...], facts: TableFacts, number: int) -
 def _is_time(type_name: str, values: list[str | None]) -> bool:
     if type_name in ("date", "timestamp", "timestamp_ntz"):
         return True
-    known = [value for value in values if value]
-    return type_name == "string" and bool(known) and all(read_date(value) is not None for value in known)
+    dates = [value for value in values if value]
+    return type_name == "string" and bool(dates) and all(read_date(value) is not None for value in dates)
 
 
 def _sortable(value: str | None, type_name: str) -> tuple[int, Any]:

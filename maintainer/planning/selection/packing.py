@@ -71,7 +71,7 @@ def pack_batches(bins: Iterable[Bin], *, batch_size_bytes: int) -> tuple[Batch, 
         Batches from small bins to large ones; together they hold every bin exactly once.
     """
     ordered = sorted(bins, key=bin_order)
-    return tuple(Batch(tuple(group)) for group in _next_fit(ordered, lambda one: one.size_bytes, batch_size_bytes))
+    return tuple(Batch(tuple(group)) for group in _next_fit(ordered, lambda bin_: bin_.size_bytes, batch_size_bytes))
 
 
 def _next_fit(ordered: Iterable[_T], size_of: Callable[[_T], int], bound: int) -> list[list[_T]]:

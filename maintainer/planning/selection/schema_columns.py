@@ -135,16 +135,16 @@ def find_column(facts: TableFacts, name: str) -> FoundColumn | None:
 
 
 def _descend(fields: list[dict[str, Any]], parts: list[str]) -> FoundColumn | None:
-    found: list[str] = []
+    names: list[str] = []
     type_: Any = {"type": "struct", "fields": fields}
     for part in parts:
         inner = type_["fields"] if isinstance(type_, dict) and type_.get("type") == "struct" else []
         match = next((field for field in inner if field["name"].lower() == part.lower()), None)
         if match is None:
             return None
-        found.append(match["name"])
+        names.append(match["name"])
         type_ = match["type"]
-    return FoundColumn(tuple(found), _type_name(type_)) if found else None
+    return FoundColumn(tuple(names), _type_name(type_)) if names else None
 
 
 def _type_name(type_: object) -> str:

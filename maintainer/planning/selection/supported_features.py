@@ -89,14 +89,14 @@ def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
         return layout
     files = layout.step.files
     text = f"rewrite: no command writes files of a number, a size or an order; {_HELP}"
-    left = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, policy.place_of("optimize.rewrite"))
-    return Decision(None, (*layout.left_alone, left))
+    unsupported = leave_files(ReasonCode.NOT_BY_ENGINE, text, files, policy.place_of("optimize.rewrite"))
+    return Decision(None, (*layout.left_alone, unsupported))
 
 
 def left_by_commands(policy: ResolvedPolicy, facts: TableFacts, purge: Decision) -> Decision:
     """Say that nobody looked for dropped columns, where there may be any."""
-    asked = policy.optimize.purge is not None and policy.optimize.purge.dropped_columns
-    if not asked or dropped_columns_digest(facts) is None:
+    purges_columns = policy.optimize.purge is not None and policy.optimize.purge.dropped_columns
+    if not purges_columns or dropped_columns_digest(facts) is None:
         return purge
     text = f"dropped columns: the command engine opens no file to look for them; {_HELP}"
     origin = policy.place_of("optimize.purge.droppedColumns")

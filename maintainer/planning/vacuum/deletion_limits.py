@@ -33,11 +33,11 @@ def broken_caps(
     """
     if policy.vacuum is None or policy.vacuum.allow_large_delete:
         return ()
-    found: list[Reason] = []
+    reasons: list[Reason] = []
     limit = policy.limits.max_deletes
     if limit is not None and len(files) > limit:
         text = f"would delete {count_of(len(files), 'file')}, limits.maxDeletes is {limit:,}; {_allows('true')}"
-        found.append(Reason(ReasonCode.LARGE_DELETE, text, policy.place_of("limits.maxDeletes")))
+        reasons.append(Reason(ReasonCode.LARGE_DELETE, text, policy.place_of("limits.maxDeletes")))
     all_bytes = sum(file.size_bytes for file in files)
     lost_bytes = sum(file.size_bytes for file in files if not file.replaced)
     counted = lost_bytes if policy.vacuum.allow_rewritten else all_bytes
@@ -46,8 +46,8 @@ def broken_caps(
         if counted > cap_bytes:
             line = "rewritten" if lost_bytes <= cap_bytes else "true"
             what = f"would delete {_amount(counted, all_bytes - lost_bytes, policy.vacuum.allow_rewritten)}"
-            found.append(Reason(ReasonCode.LARGE_DELETE, f"{what}, {words}; {_allows(line)}", origin))
-    return tuple(found)
+            reasons.append(Reason(ReasonCode.LARGE_DELETE, f"{what}, {words}; {_allows(line)}", origin))
+    return tuple(reasons)
 
 
 def _caps_on_bytes(stored_bytes: int, past: Sequence[int]) -> Iterator[tuple[float, str]]:

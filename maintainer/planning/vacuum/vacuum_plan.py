@@ -52,16 +52,16 @@ def untracked_before_ms(policy: ResolvedPolicy, horizon: Horizon, now_ms: int) -
 
 def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, ...]:
     """Return why it cannot be known what is still needed; then nothing is deleted."""
-    found = []
+    reasons = []
     for position in facts.history.positions if facts.history is not None else ():
         if position.problem is not None:
             text = f"the checkpoint of consumer {position.consumer} does not say what it still needs: "
             origin = policy.place_of("consumers")
-            found.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
-    for kept in facts.storage.kept if facts.storage is not None else ():
-        if kept.why in ("unknown_reference", "clock"):
-            found.append(Reason(ReasonCode.CANNOT_BE_SURE, kept.text))
-    return tuple(found)
+            reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, text + position.problem, origin))
+    for kept_files in facts.storage.kept if facts.storage is not None else ():
+        if kept_files.why in ("unknown_reference", "clock"):
+            reasons.append(Reason(ReasonCode.CANNOT_BE_SURE, kept_files.text))
+    return tuple(reasons)
 
 
 def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reason]:
@@ -100,29 +100,29 @@ def plan_vacuum(table: TableInput) -> Decision:
         raise ValueError("vacuum is planned from facts without removed files")
     storage = facts.storage or StorageLook()
     old = _old_files(policy, facts.removed_files, horizon, now_ms)
-    files, left = _protected(policy, facts, record, old)
-    left.extend(_kept(storage))
+    files, left_alone = _protected(policy, facts, record, old)
+    left_alone.extend(_left_by_storage(storage))
     step = _step(policy, files, storage, horizon, now_ms)
     if step is None:
-        if not left:
-            left.append(_nothing(policy, horizon))
-        return Decision(None, tuple(left))
+        if not left_alone:
+            left_alone.append(_nothing(policy, horizon))
+        return Decision(None, tuple(left_alone))
     broken = broken_caps(policy, facts, record, files)
     if broken:
         size_bytes = sum(file.size_bytes for file in files)
         over = [LeftAlone(reason, len(files), size_bytes) for reason in broken[:1]]
         over.extend(LeftAlone(reason) for reason in broken[1:])
-        return Decision(None, (*left, *over), blocked=broken)
-    return Decision(step, tuple(left))
+        return Decision(None, (*left_alone, *over), blocked=broken)
+    return Decision(step, tuple(left_alone))
 
 
 def _old_files(
-    policy: ResolvedPolicy, found: Iterable[RemovedFile], horizon: Horizon, now_ms: int
+    policy: ResolvedPolicy, candidates: Iterable[RemovedFile], horizon: Horizon, now_ms: int
 ) -> list[RemovedFile]:
     """Files past their time, oldest first."""
     before = {True: untracked_before_ms(policy, horizon, now_ms), False: horizon.removed_before_ms}
     return sorted(
-        (file for file in found if file.removed_at_ms < before[file.kind == UNTRACKED]),
+        (file for file in candidates if file.removed_at_ms < before[file.kind == UNTRACKED]),
         key=lambda file: (file.removed_at_ms, file.path),
     )
 
@@ -133,28 +133,30 @@ def _protected(
     """What may go of the old files, and what is left alone of them for a reason."""
     assert policy.vacuum is not None
     live = {file.path for file in facts.files}
-    left: list[LeftAlone] = []
+    left_alone: list[LeftAlone] = []
     revived = [file for file in old if file.path in live]
     if revived:
-        left.append(LeftAlone(Reason(ReasonCode.LIVE_AGAIN, f"{_of(revived)} removed once and live again")))
+        left_alone.append(
+            LeftAlone(Reason(ReasonCode.LIVE_AGAIN, f"{_files_text(revived)} removed once and live again"))
+        )
     unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
     if unproven:
         versions = ", ".join(str(version) for version in record.unproven_versions)
-        text = f"{_of(unproven)} kept: the rewrite of version {versions} is not proven"
-        left.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
+        text = f"{_files_text(unproven)} kept: the rewrite of version {versions} is not proven"
+        left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
     free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]
     if untracked and not policy.vacuum.delete_untracked:
-        text = f"{_of(untracked)} that the log never knew; `deleteUntracked: true` would delete them"
-        left.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
+        text = f"{_files_text(untracked)} that the log never knew; `deleteUntracked: true` would delete them"
+        left_alone.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
         free = [file for file in free if file.kind != UNTRACKED]
-    return tuple(free), left
+    return tuple(free), left_alone
 
 
-def _kept(storage: StorageLook) -> Iterable[LeftAlone]:
+def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
     """Tell what the look at storage found and left alone; it is no candidate in the first place."""
-    for kept in storage.kept:
-        yield LeftAlone(Reason(_CODES[kept.why], kept.text))
+    for kept_files in storage.kept:
+        yield LeftAlone(Reason(_CODES[kept_files.why], kept_files.text))
     if storage.listing is not None and storage.listing.stopped:
         yield LeftAlone(Reason(ReasonCode.UNTRACKED, f"nothing untracked is deleted: {storage.listing.stopped}"))
 
@@ -175,15 +177,15 @@ def _step(
     tracked = [file for file in files if file.kind != UNTRACKED]
     untracked = [file for file in files if file.kind == UNTRACKED]
     if tracked:
-        text = f"{_of(tracked)} removed more than {format_duration(horizon.retention_seconds)} ago"
+        text = f"{_files_text(tracked)} removed more than {format_duration(horizon.retention_seconds)} ago"
         reasons.append(Reason(ReasonCode.REMOVED_FILES_EXPIRED, text, policy.place_of("vacuum.retention")))
     before_ms = untracked_before_ms(policy, horizon, now_ms)
     if untracked:
         age = format_duration((now_ms - before_ms) // 1000)
-        text = f"{_of(untracked)} that the log never knew, not changed for more than {age}"
+        text = f"{_files_text(untracked)} that the log never knew, not changed for more than {age}"
         reasons.append(Reason(ReasonCode.UNTRACKED_FILES_OLD, text, policy.place_of("vacuum.deleteUntracked")))
     if storage.trash:
-        count, size = sum(one.num_files for one in storage.trash), sum(one.size_bytes for one in storage.trash)
+        count, size = sum(trash.num_files for trash in storage.trash), sum(trash.size_bytes for trash in storage.trash)
         text = f"{count_of(count, 'file')} ({format_size(size)}) in the trash past their time"
         reasons.append(Reason(ReasonCode.TRASH_EXPIRED, text))
     return VacuumStep(
@@ -205,5 +207,5 @@ def _is_unproven(file: RemovedFile, record: TableRecord) -> bool:
     return file.removed_in_version is None or file.removed_in_version in record.unproven_versions
 
 
-def _of(files: Sequence[RemovedFile]) -> str:
+def _files_text(files: Sequence[RemovedFile]) -> str:
     return f"{count_of(len(files), 'file')} ({format_size(sum(file.size_bytes for file in files))})"

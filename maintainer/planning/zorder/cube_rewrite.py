@@ -88,14 +88,14 @@ def select_piece(
     best: tuple[float, int, str, PartitionValues] | None = None
     sums = _sum_up(files, revision, max_file_size_bytes)
     costs: dict[tuple[str, PartitionValues], tuple[float, float]] = {}
-    for (cube, partition), found in sums.items():
-        if not found.num_fresh or found.num_files < 2 or found.size_bytes > bytes_per_iteration:
+    for (cube, partition), totals in sums.items():
+        if not totals.num_fresh or totals.num_files < 2 or totals.size_bytes > bytes_per_iteration:
             continue
-        after = _cost_after(found, cube, revision, max_file_size_bytes)
-        if found.cost < (1 + min_excess) * after:
+        after = _cost_after(totals, cube, revision, max_file_size_bytes)
+        if totals.cost < (1 + min_excess) * after:
             continue
-        costs[cube, partition] = (found.cost, after)
-        candidate = ((after - found.cost) / max(1, found.size_bytes), len(cube), cube, partition)
+        costs[cube, partition] = (totals.cost, after)
+        candidate = ((after - totals.cost) / max(1, totals.size_bytes), len(cube), cube, partition)
         if best is None or candidate[:3] < best[:3]:
             best = candidate
     if best is None:
@@ -115,21 +115,21 @@ def _sum_up(
     for file in files:
         cost = (file.size_bytes + open_cost) * read_share(sides_of(file.low, file.high, num_ranks))
         for depth in range(len(file.cube) + 1):
-            found = sums.setdefault((file.cube[:depth], file.partition), _Sums())
-            found.size_bytes += file.size_bytes
-            found.cost += cost
-            found.num_files += 1
+            totals = sums.setdefault((file.cube[:depth], file.partition), _Sums())
+            totals.size_bytes += file.size_bytes
+            totals.cost += cost
+            totals.num_files += 1
             if file.settled:
-                found.settled_bytes += file.size_bytes
-                found.settled_cost += cost
+                totals.settled_bytes += file.size_bytes
+                totals.settled_cost += cost
             else:
-                found.num_fresh += 1
-            found.low = [min(pair) for pair in zip(found.low or file.low, file.low, strict=True)]
-            found.high = [max(pair) for pair in zip(found.high or file.high, file.high, strict=True)]
+                totals.num_fresh += 1
+            totals.low = [min(pair) for pair in zip(totals.low or file.low, file.low, strict=True)]
+            totals.high = [max(pair) for pair in zip(totals.high or file.high, file.high, strict=True)]
     return sums
 
 
-def _cost_after(found: _Sums, cube: str, revision: Revision, max_file_size_bytes: int) -> float:
+def _cost_after(totals: _Sums, cube: str, revision: Revision, max_file_size_bytes: int) -> float:
     """What the piece would cost once rewritten.
 
     Either as if its rows filled what they span evenly, or as what is settled in it costs now, where that is most of
@@ -137,11 +137,11 @@ def _cost_after(found: _Sums, cube: str, revision: Revision, max_file_size_bytes
     """
     num_ranks = [column.num_ranks for column in revision.columns]
     box_low, box_high = box_of(cube, revision.bits)
-    low = [max(pair) for pair in zip(found.low, box_low, strict=True)]
-    high = [min(pair) for pair in zip(found.high, box_high, strict=True)]
-    num_files = max(1, round(found.size_bytes / max_file_size_bytes))
+    low = [max(pair) for pair in zip(totals.low, box_low, strict=True)]
+    high = [min(pair) for pair in zip(totals.high, box_high, strict=True)]
+    num_files = max(1, round(totals.size_bytes / max_file_size_bytes))
     share = divided_share(sides_of(low, high, num_ranks), revision.bits, len(cube), num_files)
-    even = (found.size_bytes + num_files * max_file_size_bytes * OPEN_COST_SHARE) * share
-    if 2 * found.settled_bytes < found.size_bytes:
+    even = (totals.size_bytes + num_files * max_file_size_bytes * OPEN_COST_SHARE) * share
+    if 2 * totals.settled_bytes < totals.size_bytes:
         return even
-    return min(even, found.settled_cost * found.size_bytes / found.settled_bytes)
+    return min(even, totals.settled_cost * totals.size_bytes / totals.settled_bytes)

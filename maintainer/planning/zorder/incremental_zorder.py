@@ -48,13 +48,13 @@ def plan_incremental(table: TableInput) -> Decision:
     inside = [file for partition in selection.partitions for file in partition.files]
     target, is_new = _target(policy, columns, facts)
     optimized = _optimized(policy, options, facts, target)
-    left = list(selection.left_alone)
+    left_alone = list(selection.left_alone)
     if options.note is not None:
-        left.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
+        left_alone.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
     if target is None:
         # Without a revision nothing is on a curve, and without a second file nothing can be put in order.
-        left.append(leave_files(ReasonCode.NO_PARTNER, _ALONE.format(count_of(len(inside), "file")), inside))
-        return Decision(None, tuple(left))
+        left_alone.append(leave_files(ReasonCode.NO_PARTNER, _ALONE.format(count_of(len(inside), "file")), inside))
+        return Decision(None, tuple(left_alone))
     scoped = policy.optimize.where or policy.optimize.skip_newest_partitions or policy.optimize.quiet_for_seconds
     settings = ZOrderSettings(
         revision=target.tag,
@@ -74,9 +74,9 @@ def plan_incremental(table: TableInput) -> Decision:
     settings, held = _worth_it(policy, settings, candidates)
     chosen = choose_turn(settings, candidates, target, optimized)
     taken = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
-    left += _left(candidates, chosen, taken, settings, optimized, options, held)
+    left_alone += _left(candidates, chosen, taken, settings, optimized, options, held)
     if chosen is None:
-        return Decision(None, tuple(left))
+        return Decision(None, tuple(left_alone))
     written = target if chosen.turn.revision == target.tag else optimized
     now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
     chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
@@ -99,7 +99,7 @@ def plan_incremental(table: TableInput) -> Decision:
         ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
         why = Reason(ReasonCode.NEW_REVISION, f"{target.property_name}: {ranks}", options.origin)
         change = PropertyChange(target.property_name, None, target.to_json(), why)
-    return Decision(step, tuple(left), property_change=change)
+    return Decision(step, tuple(left_alone), property_change=change)
 
 
 def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrderStep | None:
@@ -131,18 +131,20 @@ def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:
     """Return the columns whose ranges the next turn is chosen by: those of the revision that is worked on."""
     if step.settings is None:
         return step.columns
-    found = (one for one in revisions_in(facts.properties).values() if one.tag == step.settings.optimized)
-    return next((revision.names() for revision in found), step.columns)
+    fitting = (
+        revision for revision in revisions_in(facts.properties).values() if revision.tag == step.settings.optimized
+    )
+    return next((revision.names() for revision in fitting), step.columns)
 
 
 def _target(
     policy: ResolvedPolicy, columns: tuple[FoundColumn, ...], facts: TableFacts
 ) -> tuple[Revision | None, bool]:
     """The revision that files are written in, and whether it is still to be made; None where nothing needs one."""
-    found = fitting_revision(columns, facts)
+    fitting = fitting_revision(columns, facts)
     if not sample_wanted(policy, facts):
-        return found, False
-    if found is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
+        return fitting, False
+    if fitting is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
         return None, False
     return new_revision(columns, facts, policy.place_of("optimize.zorder.columns")), True
 
@@ -154,16 +156,16 @@ def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts
         TableError: T426, the one that was named does not exist.
     """
     if options.revision:
-        known = revisions_in(facts.properties)
-        if options.revision not in known:
+        revisions = revisions_in(facts.properties)
+        if options.revision not in revisions:
             raise TableError(
                 f"the table has no Z-order revision {options.revision}",
                 code="T426",
                 where=options.origin,
-                found=", ".join(str(number) for number in known) or "none",
+                found=", ".join(str(number) for number in revisions) or "none",
                 help="leave the revision out to work on the newest one",
             )
-        return known[options.revision]
+        return revisions[options.revision]
     return target if target is not None else Revision(0, ())
 
 
@@ -201,24 +203,24 @@ def _left(
     held: tuple[DataFile, ...],
 ) -> list[LeftAlone]:
     """Every live file of the selected partitions that the turn does not take, each counted once."""
-    left: list[LeftAlone] = []
+    left_alone: list[LeftAlone] = []
     waiting = [file for file in candidates.unindexed if file.key not in taken]
     if held:
         text = f"{count_of(len(held), 'unindexed file')}: not worth it yet (optimize.when)"
-        left.append(leave_files(ReasonCode.NOT_WORTH_IT, text, held, options.origin))
+        left_alone.append(leave_files(ReasonCode.NOT_WORTH_IT, text, held, options.origin))
     elif waiting and Strategy.UNINDEXED in settings.strategies:
         text = f"{count_of(len(waiting), 'unindexed file')} for later turns"
-        left.append(leave_files(ReasonCode.WAITS_FOR_TURN, text, waiting, options.origin))
+        left_alone.append(leave_files(ReasonCode.WAITS_FOR_TURN, text, waiting, options.origin))
     elif waiting:
         text = f"{count_of(len(waiting), 'unindexed file')}: the strategy `unindexed` is off"
-        left.append(leave_files(ReasonCode.SAME_ZORDER, text, waiting, options.origin))
+        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, waiting, options.origin))
     if candidates.too_old:
         text = f"{count_of(len(candidates.too_old), 'unindexed file')} written before fromTimestamp"
-        left.append(leave_files(ReasonCode.BEFORE_TIMESTAMP, text, candidates.too_old, options.origin))
+        left_alone.append(leave_files(ReasonCode.BEFORE_TIMESTAMP, text, candidates.too_old, options.origin))
     if candidates.alone:
         text = _ALONE.format(count_of(len(candidates.alone), "file"))
-        left.append(leave_files(ReasonCode.NO_PARTNER, text, candidates.alone, options.origin))
+        left_alone.append(leave_files(ReasonCode.NO_PARTNER, text, candidates.alone, options.origin))
     if candidates.other_revision:
         text = f"{count_of(len(candidates.other_revision), 'file')} of the newest revision, which is not worked on"
-        left.append(leave_files(ReasonCode.SAME_ZORDER, text, candidates.other_revision, options.origin))
-    return [*left, *left_on_curve(candidates.on_curve, chosen, taken, settings, optimized, options)]
+        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, candidates.other_revision, options.origin))
+    return [*left_alone, *left_on_curve(candidates.on_curve, chosen, taken, settings, optimized, options)]

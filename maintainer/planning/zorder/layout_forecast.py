@@ -25,18 +25,18 @@ def forecast(
     """
     taken = {file.key for file in chosen.batch.files}
     now = boxes_of(files, target, ranges)
-    kept = [box for file, box in zip(files, now, strict=True) if file.key not in taken]
+    untouched = [box for file, box in zip(files, now, strict=True) if file.key not in taken]
     made = [
         box
-        for one, num_files, cube in zip(chosen.batch.bins, chosen.turn.num_files, chosen.cubes, strict=True)
-        for box in even_parts(target, cube, num_files, one.size_bytes)
+        for bin_, num_files, cube in zip(chosen.batch.bins, chosen.turn.num_files, chosen.cubes, strict=True)
+        for box in even_parts(target, cube, num_files, bin_.size_bytes)
     ]
     total = sum(file.size_bytes for file in files)
     indexed_by_it = chosen.batch.size_bytes if not chosen.groups and chosen.piece is None else 0
-    left = max(0, unindexed_bytes - indexed_by_it)
+    unindexed_after = max(0, unindexed_bytes - indexed_by_it)
     return (
         figures_of_boxes(now, target, unindexed_bytes / total if total else 0.0),
-        figures_of_boxes([*kept, *made], target, left / total if total else 0.0),
+        figures_of_boxes([*untouched, *made], target, unindexed_after / total if total else 0.0),
     )
 
 
@@ -51,8 +51,8 @@ def even_parts(revision: Revision, cube: str, num_files: int, size_bytes: int) -
         cubes += [f"{widest}0", f"{widest}1"]
     most = [column.num_ranks - 1 for column in revision.columns]
     boxes = []
-    for one in cubes:
-        low, high = box_of(one, revision.bits)
+    for part in cubes:
+        low, high = box_of(part, revision.bits)
         inside = tuple(min(pair) for pair in zip(low, most, strict=True))
         boxes.append(Box(inside, tuple(min(pair) for pair in zip(high, most, strict=True)), size_bytes // len(cubes)))
     return boxes

@@ -50,12 +50,12 @@ def leveled_groups(files: Iterable[CurveFile]) -> list[Group]:
     Level, depth of the cube and number of blocks, all ascending; then, so that the order of the files decides
     nothing, partition and cube.
     """
-    found: dict[tuple[int, str, PartitionValues], list[CurveFile]] = {}
+    members_of: dict[tuple[int, str, PartitionValues], list[CurveFile]] = {}
     for file in files:
-        found.setdefault((file.level, file.cube, file.partition), []).append(file)
+        members_of.setdefault((file.level, file.cube, file.partition), []).append(file)
     groups = [
         Group(level, cube, partition, tuple(sorted(members, key=_age)))
-        for (level, cube, partition), members in found.items()
+        for (level, cube, partition), members in members_of.items()
     ]
     return sorted(groups, key=_order)
 
@@ -93,20 +93,20 @@ def select_leveled(
         Groups with progress in each: it becomes fewer files, or files of deeper cubes. Without that the same bytes
         could be rewritten without limit.
     """
-    found: list[Group] = []
+    groups_taken: list[Group] = []
     size_bytes = 0
     for group in groups:
-        if found and group.level != found[0].level:
+        if groups_taken and group.level != groups_taken[0].level:
             break
         room = bytes_per_iteration - size_bytes
         cut = _cut(group, room) if group.qualifies else None
         if cut is None or not _progresses(cut, num_files(cut), num_bits):
             continue
-        if found and (size_bytes + group.size_bytes > company_bytes or cut != group):
+        if groups_taken and (size_bytes + group.size_bytes > company_bytes or cut != group):
             break
-        found.append(cut)
+        groups_taken.append(cut)
         size_bytes += cut.size_bytes
-    return tuple(found)
+    return tuple(groups_taken)
 
 
 def _cut(group: Group, room: int) -> Group | None:

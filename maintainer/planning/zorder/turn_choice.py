@@ -72,17 +72,17 @@ def sort_candidates(
     for file in inside:
         bytes_of[file.partition_values] = bytes_of.get(file.partition_values, 0) + file.size_bytes
         counts[file.partition_values] = counts.get(file.partition_values, 0) + 1
-    kept = [file for file in inside if not _many_deleted(file, settings.max_deleted_rows_ratio)]
-    on_curve = curve_files(kept, optimized, ranges)
-    indexed = {one.file.key for one in on_curve}
+    dense = [file for file in inside if not _many_deleted(file, settings.max_deleted_rows_ratio)]
+    on_curve = curve_files(dense, optimized, ranges)
+    indexed = {curve_file.file.key for curve_file in on_curve}
     other: tuple[DataFile, ...] = ()
     if target.tag != optimized.tag:
-        other = tuple(curve_file.file for curve_file in curve_files(kept, target, {}))
+        other = tuple(curve_file.file for curve_file in curve_files(dense, target, {}))
         indexed |= {file.key for file in other}
     unindexed: list[DataFile] = []
     too_old: list[DataFile] = []
     alone: list[DataFile] = []
-    kept_keys = {file.key for file in kept}
+    kept_keys = {file.key for file in dense}
     for file in inside:
         if file.key in indexed:
             continue
@@ -147,13 +147,13 @@ def _age(file: DataFile) -> tuple[int, str, str]:
 
 def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revision, room: int) -> Chosen | None:
     taken: list[DataFile] = []
-    left = room
+    room_left = room
     for file in candidates.unindexed:
         # One file larger than all of a batch is still taken, alone: it cannot be cut. A budget is never exceeded.
-        if file.size_bytes > left and (taken or file.size_bytes > _budget(settings)):
+        if file.size_bytes > room_left and (taken or file.size_bytes > _budget(settings)):
             break
         taken.append(file)
-        left -= file.size_bytes
+        room_left -= file.size_bytes
     if not taken:
         return None
     groups: dict[PartitionValues, list[DataFile]] = {}

@@ -25,8 +25,8 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
         raise ValueError("the policy has no zorder")
     where = policy.place_of("optimize.zorder.columns")
     partition_columns = {name.lower() for name in facts.partition_columns}
-    found = [(name, find_column(facts, name)) for name in zorder.columns]
-    missing = [name for name, column in found if column is None]
+    by_name = [(name, find_column(facts, name)) for name in zorder.columns]
+    missing = [name for name, column in by_name if column is None]
     if missing:
         close = nearest_column(facts, missing[0])
         raise TableError(
@@ -36,7 +36,7 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
             found=", ".join(missing),
             help=f"did you mean `{close}`?" if close else f"the table has {', '.join(facts.columns)}",
         )
-    columns = [column for _, column in found if column is not None]
+    columns = [column for _, column in by_name if column is not None]
     _refuse(
         where,
         "T412",
@@ -77,9 +77,11 @@ def _refuse(
 ) -> None:
     if not columns:
         return
-    found = [f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns]
+    names_in_table = [f"{column.dotted} {column.type_name}" if types else column.dotted for column in columns]
     names = _names([column.dotted for column in columns])
-    raise TableError(f"Z-order column {names} {what}", code=code, where=where, found=", ".join(found), help=help)
+    raise TableError(
+        f"Z-order column {names} {what}", code=code, where=where, found=", ".join(names_in_table), help=help
+    )
 
 
 def _names(names: list[str]) -> str:

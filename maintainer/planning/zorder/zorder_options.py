@@ -117,11 +117,11 @@ def _of_properties(options: ZOrderOptions, facts: TableFacts, most_bytes: int) -
 
 
 def _with_request(options: ZOrderOptions, facts: TableFacts, *, automatic: bool) -> ZOrderOptions:
-    wanted = property_of(facts, REQUEST)
-    if wanted is None:
+    request = property_of(facts, REQUEST)
+    if request is None:
         return options
-    if wanted.lower() != LEVELED_COMPACTION.lower():
-        raise _unreadable(facts, REQUEST, wanted, LEVELED_COMPACTION)
+    if request.lower() != LEVELED_COMPACTION.lower():
+        raise _unreadable(facts, REQUEST, request, LEVELED_COMPACTION)
     if automatic:
         return replace(options, note=f"{REQUEST} is ignored: the table is under automatic optimization ({ENABLED})")
     most = _number(facts, REQUEST_BYTES, options.bytes_per_iteration)
@@ -165,18 +165,18 @@ def _timestamp_ms(facts: TableFacts) -> int:
         return 0
     if text.strip().isdecimal() and len(text.strip()) <= 16:
         return int(text)
-    found = key_of("timestamp", text)
-    if found is None:
+    instant = key_of("timestamp", text)
+    if instant is None:
         raise _unreadable(facts, FROM_TIMESTAMP, text, "a time like 2023-01-01 00:00:00, or milliseconds since 1970")
-    return int(found // 1000)
+    return int(instant // 1000)
 
 
-def _unreadable(facts: TableFacts, key: str, found: str, allowed: str) -> TableError:
+def _unreadable(facts: TableFacts, key: str, value: str, allowed: str) -> TableError:
     return TableError(
         f"the table property {key} cannot be read",
         code="T418",
         where=str(facts.ref),
-        found=found,
+        found=value,
         allowed=allowed,
         help=f"ALTER TABLE ... SET or UNSET TBLPROPERTIES ('{key}'), or write `tableProperties: ignore`",
     )

@@ -61,27 +61,27 @@ def left_on_curve(
 ) -> list[LeftAlone]:
     """Say why files that are on the curve stay as they are; each is counted once."""
     rest = [file for file in files if file.file.key not in taken]
-    left: list[LeftAlone] = []
+    left_alone: list[LeftAlone] = []
     named: set[tuple[str, str]] = set()
     if Strategy.LEVELED in settings.strategies:
         groups = [group for group in leveled_groups(rest) if len(group.files) > 1]
         ready = [group for group in groups if group.qualifies]
         small = [group for group in groups if not group.qualifies]
-        for code, found in ((ReasonCode.WAITS_FOR_TURN, ready), (ReasonCode.BELOW_NEXT_LEVEL, small)):
-            for group in found[:MAX_NAMED_GROUPS]:
+        for code, waiting in ((ReasonCode.WAITS_FOR_TURN, ready), (ReasonCode.BELOW_NEXT_LEVEL, small)):
+            for group in waiting[:MAX_NAMED_GROUPS]:
                 text = _group_text(group)
-                left.append(_leave(code, text, group.files, options.origin))
-            others = [file for group in found[MAX_NAMED_GROUPS:] for file in group.files]
+                left_alone.append(_leave(code, text, group.files, options.origin))
+            others = [file for group in waiting[MAX_NAMED_GROUPS:] for file in group.files]
             if others:
-                more = f"{count_of(len(found) - MAX_NAMED_GROUPS, 'more group')} of files in one cube"
-                left.append(_leave(code, more, others, options.origin))
-            named |= {file.file.key for group in found for file in group.files}
-    settled = [one for one in rest if one.file.key not in named]
+                more = f"{count_of(len(waiting) - MAX_NAMED_GROUPS, 'more group')} of files in one cube"
+                left_alone.append(_leave(code, more, others, options.origin))
+            named |= {file.file.key for group in waiting for file in group.files}
+    settled = [curve_file for curve_file in rest if curve_file.file.key not in named]
     if settled:
         listed = ", ".join(optimized.names())
         text = f"{count_of(len(settled), 'file')} on the Z-order curve of {listed} (revision {optimized.id})"
-        left.append(_leave(ReasonCode.SAME_ZORDER, text, settled, options.origin))
-    return left
+        left_alone.append(_leave(ReasonCode.SAME_ZORDER, text, settled, options.origin))
+    return left_alone
 
 
 def _group_text(group: Group) -> str:

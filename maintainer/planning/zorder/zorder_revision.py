@@ -51,13 +51,13 @@ def usable_columns(columns: tuple[FoundColumn, ...], where: str) -> tuple[FoundC
 
 def fitting_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revision | None:
     """Return the newest revision of just these columns and types, None where the table has none."""
-    wanted = [(column.quoted, column.type_name) for column in columns]
-    found = [
+    names_and_types = [(column.quoted, column.type_name) for column in columns]
+    fitting = [
         revision
         for revision in revisions_in(facts.properties).values()
-        if [(column.name, column.type_name) for column in revision.columns] == wanted
+        if [(column.name, column.type_name) for column in revision.columns] == names_and_types
     ]
-    return found[-1] if found else None
+    return fitting[-1] if fitting else None
 
 
 def escaped_ratio(revision: Revision, facts: TableFacts) -> float:
@@ -74,8 +74,8 @@ def escaped_ratio(revision: Revision, facts: TableFacts) -> float:
 
 def ranges_of(facts: TableFacts, revision: Revision) -> Ranges:
     """Return what the log says of the revision's columns; nothing where other columns were read."""
-    known = facts.column_ranges
-    return known.by_file if known is not None and known.columns == revision.names() else {}
+    measured = facts.column_ranges
+    return measured.by_file if measured is not None and measured.columns == revision.names() else {}
 
 
 def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str) -> Revision:
@@ -95,8 +95,8 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str
     ]
     for column, values in zip(columns, sample.values, strict=True):
         distinct = {value for value in values if value is not None}
-        kept = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
-        if len(distinct) > 1 and len(kept) == 1 and key_of(column.type_name, "x") == "x":
+        shortened = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
+        if len(distinct) > 1 and len(shortened) == 1 and key_of(column.type_name, "x") == "x":
             raise TableError(
                 f"Z-order column `{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters: "
                 "statistics keep no more, so no file could be skipped by it",
@@ -110,7 +110,9 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts, where: str
             "no Z-order column has values that differ: there is nothing to put in order",
             code="T428",
             where=where,
-            found=", ".join(f"{column.dotted}: {_values(one.low)}" for column, one in zip(columns, made, strict=True)),
+            found=", ".join(
+                f"{column.dotted}: {_values(boundaries.low)}" for column, boundaries in zip(columns, made, strict=True)
+            ),
             help="leave them out of optimize.zorder.columns until they do",
         )
     return Revision(next_id(facts.properties), tuple(made))
