@@ -58,7 +58,7 @@ class RunListener:
     """What a front end shows of a run, and what it decides. This one shows nothing and agrees to everything."""
 
     def table_planned(self, look: TableLook) -> None:
-        """A table was planned. Called one at a time."""
+        """Receive a planned table. Called one at a time."""
 
     def agrees_to(self, plan: Plan) -> bool:
         """Show a plan that was just made, and say whether to carry it out."""
@@ -69,13 +69,13 @@ class RunListener:
         return nullcontext()
 
     def problem(self, problem: Problem) -> None:
-        """Something went wrong beside the tables, such as a ledger that cannot be written."""
+        """Receive a problem beside the tables, such as a ledger that cannot be written."""
 
     def refused(self, table: TablePlan) -> None:
         """Nothing is done to a table that is watched, and no run will say why."""
 
     def finished(self, result: RunResult) -> None:
-        """A run is over. Called before problems that only the end of a run shows."""
+        """Receive the outcome of a run. Called before problems that only the end of a run shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
 
 
 def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun:
-    """Prove commits that are already there, whoever made them, and record what was found. Changes no table.
+    """Verify past commits, whoever made them, and record the results. Changes no table.
 
     Raises:
         Refused: A412, there is nothing to accept.

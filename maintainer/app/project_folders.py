@@ -68,7 +68,7 @@ class Project:
         return self.loaded.project.state
 
     def git_commit(self) -> str | None:
-        """The commit that the policies are at, with ``+dirty`` when files differ; None outside a repository."""
+        """Return the commit that the policies are at, with ``+dirty`` when files differ; None outside a repository."""
 
         def ask(*args: str) -> str:
             done = subprocess.run(
@@ -89,7 +89,7 @@ class Project:
 
 
 def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:
-    """The selection as a plan records it."""
+    """Return the selection as a plan records it."""
     return (*select, *(f"-{spec}" for spec in exclude))
 
 

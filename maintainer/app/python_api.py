@@ -47,7 +47,7 @@ class Project:
         return self._project.root
 
     def tables(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[str, ...]:
-        """Identifiers of the tables that a selection means, sorted; all without one. Needs no Spark.
+        """List the identifiers of the selected tables, sorted; all without a selection. Needs no Spark.
 
         Raises:
             ProjectError: A selector cannot be read or answered, or selects nothing.
@@ -107,7 +107,7 @@ class Project:
         all_or_nothing: bool = False,
         on_event: ProgressSink | None = None,
     ) -> RunResult:
-        """Do what a plan says, or plan and do it; prove each rewrite before it commits, and record everything.
+        """Apply a plan, or plan and apply; prove each rewrite before it commits, and record everything.
 
         A table that fails never raises: it is in the result, see `RunResult.raise_for_status`.
 

@@ -27,7 +27,7 @@ _STOPPED = re.compile(r"on a stopped SparkContext|SparkContext (has been|was) sh
 
 
 def is_engine_lost(error: BaseException) -> bool:
-    """Whether the connection to the engine broke, so that nothing is known about what it did.
+    """Return whether the connection to the engine broke, so that nothing is known about what it did.
 
     Looks at the exception and what it was raised from, at most ``MAX_CAUSES`` deep.
     """
@@ -55,12 +55,12 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def says_stopped(text: str) -> bool:
-    """Whether a message of Spark says that its context has ended: a JVM that still answers, but works no more."""
+    """Return whether a message of Spark says that its context has ended: its JVM still answers, but runs no jobs."""
     return _STOPPED.search(text) is not None
 
 
 def engine_gone(where: str | None) -> EnvironmentUnfit:
-    """The error for a table, or whatever was being done, when the JVM ended."""
+    """Return the error for a table whose engine ended."""
     return EnvironmentUnfit(
         "the Spark JVM has gone",
         code=ENGINE_GONE,
@@ -70,7 +70,7 @@ def engine_gone(where: str | None) -> EnvironmentUnfit:
 
 
 def session_gone() -> EnvironmentUnfit:
-    """The error for a command that finds, or is left with, a session whose JVM has ended."""
+    """Return the error for a command whose session has lost its JVM."""
     return EnvironmentUnfit(
         "the Spark JVM has gone",
         code=ENGINE_GONE,

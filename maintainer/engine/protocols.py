@@ -76,7 +76,7 @@ class TableFinder(Protocol):
         ...
 
     def below(self, root: str) -> Iterator[str]:
-        """The location of every Delta table in the folders below a path or URI; nothing below a table.
+        """Return the location of every Delta table in the folders below a path or URI; nothing below a table.
 
         Raises:
             ProjectError: E644, too many folders.
@@ -116,7 +116,7 @@ class TableReader(HistoryReader, Protocol):
         ...
 
     def location_of(self, ref: TableRef) -> str:
-        """The canonical URI of a table's root, without reading its log.
+        """Return the canonical URI of a table's root, without reading its log.
 
         Raises:
             TableError: T401 no such table; or the catalog cannot be asked.
@@ -136,7 +136,7 @@ class TableReader(HistoryReader, Protocol):
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
-        """What the log says about how long files must be kept.
+        """Read what the log says about how long files must be kept.
 
         Args:
             facts: The table.
@@ -149,7 +149,7 @@ class TableReader(HistoryReader, Protocol):
         ...
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
-        """The facts with ``removed_files`` and ``storage``: what may be deleted and still lies on storage.
+        """Return the facts with ``removed_files`` and ``storage``: what may be deleted and is still on storage.
 
         Never includes a file or deletion vector that the version in ``facts`` or any version that was
         current at or after ``removed_before_ms`` refers to; nothing that another table's log refers to; nothing
@@ -177,7 +177,7 @@ class TableReader(HistoryReader, Protocol):
         """Draw about ``max_rows`` rows from some of the live files; the same ones for the same version."""
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
-        """Keys of those files that hold columns which the schema no longer has; opens files where the log is silent."""
+        """Return the keys of files with columns that the schema no longer has; opens files where the log is silent."""
         ...
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
@@ -251,27 +251,27 @@ class VersionReader(Protocol):
     """Reads a table at a version, for checks after the fact; counts by scanning, never from the log."""
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
-        """The table at the version, as a Spark DataFrame of a session whose counts scan the files."""
+        """Return the table at the version, as a Spark DataFrame of a session whose counts scan the files."""
         ...
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """The columns that a reader of the version sees, in order."""
+        """Return the columns that a reader of the version sees, in order."""
         ...
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
-        """Rows at the version: by reading the files, or (``scan=False``) as the log says."""
+        """Count the rows at the version: by reading the files, or (``scan=False``) from the log."""
         ...
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """Live data files and deletion vectors of the version that are not on storage with the logged size."""
+        """Return live data files and deletion vectors of the version that are not on storage with the logged size."""
         ...
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
-        """Those of the paths, as the log writes them, at which a file lies now."""
+        """Return those of the paths, as the log writes them, at which a file lies now."""
         ...
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
-        """Number of rows in one version and not in the other, as multisets (``content: exact``)."""
+        """Count the rows in one version and not in the other, as multisets (``content: exact``)."""
         ...
 
 
@@ -279,7 +279,7 @@ class CommitProver(Protocol):
     """Proves commits that are already in a table's log, whoever made them. Changes no table."""
 
     def newest_maintenance(self, facts: TableFacts) -> int:
-        """The newest version that maintenance made; the newest of all where there is none in the log."""
+        """Return the newest version that maintenance made; the newest of all where there is none in the log."""
         ...
 
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
@@ -300,19 +300,19 @@ class TablePlaces(Protocol):
     """Tells whether two locations are one table. Asks the storage where it can, reads no table."""
 
     def place_at(self, location: str) -> str | None:
-        """The physical place of the table at a path or URI: equal for all spellings of it.
+        """Return the physical place of the table at a path or URI: equal for all spellings of it.
 
         None where no table is there, or the storage does not say.
         """
         ...
 
     def may_hold(self, location: str, table_id: str) -> bool:
-        """Whether the table with this id may still be at a location: False only where that is sure."""
+        """Return whether the table with this id may still be at a location: False only where that is sure."""
         ...
 
 
 def is_one_place(places: TablePlaces, first: str, second: str) -> bool:
-    """Whether two locations are one physical place."""
+    """Return whether two locations are one physical place."""
     if first.rstrip("/") == second.rstrip("/"):
         return True
     place = places.place_at(first)
@@ -352,7 +352,7 @@ class Engine(Protocol):
         ...
 
     def worker(self, name: str) -> AbstractContextManager[TableEngine]:
-        """A worker with a session, scheduler pool and job group of its own named ``name``."""
+        """Enter a worker with a session, scheduler pool and job group of its own named ``name``."""
         ...
 
     def cancel(self, name: str) -> None:

@@ -66,7 +66,7 @@ class Journal:
         return journal
 
     def now_ms(self) -> int:
-        """The clock of the record, milliseconds since 1970 UTC."""
+        """Return the time of the record, milliseconds since 1970 UTC."""
         return self._now_ms()
 
     @property
@@ -145,7 +145,7 @@ class Journal:
         receipt: CommitReceipt | VacuumReceipt | None = None,
         problem: Problem | None = None,
     ) -> None:
-        """Durably record how it ended.
+        """Durably record how the commit or deletion ended.
 
         Raises:
             FolderUnwritable: E651. What landed has landed; nothing more may be committed.
@@ -179,7 +179,7 @@ class Journal:
         self._write("quarantine_lifted", {**_of_table(facts), "reason": reason}, durable=True)
 
     def accept(self, facts: TableFacts, versions: Sequence[int], *, reason: str, by: str) -> None:
-        """Durably record that a person answers for the table as it is: no quarantine, these versions count as proven.
+        """Durably record that a person accepts the table as it is: no quarantine, these versions count as proven.
 
         Raises:
             FolderUnwritable: E651.

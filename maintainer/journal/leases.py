@@ -79,7 +79,7 @@ class Leases:
         self._renewer: threading.Thread | None = None
 
     def acquire(self, table_id: str, table: str) -> Lease:
-        """Become the one that works on a table.
+        """Take the lease of a table.
 
         A run that works on two tables with one id, of which one is a copy, shares the lease between them.
 
@@ -161,7 +161,7 @@ class Leases:
             self.release(lease)
 
     def renew(self) -> None:
-        """Lengthen every lease that is held, if it is still ours."""
+        """Renew every lease that is held, if it is still ours."""
         with self._lock:
             held = list(self._held.values())
         for lease, table in held:

@@ -74,7 +74,7 @@ def _field_names(cls: type) -> tuple[tuple[str, str], ...]:
 
 
 def key_of(cls: type, name: str) -> str:
-    """The key under which a field stands in a document.
+    """Return the key under which a field stands in a document.
 
     It is the field's name, or, in a class that says ``DELTA_NAMES``, the name that Delta has for it:
     ``numFilesAdded`` for ``num_files_added``.

@@ -22,7 +22,7 @@ MAX_SLACK_SECONDS = 3600
 
 
 def is_due(every_seconds: int, last_at_ms: int | None, now_ms: int) -> bool:
-    """Whether a step that runs at most once in ``every_seconds`` may run again.
+    """Return whether a step that runs at most once in ``every_seconds`` may run again.
 
     A nightly job does not start at the same second each night, so the interval is cut by 1/24, at most one
     hour: ``every: 1d`` is due 23 hours after the last time. Otherwise a run that starts a little earlier than
@@ -39,13 +39,13 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
 
 
 def optimize_is_due(table: TableInput) -> bool:
-    """Whether ``optimize.every`` lets a rewrite run now."""
+    """Return whether ``optimize.every`` lets a rewrite run now."""
     every_seconds = table.policy.optimize.every_seconds
     return table.options.ignore_every or is_due(every_seconds, table.record.last_optimize_at_ms, table.now_ms)
 
 
 def vacuum_is_due(table: TableInput) -> bool:
-    """Whether ``vacuum.every`` lets a deletion run now; never without ``vacuum``."""
+    """Return whether ``vacuum.every`` lets a deletion run now; never without ``vacuum``."""
     vacuum, last_at_ms = table.policy.vacuum, table.record.last_vacuum_at_ms
     if vacuum is None:
         return False
@@ -89,7 +89,7 @@ def _suspended(table: TableInput) -> Reason | None:
 
 
 def vacuum_wanted(table: TableInput) -> bool:
-    """Whether planning needs to know the table's removed files: only then are they looked for on storage.
+    """Return whether planning needs to know the table's removed files: only then are they looked for on storage.
 
     Windows do not enter: a plan may be asked for whatever the window.
     """
@@ -108,7 +108,7 @@ _MINUTES_A_DAY = 1440
 
 
 def is_open(windows: tuple[Window, ...], now_ms: int) -> bool:
-    """Whether steps may start now. Without any window they always may.
+    """Return whether steps may start now. Without any window they always may.
 
     A window includes its start and excludes its end. One whose end is not after its start crosses midnight and
     belongs to the day on which it starts; equal times are a whole day.

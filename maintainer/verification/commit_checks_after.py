@@ -81,7 +81,7 @@ class GreatExpectationsVerifier:
         )
 
     def counted(self, facts: TableFacts, version: int) -> int | None:
-        """Rows counted before at a version that passed, None where nobody counted."""
+        """Return the rows counted before at a version that passed, None where nobody counted."""
         with self._lock:
             return self._counted.get((facts.location, facts.table_id, version))
 

@@ -31,7 +31,7 @@ def history_rows(
     failed: bool = False,
     limit: int = 200,
 ) -> tuple[list[HistoryRow], list[str]]:
-    """Steps of past runs, newest first, and what could not be read.
+    """Return the steps of past runs, newest first, and what could not be read.
 
     Args:
         runs_dir: The folder of all runs.

@@ -92,7 +92,7 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
 
 
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
-    """All tables whose log may refer to files of another: the project's, those of the policies given, and neighbours.
+    """List all tables whose log may refer to files of another: the project's, the given policies', and neighbours.
 
     The ledger is left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
     """
@@ -196,7 +196,7 @@ def _of_ledger(error: MaintainerError) -> MaintainerError:
 
 
 def fit(project: Project, plan: Plan, given: Budget) -> Plan:
-    """Return the plan with those rewrites that the budgets have room for; the plan itself without any budget.
+    """Return the step with the bins that fit; None if none does, the step itself if it rewrites nothing.
 
     Args:
         project: With its own budgets.

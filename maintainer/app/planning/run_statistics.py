@@ -78,7 +78,7 @@ def _timed(value: dict[str, Any]) -> Timed:
 
 
 def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
-    """Draw the lessons of a run."""
+    """Return the lessons of a run."""
     timed: dict[str, Timed] = {}
     tried: dict[str, tuple[int, int]] = {}
     for table in outcome.tables:
@@ -108,7 +108,7 @@ def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:
 
 
 def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
-    """The lessons of the newest sixty runs that came to a plan, newest first; what cannot be read is passed over.
+    """Read the lessons of the newest sixty runs with a plan, newest first; what cannot be read is left out.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.

@@ -193,5 +193,5 @@ def apply_plan(
 
 
 def engine_log_of(journal: Journal) -> Path:
-    """Where the engine's own words go: ``spark.log`` in the run folder."""
+    """Return the path of the engine's own log: ``spark.log`` in the run folder."""
     return journal.folder.path / "spark.log"

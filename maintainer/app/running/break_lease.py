@@ -10,7 +10,7 @@ from maintainer.policy.select.table_names import identity, table_ref
 
 
 def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:
-    """The leases that keep others out now, in the order of the tables.
+    """Return the leases that keep others out now, in the order of the tables.
 
     Raises:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.

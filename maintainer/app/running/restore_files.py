@@ -146,7 +146,7 @@ def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> 
 
 
 def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[Path, str]]:
-    """What past runs brought back, newest first; a record that cannot be read gives its path and why.
+    """Read what past runs restored, newest first; an unreadable record gives its path and the reason.
 
     Raises:
         OSError: The folder of runs cannot be listed.

@@ -15,9 +15,9 @@ class PreparationClock:
         self._started = self._began
 
     def started(self) -> None:
-        """The engine is there; planning begins."""
+        """Record that the engine is up and planning begins."""
         self._started = time.monotonic()
 
     def planned(self) -> Preparation:
-        """Planning is over: return what both took."""
+        """Record that planning is over, and return what both took."""
         return Preparation(self._started - self._began, time.monotonic() - self._started)

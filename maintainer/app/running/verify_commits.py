@@ -158,7 +158,7 @@ def _accept(
 
 
 def verification_document(run: VerifyRun) -> dict[str, Any]:
-    """The JSON document of a verification, with the tables counted."""
+    """Return the JSON document of a verification, with the tables counted."""
     tables = []
     for table_run in run.tables:
         table = {**encode(table_run), "result": table_run.result.value}
@@ -174,7 +174,7 @@ def verification_document(run: VerifyRun) -> dict[str, Any]:
 
 
 def verification_json(run: VerifyRun) -> str:
-    """The same as text, ending in a newline."""
+    """Return the verification as JSON text, ending in a newline."""
     return json.dumps(verification_document(run), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -146,5 +146,5 @@ class _SetAside:
         self._tried.discard(name)
 
     def worth_waiting_for(self) -> bool:
-        """Whether a table that has work to do may still end well; one that cannot be planned is not waited for."""
+        """Return whether a table with work may still end well; a table that cannot be planned is not waited for."""
         return any(self._times[name] < MAX_TRIES for name in self._tried)

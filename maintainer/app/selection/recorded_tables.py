@@ -40,7 +40,7 @@ class RecordedTable:
 
     @staticmethod
     def of_row(row: LedgerRow, root: Path) -> RecordedTable:
-        """The table of a row in the ledger of the project at a folder."""
+        """Return the table of a row in the ledger of the project at a folder."""
         return RecordedTable(table_ref(row.table, root), row.table_id, row.location)
 
 

@@ -173,5 +173,5 @@ class Shard:
         return int.from_bytes(digest[:8], "big") % self.total == self.number - 1
 
     def of(self, policies: Sequence[_P]) -> tuple[_P, ...]:
-        """Those of the policies that are in this shard, in their order."""
+        """Return the policies that are in this shard, in their order."""
         return tuple(policy for policy in policies if self.holds(policy.table.identifier))

@@ -91,7 +91,7 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
 
 
 def found_at(location: str, root: Path) -> Found:
-    """A table found in a folder, named as a policy of the project would name it: nothing percent-encoded."""
+    """Return a table found in a folder, named as a policy would name it: nothing percent-encoded."""
     return Found(table_ref(unquote(location, errors="surrogateescape"), root), location)
 
 
@@ -137,7 +137,7 @@ def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
 
 
 def stub(table: TableRef) -> str:
-    """The smallest policy of a table."""
+    """Return the smallest policy of a table."""
     return f"version: 1\ntable: {_yaml_text(table.identifier)}\n"
 
 

@@ -22,12 +22,12 @@ from maintainer.units import format_size
 
 
 def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSwitch | str | None:
-    """Whether writers of a table compact by themselves, or why nobody can say; None for a table that was not read."""
+    """Return whether writers of a table compact by themselves, or why that is unknown; None for an unread table."""
     return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
 
 
 def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
-    """The run that works on each table now, by the table's identifier.
+    """Return the run that works on each table now, by the table's identifier.
 
     Raises:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
@@ -44,7 +44,7 @@ def status_row(
     auto_compact_in_session: str | None = None,
     running: str | None = None,
 ) -> StatusRow:
-    """One table's state.
+    """Return one table's state.
 
     Args:
         look: The table as planning sees it now.

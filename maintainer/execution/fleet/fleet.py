@@ -71,13 +71,13 @@ class FleetBounds:
         return 1 if self.fail_fast else self.max_failures
 
     def grace_after(self, switch: StopSwitch) -> float:
-        """How long what runs may go on after a stop; nothing when asked twice."""
+        """Return how long running tables may go on after a stop; 0 when asked twice."""
         if switch.urgent:
             return 0.0
         return self.terminate_grace_seconds if switch.terminated else self.stop_grace_seconds
 
     def hang_after(self, switch: StopSwitch) -> float:
-        """How long a cancelled table may take to end before it is given up."""
+        """Return how long a cancelled table may take to end before it is given up."""
         return self.terminate_hang_seconds if switch.terminated else self.hang_grace_seconds
 
 

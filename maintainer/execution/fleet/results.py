@@ -58,12 +58,12 @@ class Results:
         self._stale_at = 0.0
 
     def began(self, ref: TableRef) -> None:
-        """A worker took the table."""
+        """Record that a worker took the table."""
         with self._lock:
             self._running[ref] = []
 
     def step(self, ref: TableRef, outcome: StepOutcome) -> None:
-        """A step ended; writes ``results.json``, at once or soon.
+        """Record that a step ended, and write ``results.json``, at once or soon.
 
         Raises:
             FolderUnwritable: E651.
@@ -73,12 +73,12 @@ class Results:
         self.write_soon()
 
     def steps_so_far(self, ref: TableRef) -> tuple[StepOutcome, ...]:
-        """Steps of a running table that have ended."""
+        """Return the steps of a running table that have ended."""
         with self._lock:
             return tuple(self._running.get(ref, ()))
 
     def finished(self, outcome: TableOutcome) -> bool:
-        """A table ended. Only its first end counts: a worker that was given up may still come back with one."""
+        """Record that a table ended. Only its first end counts: an abandoned worker may come back with another."""
         with self._lock:
             if outcome.ref in self._done:
                 return False
@@ -86,11 +86,11 @@ class Results:
             return True
 
     def has(self, ref: TableRef) -> bool:
-        """Whether the table has ended."""
+        """Return whether the table has ended."""
         return ref in self._done
 
     def outcome(self, interrupted_by: str | None, *, end: RunEnd = RunEnd.RUNNING) -> RunOutcome:
-        """The run as it stands, every table of the plan once and in its order."""
+        """Return the run as it is now, every table of the plan once and in its order."""
         with self._lock:
             tables = tuple(self._table(table.ref, table.policy_file, table.owner) for table in self._plan.tables)
         return RunOutcome(

@@ -90,12 +90,12 @@ class TableControl:
         self._abandoned = False
 
     def cancel(self, reason: str, *, timed_out: bool = False) -> None:
-        """The table's Spark jobs are being cancelled; whatever fails from now on failed for this reason."""
+        """Record that the table's Spark jobs are being cancelled; a later failure has this reason."""
         if self._reason is None:
             self._reason, self._timed_out = reason, timed_out
 
     def abandon(self) -> None:
-        """The table's thread did not end in time; its table is reported without it, and it may commit nothing."""
+        """Record that the table's thread did not end in time; it may commit nothing any more."""
         self._abandoned = True
 
     @property
@@ -109,7 +109,7 @@ class TableControl:
         return self._reason or self.switch.stop_reason
 
     def check(self) -> None:
-        """Between two commits: end here if the table must end.
+        """Raise between two commits if the table must end.
 
         Raises:
             Interrupted: C710, or C711 for the table's time limit.
@@ -119,7 +119,7 @@ class TableControl:
             raise self._interrupted(f"stopped before the next commit: {reason}")
 
     def check_commit(self) -> None:
-        """Right before a commit: everything is written and proven, so a mere stop lets it through.
+        """Raise right before a commit if the table was cancelled or given up; a mere stop lets it through.
 
         Raises:
             Interrupted: The table was cancelled or given up; committing now would surprise whoever reads the report.
@@ -135,7 +135,7 @@ class TableControl:
 
 @contextlib.contextmanager
 def signals_stop(switch: StopSwitch) -> Iterator[None]:
-    """While inside, SIGINT and SIGTERM stop the run instead of raising. Only on the main thread; puts handlers back."""
+    """Let SIGINT and SIGTERM stop the run instead of raising, while inside. Only on the main thread."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame

@@ -55,7 +55,7 @@ class RetryBounds:
             raise ValueError("at least one attempt and one yield")
 
     def pause_seconds(self, attempt: int) -> float:
-        """The pause after the failed attempt of that number (from 1)."""
+        """Return the pause after the failed attempt of that number (from 1)."""
         pause = min(self.max_pause_seconds, self.first_pause_seconds * 2.0 ** min(attempt - 1, 30))
         return float(pause * (0.5 + self.random()))
 
@@ -108,6 +108,6 @@ class RunContext:
 
 
 def number_steps(plan: Plan) -> dict[str, int]:
-    """The place of each step of the user's tables in the plan, from 1, by step id; our own ledger's steps have none."""
+    """Return the place of each step of the user's tables in the plan, from 1, by step id."""
     of_users = (table.step_id(step) for table in plan.user_tables for step in table.steps)
     return {step_id: number for number, step_id in enumerate(of_users, start=1)}

@@ -224,7 +224,7 @@ def check_no_update(
 
 
 def problem_of(error: BaseException) -> Problem:
-    """An error as data."""
+    """Return an error as data."""
     if isinstance(error, MaintainerError):
         value = f" (found: {error.found})" if error.found else ""
         return Problem(error.code, f"{error.what}{value}", error.where, error.help)

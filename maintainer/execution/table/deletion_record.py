@@ -52,7 +52,7 @@ def deletion_receipt(
 
 
 def fate_of(receipt: CommitReceipt | VacuumReceipt | None) -> Fate:
-    """How something ended that left this receipt; a deletion may have taken files and have no commit."""
+    """Return how the work behind this receipt ended; a deletion may have taken files and have no commit."""
     match receipt:
         case None:
             return Fate.NOT_LANDED
@@ -65,7 +65,7 @@ def fate_of(receipt: CommitReceipt | VacuumReceipt | None) -> Fate:
 def vacuum_versions(
     engine: TableEngine, facts: TableFacts, stamp: CommitStamp, read_version: int
 ) -> tuple[int | None, int | None]:
-    """The versions of a deletion's VACUUM START and VACUUM END; None for one that is not in the log."""
+    """Return the versions of a deletion's VACUUM START and VACUUM END; None for one that is not in the log."""
     first = engine.reader.find_commit(facts, stamp, after_version=read_version)
     last = None if first is None else engine.reader.find_commit(facts, stamp, after_version=first)
     return first, last
@@ -103,7 +103,7 @@ def _without_end(first: int | None, last: int | None) -> str:
 
 
 def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | None:
-    """The files that a run's deletion was to take, from its folder; None where the plan cannot be read."""
+    """Return the files that a run's deletion was to take, from its folder; None where the plan cannot be read."""
     path = runs_dir / intent.stamp.run_id / "plan.json"
     try:
         plan = from_json(path.read_text(encoding="utf-8"), where=str(path))
@@ -116,13 +116,13 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
 
 
 def began_to_delete(runs_dir: Path, intent: Intent) -> bool:
-    """Whether a run recorded that its first file was about to go."""
+    """Return whether a run recorded that its first file was about to go."""
     events = read_events(runs_dir / intent.stamp.run_id / EVENTS_FILE).events
     return any(event["type"] == "deleting" and event.get("step") == intent.stamp.step_id for event in events)
 
 
 def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_version: int) -> CommitReceipt:
-    """The receipt of a commit of ours that is only known from the log: its figures are counted from its actions."""
+    """Make the receipt of a commit of ours that only the log knows: its figures are counted from its actions."""
     receipt = CommitReceipt(version=version, read_version=read_version)
     limit = max(0, facts.version - version) + COMMITS_SINCE
     for commit in engine.reader.commits(facts.ref, limit=limit, counted=True).commits:

@@ -38,7 +38,7 @@ def rewrite_metrics(
     started_at_ms: int,
     ended_at_ms: int,
 ) -> OptimizeMetrics:
-    """Sum up what a step did.
+    """Return the metrics of a step.
 
     Args:
         plan: The table's plan: what is considered, and what is left alone because it is not worth it, is as planned.

@@ -22,7 +22,7 @@ AnyStep = TypeVar("AnyStep", bound=Step)
 
 
 def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | None:
-    """The step as it still holds; None when nothing of it is left.
+    """Return the part of the step that still holds; None when nothing of it is left.
 
     Args:
         plan: The table's plan.

@@ -151,7 +151,7 @@ def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
 
 
 def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRecord) -> StepStatus:
-    """Delete the step's files, unless something that replaced them is not proven; then look that nothing else went.
+    """Delete the step's files, unless a rewrite that replaced them is not proven; then check that nothing else is gone.
 
     Raises:
         MaintainerError: Refused, or it did not work.
@@ -328,7 +328,7 @@ def take_verification(
 
 
 def with_protocol(plan: TablePlan, facts: TableFacts) -> TablePlan:
-    """The plan as later steps hold it after our own properties commit, which may have raised the protocol."""
+    """Return the plan as later steps hold it after our own properties commit, which may have raised the protocol."""
     if plan.observed is None:
         return plan
     return replace(plan, observed=replace(plan.observed, protocol=facts.protocol))

@@ -291,7 +291,7 @@ class _TableRun:
 
 
 def num_batches(step: Step) -> int:
-    """Commits that a step is planned to make."""
+    """Return the number of commits that a step is planned to make."""
     return len(step.batches) if isinstance(step, RewriteStep) else 1
 
 

@@ -32,13 +32,13 @@ Event = Mapping[str, Any]
 
 
 def encode(event: Event) -> bytes:
-    """One line, checksum and newline included."""
+    """Return one line, checksum and newline included."""
     body = _canonical(event)
     return _canonical({**event, "crc": f"{zlib.crc32(body):08x}"}) + b"\n"
 
 
 def decode(line: bytes) -> Event | None:
-    """The event of a line, or None when the line is torn or damaged."""
+    """Return the event of a line, or None when the line is torn or damaged."""
     if len(line) > MAX_LINE_BYTES:
         return None
     try:
@@ -102,7 +102,7 @@ def read_events(path: Path) -> EventsRead:
 
 
 def last_event(path: Path) -> Event | None:
-    """The last event of a run's record, read from its end; None where there is none, or the end is damaged.
+    """Return the last event of a run's record, read from its end; None where there is none, or the end is damaged.
 
     Raises:
         OSError: The file is there and cannot be read.
@@ -130,7 +130,7 @@ def append_event(path: Path, event: Event) -> None:
 
 
 def is_alive(path: Path) -> bool:
-    """Whether the process that writes this events file still runs (it holds the file locked)."""
+    """Return whether the process that writes this events file still runs (it holds the file locked)."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:

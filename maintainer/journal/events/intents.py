@@ -74,7 +74,7 @@ def intent_of(event: Event) -> Intent | None:
 
 
 def open_intents(events: Iterable[Event]) -> tuple[Intent, ...]:
-    """Intents of one run that no result and no settlement ended, oldest first.
+    """Return the intents of one run that no result and no settlement ended, oldest first.
 
     A result of fate ``unknown`` does not end an intent: it has to be settled all the same.
     """

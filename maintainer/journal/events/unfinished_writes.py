@@ -52,7 +52,7 @@ class Writing:
 
 
 def open_writings(events: Iterable[Event]) -> tuple[Writing, ...]:
-    """What one run began to write, and neither tried to commit nor removed."""
+    """Return what one run began to write, and neither tried to commit nor removed."""
     writings: dict[tuple[str, int], Writing] = {}
     for event in events:
         kind = event.get("type")
@@ -81,7 +81,7 @@ def _writing_of(event: Event) -> Writing | None:
 
 
 def unfinished_writings(runs_dir: Path, *, except_run: str | None = None) -> tuple[Writing, ...]:
-    """What may still lie there of runs that are over, oldest run first.
+    """Return what finished runs may have left on storage, oldest run first.
 
     Raises:
         OSError: The runs folder cannot be listed or a run's events cannot be read.

@@ -45,7 +45,7 @@ class FolderUnwritable(EnvironmentUnfit):
 
 
 def unreadable(path: Path, error: OSError) -> EnvironmentUnfit:
-    """The error (E641) for a folder of runs that cannot be listed, or a record in it that cannot be read."""
+    """Return the error (E641) for a folder of runs that cannot be listed, or a record in it that cannot be read."""
     return EnvironmentUnfit(
         "the run folders cannot be read",
         code="E641",

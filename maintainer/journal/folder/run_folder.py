@@ -31,7 +31,7 @@ def new_run_id(now_ms: int) -> str:
 
 
 def is_run_id(text: str) -> bool:
-    """Whether the text has the form of a run id; anything else in the runs folder is not ours."""
+    """Return whether the text has the form of a run id; anything else in the runs folder is not ours."""
     return _PATTERN.fullmatch(text) is not None
 
 
@@ -137,7 +137,7 @@ class RunFolder:
 
 
 def file_name(text: str) -> str:
-    """A readable file name for any text; two different texts never share one.
+    """Return a readable file name for any text; two different texts never share one.
 
     >>> file_name("sales.orders-compact-0")
     'sales.orders-compact-0'
@@ -149,7 +149,7 @@ def file_name(text: str) -> str:
 
 
 def run_folders(runs_dir: Path) -> list[RunFolder]:
-    """All runs under the folder, oldest first; links and names that are not run ids are left out.
+    """List all runs under the folder, oldest first; links and names that are not run ids are left out.
 
     Raises:
         OSError: The folder exists and cannot be listed.

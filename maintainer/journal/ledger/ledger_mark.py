@@ -32,7 +32,7 @@ def read_mark(runs_dir: Path) -> LedgerMark | None:
 
 
 def write_mark(runs_dir: Path, mark: LedgerMark | None) -> None:
-    """Remember the ledger as it is now.
+    """Record the ledger's current table and version.
 
     Raises:
         OSError: The state cannot be written.

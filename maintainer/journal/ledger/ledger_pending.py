@@ -136,7 +136,7 @@ def _append_pending(folder: RunFolder, sink: LedgerSink) -> Problem | None:
 
 
 def read_pending(path: Path) -> tuple[LedgerRow, ...]:
-    """Rows that wait in a run folder; none when the file is gone.
+    """Read the rows that wait in a run folder; none when the file is gone.
 
     Raises:
         OSError: The file cannot be read.

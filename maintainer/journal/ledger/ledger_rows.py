@@ -76,7 +76,7 @@ class LedgerRow:
     source: str | None = None
 
     def to_json(self) -> str:
-        """The row as one line of JSON."""
+        """Return the row as one line of JSON."""
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
 
     @staticmethod
@@ -137,7 +137,7 @@ class Predicted:
 
 
 def predicted(step: Step) -> Predicted:
-    """The plan's figures of a step. A rewrite is expected to write the bytes it reads."""
+    """Return the plan's figures of a step. A rewrite is expected to write the bytes it reads."""
     match step:
         case BatchedStep():
             return Predicted(step.num_files, step.num_files_added, step.size_bytes, step.size_bytes)
@@ -150,7 +150,7 @@ def predicted(step: Step) -> Predicted:
 
 
 def rows_of(plan: Plan, outcome: RunOutcome) -> tuple[LedgerRow, ...]:
-    """The ledger rows of a run, in order: one for each step that ended, or for each turn of an incremental Z-order."""
+    """Make the ledger rows of a run, in order: one for each ended step, or for each turn of an incremental Z-order."""
     plans = {table.ref: table for table in plan.tables}
     return tuple(
         row
@@ -247,7 +247,7 @@ def _total(step: StepOutcome, figure: str) -> int:
 
 
 def proof_of(step: StepOutcome) -> tuple[str, str]:
-    """How far a step was proven: (level, result)."""
+    """Return how far a step was proven: (level, result)."""
     proofs = [commit.proof for commit in step.commits if commit.proof is not None]
     level = "none"
     if proofs:

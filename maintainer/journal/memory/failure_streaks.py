@@ -33,7 +33,7 @@ class Streak:
         return bool(self.lost or self.failed or self.hot)
 
     def after(self, event: Event) -> Streak:
-        """The streak after a ``table_finished`` event."""
+        """Return the streak after a ``table_finished`` event."""
         at_ms, status = int(event.get("at_ms", 0)), event.get("status")
         lost, last = self.lost, self.last_lost_at_ms
         hot, hot_since = self.hot, self.hot_since_ms
@@ -53,7 +53,7 @@ class Streak:
         return Streak(lost, last, failed, failing_since, hot, hot_since)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``state.json`` keeps it."""
+        """Return the streak as ``state.json`` keeps it."""
         return {
             "lost": self.lost,
             "last_lost_at_ms": self.last_lost_at_ms,

@@ -45,7 +45,7 @@ class RunRecord:
     end: RunEnd
 
     def outcome(self, num_events: int | None = None) -> RunOutcome:
-        """What came of the run, as the first so many of its events tell; None: all of them.
+        """Return the outcome of the run by its first ``num_events`` events; None: all of them.
 
         Raises:
             ValueError: An event does not say what it must.

@@ -103,7 +103,7 @@ class PlaceRecord:
         return bool(self.unproven) or self.quarantined is not None
 
     def to_json(self) -> dict[str, Any]:
-        """As ``state.json`` keeps it."""
+        """Return the record as ``state.json`` keeps it."""
         return {
             "first_at_ms": self.first_at_ms,
             "last_optimize_at_ms": self.last_optimize_at_ms,
@@ -207,7 +207,7 @@ def _newest(times_ms: Iterable[int | None]) -> int | None:
 
 
 def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:
-    """The records of one table without those of too many old places; what holds back or held back stays."""
+    """Return the records of one table without those of too many old places; what holds back or held back stays."""
     surplus = len(records) - MAX_PLACES
     if surplus <= 0:
         return records

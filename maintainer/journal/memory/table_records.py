@@ -90,7 +90,7 @@ class _State:
 
 
 def remembered(runs_dir: Path) -> Remembered:
-    """Everything that the runs so far say about tables. Reads only.
+    """Read everything that the runs so far say about tables. Writes nothing.
 
     Raises:
         OSError: The runs folder cannot be listed or read.

@@ -219,7 +219,7 @@ class Plan:
         return tuple(step for table in self.tables for step in table.rewrites)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
-        """All steps of all tables, in order."""
+        """Return all steps of all tables, in order."""
         for table in self.tables:
             for step in table.steps:
                 yield table, step

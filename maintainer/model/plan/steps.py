@@ -264,7 +264,7 @@ class RewriteRequest:
         return hashlib.sha256(json.dumps(request, separators=(",", ":")).encode()).hexdigest()[:16]
 
     def num_files_of(self, size_bytes: int) -> int:
-        """Files that a partition of so many bytes gives: the number, or as many as come nearest to the size."""
+        """Return how many files a partition of so many bytes gives: the number, or the one nearest to the size."""
         if self.file_size_bytes is None:
             return self.num_files or 1
         return max(1, (size_bytes + self.file_size_bytes // 2) // self.file_size_bytes)
@@ -334,7 +334,7 @@ class PurgeStep(OneFileABin):
     kind: StepKind = field(default=StepKind.PURGE, init=False)
 
     def row_order_tags(self, bin_: Bin) -> tuple[tuple[str, str], ...]:
-        """Tags that the file of a bin keeps: those of a lone file that say how it is ordered, none of several.
+        """Return the tags that the file of a bin keeps: a lone file's tags of its order, none of several.
 
         The tag that counts its rows counts those that are left.
         """

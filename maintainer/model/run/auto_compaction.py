@@ -95,7 +95,7 @@ def switch_of(session_value: str | None, properties: Mapping[str, str]) -> AutoC
 
 
 def try_switch_of(session_value: str | None, properties: Mapping[str, str]) -> AutoCompactSwitch | str:
-    """As ``switch_of``; where nobody can say, the sentence that says why."""
+    """Return ``switch_of``, or the sentence that says why it is unknown."""
     try:
         return switch_of(session_value, properties)
     except ValueError as error:

@@ -65,7 +65,7 @@ class CommitVerification:
         return CheckResult.PROVEN if results else CheckResult.NOT_CHECKED
 
     def worst(self, result: CheckResult) -> CommitCheck | None:
-        """The first check that ended so."""
+        """Return the first check with this result."""
         return next((check for check in self.checks if check.result is result), None)
 
     @property
@@ -100,5 +100,5 @@ class VerifyRun:
     tables: tuple[TableVerification, ...]
 
     def count(self, result: CheckResult) -> int:
-        """Tables that ended so."""
+        """Count the tables with this result."""
         return sum(table.result is result for table in self.tables)

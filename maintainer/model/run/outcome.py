@@ -304,5 +304,5 @@ class RunOutcome:
         return tuple(table for table in self.tables if not table.is_ledger)
 
     def count(self, status: TableStatus) -> int:
-        """Tables of the user's that ended so."""
+        """Count the user's tables with this status."""
         return sum(table.status is status for table in self.user_tables)

@@ -39,7 +39,7 @@ def run_from_fragments(run: RunOutcome, tables: Iterable[str]) -> str:
 
 
 def table_to_json(table: TableOutcome) -> str:
-    """One table's outcome as it stands in the text of a run."""
+    """Return one table's outcome as it is in the text of a run."""
     return canonical_json(table_to_document(table))
 
 

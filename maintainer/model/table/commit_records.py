@@ -114,7 +114,7 @@ class CommitStamp:
         return self.step_id.rpartition("/")[2].partition("#")[0]
 
     def to_json(self) -> str:
-        """The exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
+        """Return the exact string stored in ``userMetadata``: canonical JSON with sorted keys."""
         return json.dumps(
             {
                 "maintainer": {

@@ -37,7 +37,7 @@ def file_sizes(sizes_bytes: Iterable[int]) -> FileSizes:
 
 
 def combined(before: FileSizes, removed: Iterable[FileSizes], added: Iterable[FileSizes]) -> FileSizes:
-    """Sizes after files were removed and added; a bucket never falls below nothing.
+    """Return the sizes after files were removed and added; a bucket never falls below 0.
 
     Others may have changed the table as well: then this is what our own commits alone made of it.
     """

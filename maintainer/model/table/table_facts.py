@@ -167,7 +167,7 @@ class Update:
     partitions: frozenset[PartitionValues] | None = None
 
     def meets(self, partitions: Collection[PartitionValues]) -> bool:
-        """Whether it read or changed one of the partitions."""
+        """Return whether the update read or changed one of the partitions."""
         return self.partitions is None or not self.partitions.isdisjoint(partitions)
 
 

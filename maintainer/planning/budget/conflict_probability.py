@@ -65,7 +65,7 @@ def rhythm_of(read: CommitsRead, now_ms: int) -> WriterRhythm:
 
 
 def conflict_ratio(rhythm: WriterRhythm | None, start_ms: int, seconds: float) -> float:
-    """Probability, 0 to 0.99, that a commit of another writer takes files in the time given.
+    """Return the probability, 0 to 0.99, that a commit of another writer takes files in the time given.
 
     Args:
         rhythm: None where nobody looked: 0.
@@ -78,7 +78,7 @@ def conflict_ratio(rhythm: WriterRhythm | None, start_ms: int, seconds: float) -
 
 
 def lost_ratio(rhythm: WriterRhythm | None, start_ms: int, work: Iterable[tuple[float, int]]) -> float:
-    """Share of the bytes of a table's rewrites that is expected to be lost to other writers.
+    """Return the share of the bytes of a table's rewrites that is expected to be lost to other writers.
 
     Args:
         rhythm: Of the table's other writers.
@@ -142,7 +142,7 @@ LONGEST_REMEMBERED_SECONDS = 7 * 86_400
 
 
 def quiet_seconds(record: TableRecord, now_ms: int) -> int:
-    """How long a partition must not have been written to be rewritten now; 0 where nothing was lost lately."""
+    """Return how long a partition must be unchanged to be rewritten now; 0 where nothing was lost lately."""
     if not record.lost_in_a_row or record.last_lost_at_ms is None:
         return 0
     doubled = 2 ** min(record.lost_in_a_row - 1, 16)

@@ -124,7 +124,7 @@ def choose(
 
 
 def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Candidate], float]:
-    """The score of a candidate. AutoComp's is relative to all of them; its cost is the time that is expected."""
+    """Return the function that scores a candidate. AutoComp's is relative to all; its cost is the expected time."""
     match scorer:
         case Scorer.BENEFIT:
             return score
@@ -144,7 +144,7 @@ class _Spent:
     seconds: float = 0.0
 
     def exceeds(self, budget: Budget, candidate: Candidate) -> str | None:
-        """The first bound that the candidate would break, in words."""
+        """Return the first bound that the candidate would break, in words."""
         if budget.size_bytes is not None and self.size_bytes + candidate.size_bytes > budget.size_bytes:
             return "the budget of bytes"
         if budget.num_files is not None and self.num_files + candidate.num_files > budget.num_files:
@@ -210,7 +210,7 @@ class Timed:
 
     @staticmethod
     def of_step(num_commits: int, size_bytes: int, seconds: float) -> Timed:
-        """One step: its commits (at least one), the bytes they took and the seconds of the whole."""
+        """Sum up one step: its commits (at least one), the bytes they took and the seconds of the whole."""
         squares, products = float(size_bytes) ** 2 / num_commits, size_bytes * seconds / num_commits
         return Timed(num_commits, size_bytes, seconds, squares, products)
 

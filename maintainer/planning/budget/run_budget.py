@@ -41,11 +41,11 @@ class Learned:
     commit_seconds: dict[str, float] = field(default_factory=dict)
 
     def rate_of(self, kind: str) -> float:
-        """Bytes a second that a kind of step rewrites."""
+        """Return the bytes a second that a kind of step rewrites."""
         return self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
 
     def seconds_of(self, kind: str, size_bytes: int, *, num_commits: int = 1) -> float:
-        """How long a kind of step takes for so many bytes in so many commits."""
+        """Return how long a kind of step takes for so many bytes in so many commits."""
         return self.commit_seconds.get(kind, 0.0) * num_commits + size_bytes / self.rate_of(kind)
 
 
@@ -74,7 +74,7 @@ def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan,
 
 
 def cut_to(table: TablePlan, budget: Budget, learned: Learned) -> TablePlan:
-    """The table with those bins of its rewrites that its own budget has room for, in their order.
+    """Return the table with those bins of its rewrites that its own budget has room for, in their order.
 
     A bin that does not fit is passed over and the next is tried. A turn of incremental Z-order is one whole.
     """
@@ -102,7 +102,7 @@ class _Room:
     left_bytes: int = 0
 
     def fit(self, step: Step) -> Step | None:
-        """The step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
+        """Return the step with the bins that fit; None if none does, the step itself if it rewrites nothing."""
         if not isinstance(step, BatchedStep):
             return step
         if isinstance(step, ZOrderStep) and step.settings is not None:
@@ -134,7 +134,7 @@ class _Room:
 
 
 def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate | None:
-    """A table's rewrites as ranking sees them; None for a table without any."""
+    """Return a table's rewrites as ranking sees them; None for a table without any."""
     rewrites = table.rewrites
     if not rewrites:
         return None
@@ -158,7 +158,7 @@ def candidate_of(table: TablePlan, now_ms: int, learned: Learned) -> Candidate |
 
 
 def expected_loss(table: TablePlan, now_ms: int, learned: Learned) -> float:
-    """Share of a table's rewrites, 0 to 1, that is expected to be lost to other writers.
+    """Return the share of a table's rewrites, 0 to 1, that is expected to be lost to other writers.
 
     What their rhythm says counts as one try; each rewrite of ours that was tried counts as much. So a single lost race
     is no proof that all are lost, and a table whose writers never touch what we rewrite is soon believed.
@@ -193,7 +193,7 @@ def _orders(step: Step) -> bool:
 
 
 def expected_seconds(plan: Plan, learned: Learned) -> float | None:
-    """How long the plan's rewrites take at the speed of past runs, one table at a time; None where none was timed."""
+    """Return how long the plan's rewrites take at the speed of past runs, one by one; None without such runs."""
     batches = [(step.kind, batch.size_bytes) for step in plan.rewrites for batch in step.batches]
     if not any(kind in learned.bytes_per_second for kind, _ in batches):
         return None

@@ -26,7 +26,7 @@ _MS_US = 1000
 
 
 def has_min_and_max(type_name: str) -> bool:
-    """Whether Delta keeps smallest and largest values of such a column in the log: without, nothing is skipped.
+    """Return whether Delta keeps smallest and largest values of such a column in the log: without, nothing is skipped.
 
     Delta's ``SkippingEligibleDataType``: numbers, dates, timestamps and text of the default collation. Not Booleans,
     not binary data, nothing nested.

@@ -72,7 +72,7 @@ def box_of(cube: str, bits: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def is_cube(text: str) -> bool:
-    """Whether the text spells a cube."""
+    """Return whether the text spells a cube."""
     return len(text) <= MAX_ADDRESS_BITS and not text.strip("01")
 
 

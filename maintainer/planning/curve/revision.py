@@ -73,7 +73,7 @@ class ColumnBoundaries:
         return 0 if key is None else bisect.bisect_right(self.keys, key)
 
     def escapes(self, low: str, high: str) -> bool:
-        """Whether most of the range from ``low`` to ``high`` lies outside of the sample's: its middle value does.
+        """Return whether most of the range from ``low`` to ``high`` is outside of the sample's: its middle value is.
 
         Only numbers and times have a middle; of text, both ends must be outside on the same side.
         """
@@ -117,7 +117,7 @@ class Revision:
         return f"{self.id}:{digest[:12]}"
 
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
+        """Return the columns' names."""
         return tuple(column.name for column in self.columns)
 
     def box(self, ranges: Sequence[tuple[str | None, str | None, bool]]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -85,7 +85,7 @@ def plan_clustering(table: TableInput) -> Decision:
 
 
 def cube_of(file: DataFile) -> tuple[str, tuple[str, ...]] | None:
-    """The cube a file belongs to: its id and the columns it was clustered by; None for a file in none.
+    """Return the cube a file belongs to: its id and the columns it was clustered by; None for a file in none.
 
     Tags that cannot be read count as none, so that the file is clustered again.
     """

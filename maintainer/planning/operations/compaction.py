@@ -59,7 +59,7 @@ def plan_compaction(table: TableInput) -> Decision:
 
 
 def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
-    """Whether a rewrite of ours wrote the file, to the same size or a larger one."""
+    """Return whether a rewrite of ours wrote the file, to the same size or a larger one."""
     size = file.tag(PACKED_TAG)
     return size is not None and size.isdecimal() and int(size) >= max_file_size_bytes
 

@@ -70,7 +70,7 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
 
 
 def same_value(key: str, left: str | None, right: str | None) -> bool:
-    """Whether two values of a property mean the same to Delta; None is not set."""
+    """Return whether two values of a property mean the same to Delta; None is not set."""
     if left is None or right is None:
         return left is right
     match kind_of(key):

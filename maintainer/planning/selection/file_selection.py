@@ -38,7 +38,7 @@ class Selection:
 
 
 def is_small(file: DataFile, optimize: OptimizePolicy) -> bool:
-    """Whether the file counts as small: strictly under ``min_file_size_bytes``, as recorded in the log.
+    """Return whether the file counts as small: strictly under ``min_file_size_bytes``, as recorded in the log.
 
     The size is that of the Parquet file, also when a deletion vector hides most of its rows.
     """
@@ -46,7 +46,7 @@ def is_small(file: DataFile, optimize: OptimizePolicy) -> bool:
 
 
 def has_many_deleted_rows(file: DataFile, optimize: OptimizePolicy) -> bool:
-    """Whether so many rows are soft-deleted that the file is rewritten whatever its size.
+    """Return whether so many rows are soft-deleted that the file is rewritten whatever its size.
 
     Strictly above ``max_deleted_rows_ratio``; a deletion vector without statistics always counts, because
     nobody can say how many of the rows are gone.

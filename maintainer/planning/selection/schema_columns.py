@@ -109,7 +109,7 @@ def _columns_of(path: tuple[str, ...], type_: Any, field: dict[str, Any]) -> Ite
 
 
 def without_state(schema: object) -> object:
-    """A schema's JSON without what is state and not schema: high-water marks of identity columns."""
+    """Return a schema's JSON without its state: high-water marks of identity columns."""
     if isinstance(schema, dict):
         return {key: without_state(inner) for key, inner in schema.items() if key not in _STATE_KEYS}
     if isinstance(schema, list):

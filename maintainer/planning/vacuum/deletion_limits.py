@@ -78,7 +78,7 @@ CHEAP_RENAMES = ("file", "hdfs", "viewfs")
 
 
 def rename_is_cheap(location: str) -> bool:
-    """Whether moving a file costs no copy where a table lies, by the scheme of its URI."""
+    """Return whether moving a file costs no copy where a table lies, by the scheme of its URI."""
     return location.partition(":")[0].lower() in CHEAP_RENAMES
 
 

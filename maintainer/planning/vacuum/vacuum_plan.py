@@ -33,7 +33,7 @@ _CODES = {
 
 
 def listing_wanted(table: TableInput) -> bool:
-    """Whether the folder is listed for untracked files: in mode full each time, in auto only to delete them."""
+    """Return whether the folder is listed for untracked files: in mode full each time, in auto only to delete them."""
     vacuum = table.policy.vacuum
     if vacuum is None or vacuum.mode is VacuumMode.LITE:
         return False
@@ -45,7 +45,7 @@ def listing_wanted(table: TableInput) -> bool:
 
 
 def untracked_before_ms(policy: ResolvedPolicy, horizon: Horizon, now_ms: int) -> int:
-    """Untracked files last changed strictly before this may go: the longer of their own age and the horizon."""
+    """Return the time before which untracked files must have last changed: the longer of their age and the horizon."""
     age = policy.vacuum.untracked_age_seconds if policy.vacuum is not None else 0
     return min(horizon.removed_before_ms, now_ms - age * 1000)
 

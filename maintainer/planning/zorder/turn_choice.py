@@ -121,7 +121,7 @@ def choose_turn(
 
 
 def num_files_of(size_bytes: int, partition_bytes: int, max_file_size_bytes: int) -> int:
-    """Return how many files rows are written as that do not make up a whole piece of the curve.
+    """Return the files that a partition of so many bytes gives: the number, or as many as come nearest to the size.
 
     At least as many as ``maxFileSize`` asks for; narrower while there are few, up to ``SPREAD`` a full file, but never
     narrower than the files of the whole partition would be.
