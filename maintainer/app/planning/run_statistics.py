@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import unreadable, write_atomically
+from maintainer.journal.folder.atomic_files import reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
@@ -113,10 +113,8 @@ def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
-    try:
+    with reading_runs(runs_dir):
         folders = run_folders(runs_dir)
-    except OSError as error:
-        raise unreadable(runs_dir, error) from error
     for folder in reversed(folders[-MAX_RUNS_LEARNED_FROM:]):
         lessons = _read(folder.path)
         if lessons is not None:

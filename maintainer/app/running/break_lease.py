@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maintainer.app.project_folders import Project
-from maintainer.journal.folder.atomic_files import FolderUnwritable, unreadable
+from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import FOLDER, Holder, break_lease, current_holders, lease_files
 from maintainer.policy.select.table_names import identity, table_ref
@@ -15,10 +15,8 @@ def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:
     Raises:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
-    try:
+    with reading_runs(project.runs_dir.parent):
         held = current_holders(project.runs_dir, now_ms)
-    except OSError as error:
-        raise unreadable(project.runs_dir.parent, error) from error
     return tuple(held[table] for table in sorted(held))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from maintainer.delta.log.local_log import local_folder
 from maintainer.delta.log.table_place import StoragePlaces, place_key, table_id_at
 from maintainer.engine.protocols import TablePlaces
-from maintainer.journal.folder.atomic_files import unreadable
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.journal.memory.table_records import remembered
@@ -104,10 +104,8 @@ def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, Curren
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
-    try:
+    with reading_runs(runs_dir):
         met = remembered(runs_dir).table_ids
-    except OSError as error:
-        raise unreadable(runs_dir, error) from error
     by_name = {ref.identifier: ref for ref in refs}
     locations = _newest_locations({name for name, ref in by_name.items() if not ref.is_path and name in met}, runs_dir)
     return {name: _current(ref, locations.get(name), met.get(name)) for name, ref in by_name.items()}

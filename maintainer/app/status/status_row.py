@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.journal.folder.atomic_files import unreadable
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.closed_types import assert_never
@@ -32,10 +32,8 @@ def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
     Raises:
         EnvironmentUnfit: E641, the folder of leases cannot be listed.
     """
-    try:
+    with reading_runs(runs_dir.parent):
         return {table: holder.run_id for table, holder in current_holders(runs_dir, now_ms).items()}
-    except OSError as error:
-        raise unreadable(runs_dir.parent, error) from error
 
 
 def status_row(

@@ -21,7 +21,7 @@ from maintainer.execution.table.commit_attempt import problem_of
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.journal.events.intents import Intent, unfinished
 from maintainer.journal.events.unfinished_writes import unfinished_writings
-from maintainer.journal.folder.atomic_files import FolderUnwritable, unreadable
+from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
@@ -117,10 +117,8 @@ def run_fleet(
         MaintainerError: Nothing was touched: verification would not be possible, or the run folder cannot be used.
     """
     bounds, clock, switch = bounds or FleetBounds(), clock or Clock(), switch or StopSwitch()
-    try:
+    with reading_runs(journal.runs_dir):
         writings = unfinished_writings(journal.runs_dir, except_run=journal.run_id)
-    except OSError as error:
-        raise unreadable(journal.runs_dir, error) from error
     leases = Leases(journal.runs_dir, journal.run_id, clock.now_ms)
     context = RunContext(
         journal, verifier, clock, Emitter(on_event), switch, engine.places, bounds.retry, number_steps(plan),
@@ -195,11 +193,9 @@ class _Fleet:
             MaintainerError: See ``run_fleet``.
         """
         runs_dir = self._context.journal.runs_dir
-        try:
+        with reading_runs(runs_dir):
             records = remembered(runs_dir)
             intents = unfinished(runs_dir, except_run=self._context.run_id)
-        except OSError as error:
-            raise unreadable(runs_dir, error) from error
         places = self._context.places
         tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
         if any(task.plan.steps for task in tasks):

@@ -44,15 +44,26 @@ class FolderUnwritable(EnvironmentUnfit):
         )
 
 
-def unreadable(path: Path, error: OSError) -> EnvironmentUnfit:
-    """Return the error (E641) for a folder of runs that cannot be listed, or a record in it that cannot be read."""
-    return EnvironmentUnfit(
-        "the run folders cannot be read",
-        code="E641",
-        where=str(path),
-        found=error.strerror or str(error),
-        help="let this user read the folder; what earlier runs left open is found there",
-    )
+@contextlib.contextmanager
+def reading_runs(path: Path) -> Iterator[None]:
+    """Turn an OSError inside into an error for people.
+
+    Args:
+        path: The folder of runs that is listed, or whose records are read.
+
+    Raises:
+        EnvironmentUnfit: E641.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentUnfit(
+            "the run folders cannot be read",
+            code="E641",
+            where=str(path),
+            found=error.strerror or str(error),
+            help="let this user read the folder; what earlier runs left open is found there",
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, is_alive, last_event, read_events
-from maintainer.journal.folder.atomic_files import unreadable
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import Plan
@@ -64,10 +64,8 @@ def past_runs(runs_dir: Path) -> Iterator[PastRun | tuple[Path, str]]:
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
-    try:
+    with reading_runs(runs_dir):
         folders = run_folders(runs_dir)
-    except OSError as error:
-        raise unreadable(runs_dir, error) from error
     for folder in reversed(folders[-MAX_RUNS_READ:]):
         if not (folder.path / RESULTS_FILE).is_file() or not (folder.path / PLAN_FILE).is_file():
             continue
