@@ -241,7 +241,7 @@ def break_lease(path: Path, by_run: str) -> Holder | None:
 def _has_ended(holder: Holder, runs_dir: Path, now_ms: int) -> bool:
     """Whether a lease was given back, was not renewed in time, or belongs to a run of this machine that is dead.
 
-    One that ends later than anybody's can was not written by a clock that is right: it keeps nobody out.
+    A lease that ends later than any lease can was written by a wrong clock, and keeps nobody out.
     """
     if now_ms >= holder.expires_at_ms or holder.expires_at_ms > now_ms + LONGEST_SECONDS * 1000:
         return True

@@ -150,7 +150,7 @@ def _dropped_columns_need(table: TableInput) -> DroppedColumnsNeed | None:
 
 
 def _storage_need(table: TableInput) -> RemovalHistoryNeed | RemovedFilesNeed | None:
-    """Ask first for the history, with the least that will be kept, then for the files, with what is kept indeed."""
+    """Ask for the history first (a lower bound of the retention), then for the files (the exact retention)."""
     facts = table.facts
     if facts.removed_files is not None or not table.options.deletes or not vacuum_wanted(table):
         return None

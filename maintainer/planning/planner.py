@@ -45,7 +45,7 @@ def plan_table(table: TableInput) -> TablePlan:
 
 
 def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
-    """Say that runs saw a table with the same id at another place: their records hold back the deletions of both."""
+    """Name copies: a table with the same id at another place, whose records hold back the deletions of both."""
     if not record.copies:
         return plan
     listed = ", ".join(record.copies[:MAX_COPIES_NAMED])

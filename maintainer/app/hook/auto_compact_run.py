@@ -104,7 +104,7 @@ def _disabled(name: str, switch: AutoCompactSwitch) -> AutoCompactResult:
 
 @contextmanager
 def _alone(place: str) -> Iterator[bool]:
-    """Whether nobody else in this process compacts the table just now: two would only conflict."""
+    """Hold the table for this attempt; False while another attempt of this process has it."""
     with _running_lock:
         free = place not in _running
         if free:
@@ -222,7 +222,7 @@ def _last_look(
     settings: AutoCompactSettings | None,
     own: frozenset[int],
 ) -> BeforeCommit:
-    """Make what is asked right before each try of the commit: whether others updated the batch's partitions.
+    """Make the check before each try of the commit: whether others updated the batch's partitions.
 
     There is no run folder to write INTENT into; an attempt that dies leaves at most files that nobody refers to.
     """

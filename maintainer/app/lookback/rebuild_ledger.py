@@ -44,7 +44,7 @@ class RebuildRequest:
 
 @dataclass(frozen=True, slots=True)
 class RebuildEnd:
-    """What came of it: the rows, the runs and tables that could not be read, and runs whose rows wait in a folder."""
+    """The result: the rows, the runs and tables that could not be read, and runs whose rows wait in a folder."""
 
     rebuilt: Rebuilt
     unread: tuple[str, ...]
@@ -81,7 +81,7 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
 
 
 def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
-    """Runs to take rows from, by id; and those that will append theirs: they are running, or their rows wait."""
+    """Return the runs to take rows from, by id; and those that will append their own: running, or with pending rows."""
     records: dict[str, RunRecord] = {}
     waiting: set[str] = set()
     for run in past_runs(runs_dir):

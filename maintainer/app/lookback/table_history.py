@@ -124,7 +124,7 @@ def _is_in_rows(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
 
 
 def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
-    """Commits with the two of a vacuum as one: what it found stands in the first, what it deleted in the second."""
+    """Join the two commits of each vacuum: the first has what it found, the second what it deleted."""
     skipped: set[int] = set()
     for number, commit in enumerate(commits):
         if commit.version in skipped:

@@ -111,7 +111,7 @@ class PlanPool:
             return member.policy
 
     def _ended(self, member: _Member) -> bool:
-        """The look has ended; False if the table was given up meanwhile, so that its plan counts no more."""
+        """Record that a table is planned; False if it was given up meanwhile, so that its plan no longer counts."""
         with self._lock:
             member.policy = None
             return not member.given_up

@@ -118,7 +118,7 @@ def _verify(
 
 
 def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> None:
-    """Durably record what was found: a proven version is free to be vacuumed after, a wrong one holds all back."""
+    """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table."""
     if commit.kind == "rewrite":
         finding = commit.worst(CheckResult.WRONG) or commit.worst(CheckResult.NOT_CHECKED)
         detail = None if finding is None else f"{finding.name}: {finding.detail}"
@@ -132,7 +132,7 @@ def _record(journal: Journal, facts: TableFacts, commit: CommitVerification) -> 
 def _accept(
     journal: Journal, facts: TableFacts, record: TableRecord, answer: TableVerification, reason: str
 ) -> TableVerification:
-    """A person has looked and answers for it.
+    """Record that a person accepts the table.
 
     Raises:
         Refused: A412.

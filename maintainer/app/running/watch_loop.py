@@ -49,7 +49,7 @@ class WatchBounds:
 
 @dataclass(frozen=True, slots=True)
 class WatchEnd:
-    """What came of watching: how often it looked and ran, and the gravest exit code that was left."""
+    """The result of watching: how often it looked and ran, and the most severe exit code."""
 
     rounds: int
     runs: int

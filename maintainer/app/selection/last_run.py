@@ -53,7 +53,7 @@ def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...
 
 
 class LastResults:
-    """How tables of today ended in the newest run, whatever policies called them then.
+    """The status of today's tables in the newest run, also under other policy names.
 
     Args:
         refs: All tables that may be asked about.

@@ -27,7 +27,7 @@ from maintainer.policy.select.table_names import identity, table_ref
 
 @dataclass(frozen=True, slots=True)
 class RecordedTable:
-    """A table as a past run met it; id and location are None where the run could not read it."""
+    """A table as a past run recorded it; id and location are None where the run could not read it."""
 
     ref: TableRef
     table_id: str | None = None
@@ -124,7 +124,7 @@ def _current(ref: TableRef, recorded_location: str | None, met: str | None) -> C
 
 
 def _newest_locations(names: set[str], runs_dir: Path) -> dict[str, str]:
-    """Where the newest run that met each of a catalog's tables found it."""
+    """Return the location of each of a catalog's tables in the newest run that recorded it."""
     locations: dict[str, str] = {}
     if not names:
         return locations

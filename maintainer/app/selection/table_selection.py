@@ -118,7 +118,7 @@ def _drifted(plan: TablePlan) -> bool:
 
 
 def _ended_as(project: LoadedProject, candidates: Sequence[Selectable]) -> Callable[[str, str], bool]:
-    """Read the last run, and return who ended how in it."""
+    """Read the last run, and return the check that ``result:`` selects by."""
     from maintainer.app.selection.last_run import LastResults  # planning is loaded only when it is asked for
 
     return LastResults((candidate.table for candidate in candidates), Path(project.project.run_dir)).ended_as

@@ -205,7 +205,7 @@ class _Fleet:
         return tasks
 
     def _finish(self, outcome: TableOutcome) -> None:
-        """One table's end, from the watching thread only."""
+        """Record one table's outcome; called on the watching thread only."""
         self._results.finished(outcome)
         try:
             table_id = self._table_ids.get(outcome.ref)
@@ -217,7 +217,7 @@ class _Fleet:
         self._context.emit(TableFinished(self._context.clock.now_ms(), outcome))
 
     def _close(self) -> RunOutcome:
-        """Give the rest its status, and put the run where the next one and people look for it."""
+        """Give unfinished tables their status, and write the run's results and ledger rows."""
         context = self._context
         why = context.switch.halt_reason
         for table in self._plan.tables:
@@ -256,7 +256,7 @@ class _Fleet:
 
 
 def _task(table: TablePlan, records: Remembered, intents: tuple[Intent, ...], places: TablePlaces) -> Task | None:
-    """What a worker has to do about a table; None when it needs no engine."""
+    """Return a worker's task for a table; None when the table needs no engine."""
     if table.observed is None or table.problem is not None:
         return None
     table_id, location = table.observed.table_id, table.observed.location

@@ -62,7 +62,7 @@ def append_within(
         if stopped_at is not None and now - stopped_at > grace and worker.is_alive():
             return _given_up(f"stopped: {switch.stop_reason}", folder)
     if not results:
-        return _given_up("the thread that writes it ended without a word", folder)
+        return _given_up("the ledger writer ended without a result", folder)
     return results[0]
 
 

@@ -31,7 +31,7 @@ STALE_AFTER_SECONDS = 300.0
 
 
 class Results:
-    """Collects outcomes from all threads. Tables that are not done yet are shown as what they would be if we died."""
+    """Collects outcomes from all threads. Unfinished tables count as interrupted or not reached, as after a kill."""
 
     def __init__(
         self,

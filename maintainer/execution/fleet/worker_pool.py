@@ -51,7 +51,7 @@ class CrewBounds(Protocol):
 
 
 CANCEL_AGAIN_SECONDS = 1.0
-"""A cancel ends the Spark jobs that run at that moment; so often it is repeated, for those that began after it."""
+"""Seconds between cancels: a cancel ends only running Spark jobs, and jobs that start later need another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Crew:
         thread.start()
 
     def _work(self, member: _Member) -> None:
-        """On the member's thread: take tables until none is left."""
+        """Take tables until none is left; runs on the member's thread."""
         try:
             with self.engine.worker(member.name) as engine:
                 while (running := self._take(member)) is not None:
@@ -209,7 +209,7 @@ class Crew:
                 self._end(_broken(running_now.task.plan, self.results, member.problem))
 
     def _end(self, outcome: TableOutcome) -> None:
-        """Hand over an end. Failures are counted here, before the next table is taken, so that a bound is exact."""
+        """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
         failed_status = outcome.status is TableStatus.FAILED and not outcome.is_ledger
         if failed_status or outcome.status is TableStatus.VERIFY_FAILED:
             with self._lock:
@@ -238,7 +238,7 @@ class Crew:
         running.work, running.step_started, running.last_beat = work, now, now
 
     def _collect(self, seconds: float) -> None:
-        """Take the ends that have come in; waits for the first one."""
+        """Take the outcomes that have arrived; wait for the first."""
         try:
             outcome = self._ended.get(timeout=seconds) if seconds else self._ended.get_nowait()
             while True:
@@ -279,7 +279,7 @@ class Crew:
             running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
 
     def _give_up(self, member: _Member, running: _Running) -> None:
-        """The thread does not come back: report its table without it, and go on with another worker."""
+        """Abandon a thread that does not end: report its table without it, and start another worker."""
         with self._lock:
             if member.running is None:
                 return
@@ -314,7 +314,7 @@ class Crew:
         )
 
     def _report_broken_workers(self) -> None:
-        """Tables that nobody could start because no worker came up: failed, with the reason."""
+        """Fail the tables that could not start because no worker did, with the reason."""
         problem = next((member.problem for member in self._members if member.problem is not None), None)
         if problem is None or self.context.switch.halt_reason is not None:
             return
@@ -328,7 +328,7 @@ def _broken(plan: TablePlan, results: Results, problem: Problem) -> TableOutcome
 
 
 def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
-    """The outcome of a table whose thread was given up: what it was doing is unknown, the rest was skipped."""
+    """Make the outcome of a table whose thread was given up: its running step is unknown, the others are skipped."""
     plan = running.task.plan
     steps = list(results.steps_so_far(plan.ref))
     reason = running.control.reason or "cancelled"

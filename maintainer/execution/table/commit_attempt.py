@@ -132,7 +132,7 @@ def attempt(
 def _what_landed(
     worker: Worker, work: StepWork, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
 ) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
-    """What came of a try that raised after INTENT; what landed is added to the step's work."""
+    """Settle an attempt that raised after INTENT; a landed commit is added to the step's work."""
     if work.deletion is not None:
         if work.num_deleted is None and isinstance(error, CommitNotLanded):
             return Fate.NOT_LANDED, None  # VACUUM START did not land
@@ -156,7 +156,7 @@ def _what_landed(
 def _fate(
     worker: Worker, facts: TableFacts, stamp: CommitStamp, read_version: int, error: Exception
 ) -> tuple[Fate, int | None]:
-    """What became of a commit that raised after INTENT, and its version if it landed after all."""
+    """Find out whether a commit that raised after INTENT landed, and its version."""
     match error:
         case CommitUnknown():
             return Fate.UNKNOWN, None

@@ -92,12 +92,12 @@ def settle(
 
 
 def _was_moved(places: TablePlaces, record: TableRecord, facts: TableFacts, location: str) -> bool:
-    """Whether the table that was at another location is this one: it is not there, and nowhere else that we know of."""
+    """Return whether this is the table that was at another location: it is no longer there, nor at any known place."""
     return not record.copies and not places.may_hold(location, facts.table_id)
 
 
 def _settle_deletion(worker: Worker, facts: TableFacts, intent: Intent, moved: str | None) -> str:
-    """Look at storage what a dead run's deletion took, and record it; returns a sentence about it."""
+    """Look on storage which files a dead run's deletion deleted, record it, and describe it in a sentence."""
     journal = worker.context.journal
     receipt, text = settled_deletion(worker.engine, facts, intent, journal.runs_dir)
     text = "; ".join(part for part in (text, moved) if part)

@@ -132,7 +132,7 @@ def _commit(
 
 
 def _check_not_replaced(worker: Worker, facts: TableFacts) -> None:
-    """Say who replaced the files of a batch before it was begun: that is a loss, and not a table that is up to date.
+    """Raise a conflict if another writer replaced the files of a batch before it began.
 
     Raises:
         CommitConflict: C701. Not for maintenance by others, which did what was planned.
@@ -202,7 +202,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
 
 
 def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
-    """Look, before a deletion, that every live file is there: what is missing now must not be blamed on us later.
+    """Check before a deletion that all live files exist, so that a file already missing is not blamed on it.
 
     Raises:
         TableError: T422, the table is damaged; what the log removed may be all that is left of its rows.
@@ -222,7 +222,7 @@ def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
 
 
 def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
-    """What the engine asks while it deletes: whether the table must end, or the run has lost its trust."""
+    """Return what the engine asks while it deletes: whether the table must end, or deletions are held."""
     context, facts = worker.context, work.facts
     assert facts is not None
 
@@ -237,7 +237,7 @@ def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
 
 
 def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
-    """The gate before deletion: no file goes whose replacement is not proven.
+    """Refuse a deletion while the replacement of a file is not proven.
 
     Raises:
         Refused: A410 not proven, A411 in quarantine.

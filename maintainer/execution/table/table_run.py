@@ -133,7 +133,7 @@ class _TableRun:
         )
 
     def _refused(self, problem: Problem) -> TableOutcome:
-        """Quarantine that came after the plan was saved, or another run at work: nothing is touched."""
+        """Refuse the table if it came into quarantine after the plan was saved, or another run works on it."""
         for step in self._plan.steps:
             self._keep(self._skipped(step, f"the table is blocked ({problem.code})"))
         return TableOutcome(
@@ -216,7 +216,7 @@ class _TableRun:
                 assert_never(step)
 
     def _judge(self, error: Exception, work: StepWork) -> tuple[StepStatus, Problem]:
-        """What an error makes of a step, and what else must stop because of it."""
+        """Return the status that an error gives a step, and stop what else must stop because of it."""
         context, control = self._worker.context, self._worker.control
         problem = problem_of(error)
         if problem.code == ENGINE_GONE or is_engine_lost(error):
@@ -276,7 +276,7 @@ class _TableRun:
         )
 
     def _keep(self, outcome: StepOutcome) -> None:
-        """Record a step's end everywhere it is looked for."""
+        """Record a step's outcome in the journal, the results and the events."""
         self._steps.append(outcome)
         context, table = self._worker.context, self._plan.ref.identifier
         try:

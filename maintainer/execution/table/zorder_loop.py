@@ -89,7 +89,7 @@ def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
 
 
 def _close(work: StepWork, figures: LayoutFigures) -> None:
-    """What is measured before a turn is how the one before it left the table."""
+    """Complete the turn before with the figures measured before this turn."""
     if work.turns and work.turns[-1].after is None:
         work.turns[-1] = replace(work.turns[-1], after=figures)
 

@@ -76,7 +76,7 @@ LATER = "the rows are kept in the run folder; the next apply appends them"
 
 
 def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
-    """Let rows wait that no other run brings: those of killed runs, and of what was found out after a run had ended."""
+    """Keep rows that no other run appends: those of killed runs, and of what was settled after a run had ended."""
     problem: Problem | None = None
     taken = 0
     for folder in run_folders(own.path.parent)[-MAX_RUNS_READ:]:
@@ -89,7 +89,7 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
             missing = missing_rows(record) if record.end is not RunEnd.RUNNING else ()
         except (OSError, ValueError, MaintainerError) as error:
             help_text = "its events beside it hold the same facts; `maintainer ledger rebuild` reads the tables' logs"
-            problem = Problem("E652", f"the rows of a killed run cannot be told: {error}", str(folder.path), help_text)
+            problem = Problem("E652", f"the rows of a killed run cannot be made: {error}", str(folder.path), help_text)
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1

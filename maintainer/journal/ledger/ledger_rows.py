@@ -170,7 +170,7 @@ def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 def _rows(
     plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 ) -> Iterator[LedgerRow]:
-    """A row for each turn, told as a step of its own; and one for the step where it has none, or did not succeed."""
+    """Make a row for each turn, as a step of its own; and one for the step if it has no turn, or did not succeed."""
     for number, turn in enumerate(step.turns, start=1):
         commits = tuple(commit for commit in step.commits if commit.version == turn.version)
         alone = replace(

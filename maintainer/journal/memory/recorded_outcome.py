@@ -87,7 +87,7 @@ class _StepRecord:
 
 @dataclass(slots=True)
 class _Record:
-    """All events of a run that tell of steps and tables."""
+    """The events of a run about its steps and tables."""
 
     steps: dict[str, _StepRecord] = field(default_factory=dict)
     tables: dict[str, Event] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def _why(end: RunEnd, when: str) -> Problem:
 
 
 def _amended(step: StepOutcome, record: _StepRecord) -> StepOutcome:
-    """A step as its run recorded it, with what later runs found out about it."""
+    """Add what later runs found out to a step as its run recorded it."""
     later = [(intent, fate) for intent, fate in record.landed if fate["type"] == "settled"]
     if not later:
         settled = any(fate["type"] == "settled" for fate in record.fates.values())
@@ -187,7 +187,7 @@ def _amended(step: StepOutcome, record: _StepRecord) -> StepOutcome:
 
 
 def _of_record(step_id: str, planned: Step, record: _StepRecord) -> StepOutcome:
-    """A step of which no results tell: its run died before it ended, or before they were written."""
+    """Make the outcome of a step without results: its run died before it ended, or before they were written."""
     landed = record.landed
     status, error = StepStatus.INTERRUPTED, None
     note: str | None = None
@@ -239,7 +239,7 @@ def _failed_check(record: _StepRecord) -> Problem:
 
 
 def _of_deletion(record: _StepRecord) -> str:
-    """How far a deletion had come: what a later run saw on storage, or else what was recorded on the way."""
+    """Describe how far a deletion came: by what a later run saw on storage, or else by its own records."""
     settled = next((fate for fate in record.fates.values() if fate["type"] == "settled"), None)
     intent = next(iter(record.intents.values()), {})
     planned = int(intent.get("num_files", 0))

@@ -38,7 +38,7 @@ LEAST_HOURS = 1.0
 """A table that is minutes old is looked at as if it were an hour old: two commits in a minute are no rate yet."""
 
 LIKELIEST = 0.99
-"""Nothing is certain: a table whose writers never rest must still come up one night."""
+"""Upper bound, so that a busy table is still scheduled."""
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 86_400_000

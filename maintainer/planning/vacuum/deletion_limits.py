@@ -60,7 +60,7 @@ def _caps_on_bytes(stored_bytes: int, past: Sequence[int]) -> Iterator[tuple[flo
 
 
 def _amount(counted: int, replaced_bytes: int, rewritten_allowed: bool) -> str:
-    """How much would go, and how much of it lives on in other files: that tells a mistake from a compaction."""
+    """Say how much would be deleted, and how much of it a rewrite replaced."""
     if rewritten_allowed:
         return f"{format_size(counted)} that no rewrite replaced"
     if replaced_bytes == 0:

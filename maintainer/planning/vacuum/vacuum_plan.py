@@ -65,7 +65,7 @@ def cannot_be_sure(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Reason, .
 
 
 def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reason]:
-    """A consumer's checkpoint that nobody read is never taken for one that needs nothing."""
+    """Name consumers whose checkpoint could not be read: they may need any file."""
     read = {position.consumer for position in facts.history.positions} if facts.history is not None else set()
     origin = policy.place_of("consumers")
     return [
@@ -130,7 +130,7 @@ def _old_files(
 def _protected(
     policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, old: Sequence[RemovedFile]
 ) -> tuple[tuple[RemovedFile, ...], list[LeftAlone]]:
-    """What may go of the old files, and what is left alone of them for a reason."""
+    """Split old files into those that may be deleted and those that are left alone, with reasons."""
     assert policy.vacuum is not None
     live = {file.path for file in facts.files}
     left_alone: list[LeftAlone] = []
@@ -154,7 +154,7 @@ def _protected(
 
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
-    """Tell what the look at storage found and left alone; it is no candidate in the first place."""
+    """Give the files that the listing of storage left alone, with reasons."""
     for kept_files in storage.kept:
         yield LeftAlone(Reason(_CODES[kept_files.why], kept_files.text))
     if storage.listing is not None and storage.listing.stopped:

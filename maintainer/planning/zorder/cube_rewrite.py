@@ -108,7 +108,7 @@ def select_piece(
 def _sum_up(
     files: Iterable[CurveFile], revision: Revision, max_file_size_bytes: int
 ) -> dict[tuple[str, PartitionValues], _Sums]:
-    """Add up, for every cube that a file lies in, what lies in it."""
+    """Add up the files of every cube."""
     num_ranks = [column.num_ranks for column in revision.columns]
     open_cost = max_file_size_bytes * OPEN_COST_SHARE
     sums: dict[tuple[str, PartitionValues], _Sums] = {}
@@ -130,7 +130,7 @@ def _sum_up(
 
 
 def _cost_after(totals: _Sums, cube: str, revision: Revision, max_file_size_bytes: int) -> float:
-    """What the piece would cost once rewritten.
+    """Estimate what queries on the piece cost once it is rewritten.
 
     Either as if its rows filled what they span evenly, or as what is settled in it costs now, where that is most of
     it: columns that go together leave most of a cube empty, and then the first is too high.

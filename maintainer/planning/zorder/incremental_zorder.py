@@ -170,7 +170,7 @@ def _optimized(policy: ResolvedPolicy, options: ZOrderOptions, facts: TableFacts
 
 
 def _strategies(options: ZOrderOptions) -> tuple[Strategy, ...]:
-    """Revision 0 is what is not indexed: then nothing but indexing is done."""
+    """Return the strategies to try; revision 0 means unindexed files, and then only these are taken."""
     if options.revision == 0:
         return tuple(strategy for strategy in options.strategies if strategy is Strategy.UNINDEXED)
     return options.strategies

@@ -110,7 +110,7 @@ def select_leveled(
 
 
 def _cut(group: Group, room: int) -> Group | None:
-    """What of a group has room, oldest files first; None where that would not be worth a file of the next level."""
+    """Cut a group to what has room, oldest files first; None if that makes no file of the next level."""
     taken: list[CurveFile] = []
     for file in group.files:
         if file.size_bytes <= room:

@@ -94,7 +94,7 @@ def _of_policy(policy: ResolvedPolicy, zorder: ZOrderPolicy) -> ZOrderOptions:
 
 
 def _of_properties(options: ZOrderOptions, facts: TableFacts, most_bytes: int) -> ZOrderOptions:
-    """Automatic optimization is on: the table's properties decide, those not set with their documented defaults.
+    """Read the options from the table's properties, with the documented defaults for those not set.
 
     Pieces of the curve are not in that documentation; they stay where the policy has them, after the others. And
     ``optimize.batchSize`` (``most_bytes``) still bounds each commit.
