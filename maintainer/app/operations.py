@@ -46,8 +46,7 @@ from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
 from maintainer.model.run.progress import ProgressSink
-from maintainer.policy.project.git_baseline import policies_at
-from maintainer.policy.project.policy_changes import policy_changes
+from maintainer.policy.project.policy_changes import policies_at, policy_changes
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.select.table_names import identity
 from maintainer.report.plan.plan_comparison import Comparison

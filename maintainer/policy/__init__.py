@@ -2,5 +2,5 @@
 
 ``yaml`` reads files, ``schema`` and ``checks`` judge them, ``resolve`` merges levels, ``project`` holds all of
 it together, ``select`` chooses tables. A new policy key starts in ``schemas/policy.schema.json`` and
-``resolve.resolved``.
+``resolve.resolved``, a new code of a finding in `diagnostics` and ``docs/codes.md``.
 """

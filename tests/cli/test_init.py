@@ -16,7 +16,7 @@ import yaml
 
 from maintainer.cli.main import cli, run
 from maintainer.cli.setup.init_source import UNKNOWN, requirement_of
-from maintainer.policy.project.git_baseline import modified_tables
+from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
 from tests.support.policies.projects import git
 

@@ -30,8 +30,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.planning.planner import assemble, problem_plan
-from maintainer.policy.project.ledger_policy import LEDGER_POLICY
-from maintainer.policy.resolve.budget_settings import Budget
+from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 

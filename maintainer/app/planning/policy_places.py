@@ -14,9 +14,9 @@ from maintainer.engine.protocols import TablePlaces, TableReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.resolve.sources import TableSource
 
 
 def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:

@@ -23,7 +23,7 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_check import check_schema, kind_of

@@ -9,7 +9,7 @@ from maintainer.app.project_folders import describe_selection
 from maintainer.app.selection.table_selection import SelectionOptions, Shard
 from maintainer.execution.fleet.rollout import BatchSize
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.policy.resolve.budget_settings import Budget
+from maintainer.policy.project.project_settings import Budget
 
 DEFAULT_PLAN_JOBS = 2
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 from maintainer.errors import ProjectError
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep
-from maintainer.policy.project.git_baseline import modified_tables
+from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.select.selectors import (
     Method,

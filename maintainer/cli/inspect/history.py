@@ -19,7 +19,7 @@ from maintainer.cli.printing import warn
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.policy.project.ledger_policy import ledger_ref
+from maintainer.policy.project.project_settings import ledger_ref
 from maintainer.policy.select.table_names import identity
 from maintainer.report.status.history_text import no_steps, render_history
 from maintainer.report.status.row_documents import history_csv, history_json

@@ -14,7 +14,7 @@ from maintainer.cli.options import selection_options
 from maintainer.cli.options.value_types import DURATION, SIZE, F, ReadBy, as_one_argument
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.policy.resolve.budget_settings import Budget
+from maintainer.policy.project.project_settings import Budget
 
 Options = tuple[Callable[..., Any], ...]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.policy.checks.setting_checks import check_file
-from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.checks.policy_checks import check_file
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE

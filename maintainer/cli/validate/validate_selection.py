@@ -10,7 +10,7 @@ from maintainer.app.selection.table_selection import SelectionOptions, choose
 from maintainer.cli.validate.validate_scope import Checked, findings_of
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.resolve.sources import TableSource, own_tags, table_source
+from maintainer.policy.resolve.resolve import TableSource, own_tags, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.select.table_names import identity
 

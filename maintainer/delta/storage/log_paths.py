@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
-from maintainer.policy.predicate.predicate_time import read_timestamp
+from maintainer.policy.predicate.predicate_lex import read_timestamp
 
 COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from maintainer.model.closed_types import assert_never
-from maintainer.policy.resolve.budget_settings import Budget, Budgets, Scorer
+from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
 
 STARTUP_BYTES = 32 * 1024 * 1024
 """What a rewrite costs before it has read anything, as bytes: a small table is not free."""

@@ -21,7 +21,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.conflict_probability import lost_ratio
 from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Waiting, choose
-from maintainer.policy.resolve.budget_settings import Budget, Budgets
+from maintainer.policy.project.project_settings import Budget, Budgets
 from maintainer.units import format_size
 
 _DAY_MS = 86_400_000

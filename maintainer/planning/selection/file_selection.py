@@ -21,8 +21,8 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Partition, count_of, leave_partitions
 from maintainer.planning.selection.packing import file_order
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_eval import PredicateTypeError
-from maintainer.policy.predicate.predicate_time import read_date, read_timestamp
+from maintainer.policy.predicate.partition_predicate import PredicateTypeError
+from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
 from maintainer.units import format_duration
 

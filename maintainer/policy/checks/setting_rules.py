@@ -1,21 +1,130 @@
-"""Find settings that do not go together: sizes, deletion that comes too early, lists with contradictions.
+"""Find settings that do not go together: sizes, deletion that comes too early, lists with contradictions, properties.
 
-Each rule is written once, on values in base units. `setting_checks` runs all of them on every file by itself and on
+Each rule is written once, on values in base units. `policy_checks` runs all of them on every file by itself and on
 the merged values of every table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from maintainer.policy.checks.findings import SAFE_SECONDS, Finding, Settings
-from maintainer.policy.checks.property_rules import check_properties
-from maintainer.policy.diagnostics.diagnostics import Severity, nearest
-from maintainer.policy.predicate.predicate_time import read_timestamp
+from maintainer.policy.diagnostics import Severity, nearest
+from maintainer.policy.predicate.predicate_lex import read_timestamp
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES
 from maintainer.policy.yaml.yaml_document import Path
-from maintainer.units import format_duration, format_size
+from maintainer.units import UnitError, format_duration, format_size, parse_duration
+
+SAFE_SECONDS = 7 * 86_400
+"""Delta's own check, 168 hours: a reader or writer that is still at work may need files for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings by dotted key in base units (bytes, seconds), and the dotted keys of the maps that were written.
+
+    What was malformed is not in ``values``: it was reported before. Items of lists may still be anything.
+    """
+
+    values: Mapping[str, object]
+    maps: Container[str]
+
+    def number(self, key: str) -> int | None:
+        """Return a size, duration or number, None where it is not set."""
+        value = self.values.get(key)
+        return value if type(value) is int else None
+
+    def items(self, key: str) -> list[tuple[int, Any]]:
+        """Return the items of a list with their positions, none where it is not set."""
+        value = self.values.get(key)
+        return list(enumerate(value)) if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with the setting at ``path``; ``other`` is the setting that it does not go with.
+
+    ``across`` says the same without "this key": the two may come from different files. None where the rule is about
+    one file only.
+    """
+
+    code: str
+    path: Path
+    message: str
+    help: str
+    other: Path | None = None
+    severity: Severity = Severity.ERROR
+    at_key: bool = False
+    across: str | None = None
+
+
+_AUTO_COMPACT = ("minNumFiles", "minFileSize", "maxFileSize", "modifiedPartitionsOnly")
+_MANAGED = {
+    "delta.autoOptimize.autoCompact": "write `autoCompact:` at the top level",
+    **{
+        f"maintainer.autoCompact.{key}": f"write `autoCompact: {{{key}: ...}}` at the top level"
+        for key in _AUTO_COMPACT
+    },
+}
+_PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
+DELETED_FILES = "delta.deletedfileretentionduration"
+_LOST_AT_ZERO = {
+    DELETED_FILES: "any VACUUM takes files that a reader or a writer still uses",
+    "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader still needs",
+    "delta.settransactionretentionduration": "a stream that starts again may write its last batch a second time",
+}
+"""Intervals by their name in lower case, for Delta's names have no case: what is lost if one is 0."""
+
+
+def check_properties(settings: Settings) -> Iterator[Finding]:
+    """Yield properties that a policy must not hold, and intervals that are too short or not written Delta's way."""
+    short_is_meant = settings.values.get("vacuum.allowShortRetention") is True
+    for key, value in settings.values.items():
+        if not key.startswith("properties."):
+            continue
+        name = key.removeprefix("properties.")
+        path = ("properties", name)
+        if name in _MANAGED:
+            yield Finding("P315", path, "is managed by another key", _MANAGED[name], at_key=True)
+        elif name.startswith(_PROTOCOL):
+            message = "changes the table's protocol, which cannot be undone"
+            yield Finding("P315", path, message, "change it by hand, once, with all readers in mind", at_key=True)
+        elif name.lower() in _LOST_AT_ZERO:
+            yield from _check_interval(path, name.lower(), value, short_is_meant=short_is_meant)
+
+
+def _check_interval(path: Path, name: str, value: object, *, short_is_meant: bool) -> Iterator[Finding]:
+    """Delta reads ``interval 30 days`` (or ``30 days``), and neither ``30d`` nor ISO 8601. Short ones lose files."""
+    text = str(value)
+    words = text if text.lower().startswith("interval ") else f"interval {text}"
+    try:
+        seconds = parse_duration(words)
+    except UnitError as error:
+        try:
+            help = f"write `{_interval(parse_duration(text))}`"
+        except UnitError:
+            help = "write it like `interval 30 days`"
+        message = "months and years have no fixed length" if "month" in str(error) else "is not an interval of Delta"
+        yield Finding("P318", path, message, help)
+        return
+    if seconds == 0:
+        yield Finding("P320", path, f"is 0: {_LOST_AT_ZERO[name]}", "write at least `interval 7 days`")
+    elif name == DELETED_FILES and seconds < SAFE_SECONDS and not short_is_meant:
+        message = f"{format_duration(seconds)} is below 7d: a VACUUM by others may take files that are still used"
+        help = "write at least `interval 7 days`, or `vacuum: {allowShortRetention: true}` if it is meant"
+        yield Finding("P320", path, message, help, severity=Severity.WARNING)
+
+
+def _interval(seconds: int) -> str:
+    """Write a duration as Delta's interval: ``interval 1 day 12 hours``."""
+    names = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+    parts = []
+    for part in format_duration(seconds).split():
+        count, name = part[:-1], names[part[-1]]
+        parts.append(f"{count} {name}{'' if count == '1' else 's'}")
+    return "interval " + " ".join(parts)
+
 
 LARGEST_FILE_BYTES = 1 << 40
 """One task writes a file alone; a terabyte is already far beyond what it can."""

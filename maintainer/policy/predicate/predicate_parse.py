@@ -35,8 +35,15 @@ from maintainer.policy.predicate.predicate_ast import (
     Range,
     Value,
 )
-from maintainer.policy.predicate.predicate_lex import ALLOWED, PredicateError, Token, tokens_of, unquoted
-from maintainer.policy.predicate.predicate_time import read_date, read_timestamp
+from maintainer.policy.predicate.predicate_lex import (
+    ALLOWED,
+    PredicateError,
+    Token,
+    read_date,
+    read_timestamp,
+    tokens_of,
+    unquoted,
+)
 
 MAX_DEPTH = 32
 """Parentheses and NOTs inside one another; keeps the recursion of every reader small."""

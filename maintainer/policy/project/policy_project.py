@@ -10,22 +10,35 @@ from pathlib import Path
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.checks.cross_checks import check_extends, check_profiles, check_rules, check_tables
-from maintainer.policy.checks.setting_checks import check_effective, check_file
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, nearest, nearest_table
-from maintainer.policy.project.ledger_policy import ledger_ref, ledger_resolution, may_be_there
-from maintainer.policy.project.project_settings import ProjectSettings, project_settings, with_environment
+from maintainer.policy.checks.policy_checks import (
+    check_effective,
+    check_extends,
+    check_file,
+    check_profiles,
+    check_rules,
+    check_tables,
+)
+from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
+from maintainer.policy.project.project_settings import (
+    ProjectSettings,
+    ledger_ref,
+    ledger_resolution,
+    may_be_there,
+    project_settings,
+    with_environment,
+)
 from maintainer.policy.resolve.merge import Layer, Level, document_layer
-from maintainer.policy.resolve.resolve import Resolution, resolve
-from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.resolve.sources import (
+from maintainer.policy.resolve.resolve import (
     ProfileSource,
+    Resolution,
     RuleSource,
     TableSource,
     own_tags,
+    resolve,
     rule_source,
     table_source,
 )
+from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.select.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files

@@ -1,20 +1,122 @@
-"""Read what maintainer.yml says about the project itself, after environment variables were put in."""
+"""Read what maintainer.yml says about the project itself, after environment variables were put in.
+
+Budgets say what a run may spend on rewrites: as a whole, for each owner and each table. The ledger has a policy of
+its own, for every run appends to it. That holds when the ledger exists and no file names it. A file that names it
+replaces this policy as a whole, with defaults, rules and profiles as for any table. Without such a file none of them
+applies to the ledger.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from maintainer.errors import ProjectError
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity, nearest
-from maintainer.policy.resolve.budget_settings import Budgets, read_budgets
-from maintainer.policy.select.table_names import absolute_path
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.diagnostics import Diagnostic, Severity, nearest
+from maintainer.policy.resolve.merge import built_in_layer
+from maintainer.policy.resolve.resolve import Resolution, resolve
+from maintainer.policy.resolve.resolved import BUILT_IN
+from maintainer.policy.select.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.units import parse_duration, parse_size
+
+EVERYBODY = "*"
+"""Stands for every owner that has no budget under its own name."""
+
+
+class Scorer(str, Enum):
+    """How rewrites are ranked: by our own absolute figure, or as OpenHouse's AutoComp does."""
+
+    BENEFIT = "benefit"
+    AUTOCOMP = "autocomp"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """At most so much; None is no bound."""
+
+    size_bytes: int | None = None
+    num_files: int | None = None
+    seconds: float | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether anything is bounded."""
+        return (self.size_bytes, self.num_files, self.seconds) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Budgets of one run.
+
+    Args:
+        run: Of the whole run.
+        owners: By owner; ``*`` for each owner that is not named.
+        tables: Of each single table, by a glob on its name or path; the first that matches counts.
+        scorer: How rewrites are ranked.
+    """
+
+    run: Budget = field(default_factory=Budget)
+    owners: tuple[tuple[str, Budget], ...] = ()
+    tables: tuple[tuple[str, Budget], ...] = ()
+    scorer: Scorer = Scorer.BENEFIT
+
+    @property
+    def bounded(self) -> bool:
+        """Whether anything is bounded."""
+        return self.run.bounded or any(budget.bounded for _, budget in (*self.owners, *self.tables))
+
+    def of_owner(self, owner: str | None) -> Budget:
+        """The budget that all tables of an owner share; tables without an owner have none of their own."""
+        named = dict(self.owners)
+        return Budget() if owner is None else named.get(owner, named.get(EVERYBODY, Budget()))
+
+    def of_table(self, table: TableRef) -> Budget:
+        """What one table may spend in a run."""
+        name = plain_name(table)
+        return next((budget for glob, budget in self.tables if name_matches(name, (glob,))), Budget())
+
+    def with_run(self, given: Budget) -> Budgets:
+        """These budgets with the run's bounds replaced where others are given."""
+        run = Budget(
+            self.run.size_bytes if given.size_bytes is None else given.size_bytes,
+            self.run.num_files if given.num_files is None else given.num_files,
+            self.run.seconds if given.seconds is None else given.seconds,
+        )
+        return replace(self, run=run)
+
+
+def read_budgets(data: Mapping[str, object] | None, root: Path) -> Budgets:
+    """Read the checked key ``budget`` of maintainer.yml; relative path globs start at the project's root."""
+    data = data or {}
+    return Budgets(
+        run=_budget(data),
+        owners=tuple((owner, _budget(share)) for owner, share in _inner(data, "owners").items()),
+        tables=tuple((absolute_glob(glob, root), _budget(share)) for glob, share in _inner(data, "tables").items()),
+        scorer=Scorer(data.get("scorer") or Scorer.BENEFIT.value),
+    )
+
+
+def _inner(data: Mapping[str, object], key: str) -> dict[str, dict[str, object]]:
+    shares = data.get(key)
+    return {name: share or {} for name, share in shares.items()} if isinstance(shares, dict) else {}
+
+
+def _budget(data: Mapping[str, object]) -> Budget:
+    size, files, time = data.get("maxBytes"), data.get("maxFiles"), data.get("maxTime")
+    return Budget(
+        parse_size(size) if isinstance(size, (int, str)) else None,
+        files if isinstance(files, int) else None,
+        float(parse_duration(time)) if isinstance(time, str) else None,
+    )
+
 
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
 _OPENING = re.compile(r"\$\{env:[^}]*\}?")
@@ -128,3 +230,41 @@ def _replaced(
 def _problem(document: Document, path: DataPath, message: str) -> Diagnostic:
     help = "set it, or give a default as in `${env:NAME:-default}`"
     return Diagnostic("P354", Severity.ERROR, message, document.file, document.span_of(path), help)
+
+
+LEDGER_POLICY = BUILT_IN.file
+"""What stands where other tables have the name of their policy file."""
+
+_LAYER = built_in_layer(
+    {
+        "description": "maintainer's ledger: one row for each step of each run",
+        "tags": ["maintainer-ledger"],
+        "optimize.maxFileSize": "128MiB",
+        "optimize.when.minSmallFiles": 20,
+        # What Delta keeps by default: a longer one would have to be set on the table first.
+        "vacuum.retention": "7d",
+        "vacuum.every": "7d",
+    }
+)
+
+
+def ledger_ref(state: str, root: Path) -> TableRef:
+    """Return the ledger as a table of the project at ``root``."""
+    return table_ref(state, root)
+
+
+def may_be_there(ref: TableRef) -> bool:
+    """Whether the ledger was made already; of one on other storage only the engine can tell."""
+    place = ref.location
+    if not os.path.isabs(place):
+        return True
+    try:
+        # A run that died in its first append leaves a log without a commit: the next append makes the table.
+        return any(name[:20].isdigit() for name in os.listdir(os.path.join(place, "_delta_log")))
+    except OSError:
+        return False
+
+
+def ledger_resolution(ref: TableRef, root: Path, timezone: str) -> Resolution:
+    """Return the effective policy of the ledger."""
+    return resolve(ref, LEDGER_POLICY, [_LAYER], root=root, timezone=timezone, named_by_file=False)

@@ -1,8 +1,14 @@
 """Merge levels of settings by "was it set", with the place of every value and of what it replaced.
 
 A level is flat: a leaf is anything but a map, addressed by its keys. Maps therefore merge by key, and lists and
-scalars replace, without a rule for either. A key without a value (``null``) is as if it were not written, so
-the level below shows through; nothing is ever decided by truthiness.
+scalars replace, without a rule for either. A key without a value (``null``) is as if it were not written, so the
+level below shows through; nothing is ever decided by truthiness. Values are read into base units by the unit that the
+schema gives a key.
+
+The lowest level are the built-in defaults. There ``maxFileSize`` is 256 MiB and not Delta's 1 GiB: a bin is rewritten
+by one task, so its size is what one core must read, hold and write before anything is proven, and what a failure
+throws away. ``minFileSize`` has no value here: it follows the effective ``maxFileSize`` (`min_file_size_of`).
+Deletion is never a default: the values of ``vacuum`` hold only once some level has written a ``vacuum`` map.
 """
 
 from __future__ import annotations
@@ -10,11 +16,62 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
+from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import BUILT_IN, Origin
-from maintainer.policy.schema.schema_keys import PROJECT_SCHEMA, load_schema
+from maintainer.policy.schema.schema_keys import PROJECT_SCHEMA, key_formats, load_schema
 from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.units import exact_size, format_duration, parse_duration, parse_size
+
+_ITEMS = ("consumers", "window")
+"""Lists of maps whose items are settings, too; keys without a value are as if not written."""
+
+
+def base_value(key: str, value: object) -> object:
+    """Read a setting's value into base units: bytes, seconds, the canonical text of a predicate.
+
+    Raises:
+        UnitError: The value is not a size or duration (checked documents have none such).
+        PredicateError: ``optimize.where`` is not a predicate.
+    """
+    if key.startswith("properties."):
+        # As Delta keeps it: as text, truth in lower case.
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if key in _ITEMS and isinstance(value, list):
+        return [_item(key, item) for item in value]
+    format = key_formats().get(key)
+    if format in ("size", "duration", "predicate") and isinstance(value, (int, str)):
+        return _scalar(format, value)
+    return value
+
+
+def spelled(key: str, value: object) -> object:
+    """Turn a base value back into what a policy file may hold: ``67108864`` is ``64MiB``."""
+    format = key_formats().get(key)
+    if format == "size" and isinstance(value, int):
+        return exact_size(value)
+    if format == "duration" and isinstance(value, int):
+        return format_duration(value)
+    if key in _ITEMS and isinstance(value, list):
+        return [{name: spelled(f"{key}.{name}", inner) for name, inner in item.items()} for item in value]
+    return value
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _scalar(format: str, value: int | str) -> object:
+    """Read one value; a fleet says the same few things thousands of times."""
+    if format == "size":
+        return parse_size(value)
+    return parse_duration(str(value)) if format == "duration" else parse_predicate(str(value)).text
+
+
+def _item(key: str, item: object) -> object:
+    if not isinstance(item, dict):
+        return item
+    return {name: base_value(f"{key}.{name}", inner) for name, inner in item.items() if inner is not None}
+
 
 Keys: TypeAlias = "tuple[str, ...]"
 """Where a setting is in a policy: ``("optimize", "maxFileSize")``."""
@@ -136,3 +193,54 @@ def _flatten(
 def _origin(document: Document, path: Path, *, of_key: bool) -> Origin:
     span = document.key_span_of(path) if of_key else document.span_of(path)
     return Origin(document.file, span.line, span.column)
+
+
+ALWAYS = built_in_layer(
+    {
+        "optimize.maxFileSize": "256MiB",
+        "optimize.maxThreads": 8,
+        "optimize.maxDeletedRowsRatio": 0.05,
+        "optimize.batchSize": "10GiB",
+        "optimize.skipNewestPartitions": 0,
+        "optimize.quietFor": "0s",
+        "optimize.quietAfterUpdates": "10m",
+        "optimize.every": "0s",
+        "verify.rowCount": "scan",
+        "verify.content": "fingerprint",
+        "verify.files": True,
+        "limits.timeout": "3h",
+    }
+)
+"""The lowest level of every table."""
+
+VACUUM = built_in_layer(
+    {
+        "vacuum.retention": "7d",
+        "vacuum.allowShortRetention": False,
+        "vacuum.every": "0s",
+        "vacuum.mode": "auto",
+        "vacuum.deleteUntracked": False,
+        "vacuum.untrackedAge": "30d",
+        "vacuum.untrackedEvery": "7d",
+        "vacuum.allowLargeDelete": False,
+    }
+)
+"""The lowest level of a table for which some level writes ``vacuum``."""
+
+ZORDER = built_in_layer(
+    {
+        "optimize.zorder.mode": "incremental",
+        "optimize.zorder.strategies": ["unindexed", "leveled", "pieces"],
+        "optimize.zorder.batchBytes": 10_000_000_000,
+        "optimize.zorder.tableProperties": "ignore",
+    }
+)
+"""The lowest level of a table for which some level writes ``optimize.zorder``."""
+
+
+def min_file_size_of(max_file_size_bytes: int) -> int:
+    """Return the default ``minFileSize``: 3/4 of ``maxFileSize``, at least one byte.
+
+    With Delta's own default (all of it) nearly every file that a rewrite wrote would count as small again.
+    """
+    return max(max_file_size_bytes * 3 // 4, 1)

@@ -10,10 +10,13 @@ import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity, Span
-from maintainer.policy.schema.formats import Problem, check_format
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, JsonObject
-from maintainer.policy.schema.schema_messages import (
+from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.schema.formats import Problem, check_format, schema_validator
+from maintainer.policy.schema.schema_keys import (
+    POLICY_SCHEMA,
+    PROJECT_SCHEMA,
+    TESTS_SCHEMA,
+    JsonObject,
     dotted,
     either,
     enum_help,
@@ -24,7 +27,6 @@ from maintainer.policy.schema.schema_messages import (
     unknown_key_help,
     written,
 )
-from maintainer.policy.schema.schema_validator import schema_validator
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
 from maintainer.policy.yaml.yaml_document import Document, Path
 

@@ -1,4 +1,4 @@
-"""Read the JSON Schemas that are shipped with the package, and look up their keys by dotted names."""
+"""Read the JSON Schemas and describe their keys, and put names of keys and types into words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from maintainer.policy.diagnostics.diagnostics import nearest
+from maintainer.policy.diagnostics import nearest
+from maintainer.policy.yaml.yaml_document import Path as DataPath
+from maintainer.policy.yaml.yaml_document import plain_scalar
 
 JsonObject: TypeAlias = "dict[str, Any]"
 
@@ -124,3 +126,147 @@ def _inner(schema: JsonObject, file: str) -> list[tuple[str, JsonObject]]:
     if isinstance(schema.get("additionalProperties"), dict):
         inner.append(("*", schema["additionalProperties"]))
     return inner
+
+
+TYPE_WORDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "`true` or `false`",
+    "object": "a map",
+    "array": "a list",
+}
+"""JSON Schema's types as people say them."""
+
+_FORMAT_WORDS = {
+    "size": "a size",
+    "duration": "a duration",
+    "time": "a time of day",
+    "date": "a date",
+    "timezone": "a time zone",
+}
+_UNIT_HELP = {
+    "size": "write a size like `128MiB` or `1GiB`",
+    "duration": "write a duration like `7d`, `36h`, `1d 12h` or ISO 8601 `P7D`",
+}
+_TRUE_WORDS = frozenset({"yes", "y", "on", "true", "1"})
+_FALSE_WORDS = frozenset({"no", "n", "off", "false", "0"})
+
+
+def dotted(path: DataPath) -> str:
+    """Return a path as people write it: ``optimize.zorder.columns[0]``; `the file` for the top."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" if text else _cut(part)
+    return text or "the file"
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it, always short and on one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "`true`" if value else "`false`"
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str) and not isinstance(plain_scalar(value), str):
+        return f'`"{_cut(value)}"`'
+    return f"`{_cut(str(value))}`"
+
+
+def expected(schema: JsonObject) -> str:
+    """Say what a value may be: ``a size``, ``text or a whole number``, ```true`, `false` or a map``."""
+    if schema.get("x-format") in _FORMAT_WORDS:
+        return _FORMAT_WORDS[schema["x-format"]]
+    types = _types(schema)
+    booleans = ["`true`", "`false`"] if "boolean" in types else []
+    words = [TYPE_WORDS[name] for name in types if name not in ("null", "boolean")]
+    return either([*booleans, *words])
+
+
+def either(words: list[str]) -> str:
+    """Join alternatives: ``a``, ``a or b``, ``a, b or c``."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else "nothing"
+
+
+def type_help(schema: JsonObject, value: object) -> str | None:
+    """Say how to write a value of the right type."""
+    format, types = schema.get("x-format"), _types(schema)
+    if format == "duration" and type(value) is int and 0 <= value < 10**6:
+        return f"write `{value}d` for days or `{value}h` for hours"
+    if format in _UNIT_HELP:
+        return _UNIT_HELP[format]
+    if "boolean" in types and isinstance(value, (str, int, float)):
+        word = str(value).lower()
+        if word in _TRUE_WORDS | _FALSE_WORDS:
+            return f"write `{'false' if word in _FALSE_WORDS else 'true'}`"
+    if "integer" in types and isinstance(value, (str, float)):
+        digits = str(value).replace("_", "").replace(",", "").removesuffix(".0")
+        if digits.isdigit() and digits.isascii() and len(digits) < 19:
+            return f"write `{int(digits)}`"
+    if "string" in types and isinstance(value, (int, float)):
+        literal = str(value).lower() if isinstance(value, bool) else str(value)
+        return f'put it in quotes: `"{_cut(literal)}"`'
+    if "array" in types and isinstance(value, (str, int, float)):
+        return f"write a list: `[{_cut(str(value))}]`"
+    return example_help(schema)
+
+
+def example_help(schema: JsonObject) -> str | None:
+    """Show the first example of a key; None where it has none."""
+    examples = schema.get("examples")
+    return f"write it like `{written(examples[0])}`" if examples else None
+
+
+def _types(schema: JsonObject) -> list[str]:
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else types
+
+
+def enum_help(allowed: list[str], value: object) -> str | None:
+    """Name the value that was likely meant; `off` where someone wrote false."""
+    if value is False and "off" in allowed:
+        return "write `off`"
+    near = nearest(str(value), allowed) if isinstance(value, (str, int, float)) else None
+    return f"did you mean `{near}`?" if near else None
+
+
+def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
+    """Name the map that the key belongs in, or the key that was likely meant, or what is known here."""
+    homes = [home for home in _homes().get(key, []) if home != dotted(path)]
+    if homes:
+        places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
+        return f"`{key}` belongs {either(places)}"
+    near = nearest(key, known)
+    if near:
+        return f"did you mean `{near}`?"
+    return "known here: " + ", ".join(known) if known else "no key is allowed here"
+
+
+def written(example: object) -> str:
+    """Return an example as one line of YAML."""
+    if isinstance(example, bool):
+        return "true" if example else "false"
+    if isinstance(example, dict):
+        return "{" + ", ".join(f"{key}: {written(value)}" for key, value in example.items()) + "}"
+    if isinstance(example, list):
+        return "[" + ", ".join(map(written, example)) + "]"
+    text = str(example)
+    special = isinstance(example, str) and (text[:1] in "*&!%@`'\"[]{}" or ": " in text or "'" in text)
+    return f'"{text}"' if special else text
+
+
+@lru_cache(maxsize=1)
+def _homes() -> dict[str, list[str]]:
+    """Return every key of a policy with the dotted names of the maps that it may stand in."""
+    homes: dict[str, list[str]] = {}
+    for name in policy_keys():
+        home, _, key = name.rpartition(".")
+        homes.setdefault(key, []).append(home)
+    return homes
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

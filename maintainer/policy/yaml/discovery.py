@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ProjectError
-from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Diagnostic, Severity
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity
 
 PROJECT_FILE = "maintainer.yml"
 POLICY_FOLDER = "policies"

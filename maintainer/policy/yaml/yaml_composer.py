@@ -27,9 +27,8 @@ from yaml.events import (
     StreamStartEvent,
 )
 
-from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
-from maintainer.policy.yaml.scalars import Refusal, plain_scalar, refused_character
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, plain_scalar, refused_character
 
 MAX_DEPTH = 20
 MAX_NODES = 10_000

@@ -1,13 +1,119 @@
-"""Hold a YAML file after reading: plain data, and the place of every key and value in it."""
+"""Hold a YAML file after reading: plain data, and the place of every key and value in it.
+
+Plain (unquoted) scalars are read as YAML 1.2 core does; what two readers would read in two ways is refused.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from maintainer.policy.diagnostics.diagnostics import START_OF_FILE, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Span
+
+# What YAML calls printable, less: NEL, LS and PS (line breaks to YAML, not to editors), a byte order mark inside
+# the text, and the direction marks that make a line look other than it is. A lone CR is refused as well.
+FORBIDDEN = re.compile(
+    "[^\t\n\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""Neither a file nor what its escapes stand for (``"\\0"``, ``"\\x1b"``) may hold one of these."""
+
+_WORDS: dict[str, bool | None] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_MAYBE_NUMBER = frozenset("0123456789+-.")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LEADING_ZERO = re.compile(r"([-+]?)0+([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)")
+_OTHER_BASE = re.compile(r"[-+]?0(?:x[0-9a-fA-F]+|o[0-7]+|b[01]+)")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF|nan|NaN|NAN)")
+_INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A scalar that is refused: the code, what is wrong, and how to write it."""
+
+    code: str
+    message: str
+    help: str
+
+
+def refused_character(text: str) -> Refusal | None:
+    """Return why a text is refused: the first character in it that no text may hold; None where there is none.
+
+    Texts are printed and kept in records: an escape in one would move a terminal's cursor, turn a line around, or end
+    it for one reader and not for another.
+    """
+    match = FORBIDDEN.search(text)
+    if match is None:
+        return None
+    message = f"the character U+{ord(match[0]):04X} is not allowed"
+    return Refusal("Y105", message, "remove it; text may hold line feeds, tabs and what can be seen")
+
+
+def plain_scalar(text: str) -> str | int | float | bool | Refusal | None:
+    """Return the value of a plain scalar, or why it is refused.
+
+    ``yes``, ``NO``, ``22:00``, ``1_000`` and ``2024-01-01`` are text. Integers must fit 64 bits, floats must be
+    finite. ``010``, ``0x1F``, ``0o17`` and ``0b1`` are refused: YAML 1.1 and 1.2 read them differently.
+    """
+    if text[:1] not in _MAYBE_NUMBER:
+        return _WORDS.get(text, text)
+    if len(text) > 400:
+        looks_like_number = not text.strip("0123456789+-.eE")
+        return _TOO_LARGE if looks_like_number else text
+    if _INTEGER.fullmatch(text):
+        number = int(text) if len(text) <= 20 else 2**63
+        return number if number in _INT64 else _TOO_LARGE
+    if _FLOAT.fullmatch(text):
+        return _finite(text)
+    return _refused_number(text) or text
+
+
+def _finite(text: str) -> float | Refusal:
+    """Read a float; what overflows, or silently becomes zero, is refused."""
+    number = float(text)
+    mantissa = text.lower().partition("e")[0]
+    if number in (float("inf"), float("-inf")) or (number == 0 and mantissa.strip("+-0.")):
+        return _TOO_LARGE
+    return number
+
+
+def _refused_number(text: str) -> Refusal | None:
+    match = _LEADING_ZERO.fullmatch(text)
+    if match:
+        meant = match[1].removeprefix("+") + match[2]
+        return Refusal(
+            "Y117",
+            f"`{text[:40]}` is octal to some readers of YAML and decimal to others",
+            f"write `{meant[:40]}`, or put it in quotes if it is text",
+        )
+    if _OTHER_BASE.fullmatch(text):
+        help = "write it as a decimal number, or put it in quotes if it is text"
+        if len(text) < 20:
+            sign, digits = (text[0], text[1:]) if text[0] in "+-" else ("", text)
+            number = int(digits, 0) * (-1 if sign == "-" else 1)
+            help = f"write `{number}`, or put it in quotes if it is text"
+        return Refusal("Y117", f"`{text[:40]}` is a number only to some readers of YAML", help)
+    if _NOT_FINITE.fullmatch(text):
+        return Refusal("Y119", f"`{text}` is not a number that can be used", "write a finite number")
+    return None
+
+
+_TOO_LARGE = Refusal("Y118", "the number is too large or too small to be kept exactly", "numbers have 64 bits")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """Where a value is in ``Document.data``: keys and list positions from the top; ``()`` is the whole document."""

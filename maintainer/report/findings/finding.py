@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from maintainer.policy.diagnostics.diagnostics import Severity, Span
+from maintainer.policy.diagnostics import Severity, Span
 
 _PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTALL)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings.finding import Finding, file_and_line
 from maintainer.report.text.text_layout import count, printable
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from maintainer import __version__
-from maintainer.policy.diagnostics.diagnostics import START_OF_FILE
+from maintainer.policy.diagnostics import START_OF_FILE
 from maintainer.report.findings.finding import Finding
 
 MAX_SARIF_RESULTS = 25_000

@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from maintainer.policy.project.ledger_policy import LEDGER_POLICY
-from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting
+from maintainer.policy.project.project_settings import LEDGER_POLICY
+from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting, base_value, spelled
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
-from maintainer.policy.resolve.setting_units import base_value, spelled
 from maintainer.policy.schema.schema_keys import key_names
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import pad, padded_width, printable

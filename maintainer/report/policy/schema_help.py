@@ -6,8 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from maintainer.policy.schema.schema_keys import KeyDescription, describe, key_names
-from maintainer.policy.schema.schema_messages import TYPE_WORDS, either, written
+from maintainer.policy.schema.schema_keys import TYPE_WORDS, KeyDescription, describe, either, key_names, written
 from maintainer.report.text.markdown import code, escaped, table
 from maintainer.report.text.style import PLAIN, Role, Style
 

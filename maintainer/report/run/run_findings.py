@@ -8,7 +8,7 @@ from dataclasses import replace
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings.finding import Finding
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import assertion_text, figures, message, time_text

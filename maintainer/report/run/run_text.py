@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from maintainer.errors import ExitCode
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableStatus
-from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings.finding import Finding
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import time_text

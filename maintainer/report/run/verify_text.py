@@ -11,7 +11,7 @@ from maintainer.model.run.commit_verdict import (
     TableVerification,
     VerifyRun,
 )
-from maintainer.policy.diagnostics.diagnostics import Severity
+from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings.finding import Finding
 from maintainer.report.findings.junit_xml import Case, Suite, render_suites
 from maintainer.report.text.style import PLAIN, Role, Style

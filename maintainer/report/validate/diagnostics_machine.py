@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from maintainer import __version__
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.report.findings import sarif_log
 from maintainer.report.findings.finding import Finding
 from maintainer.report.findings.github_annotations import render_annotations

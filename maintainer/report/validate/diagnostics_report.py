@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from maintainer.policy.diagnostics.diagnostic_codes import CROSS_FILE, TITLES
-from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report.text.text_layout import count
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.report.text.style import PLAIN, Role, Style
 from maintainer.report.text.text_layout import display_width, printable
 from maintainer.report.validate.diagnostics_report import DiagnosticsReport, Sources

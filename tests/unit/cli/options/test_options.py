@@ -20,7 +20,7 @@ from maintainer.delta.storage.error_classes import describe, is_cancelled, is_co
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.resolve.budget_settings import Budget
+from maintainer.policy.project.project_settings import Budget
 from tests.support.policies.projects import write_project
 
 

@@ -27,7 +27,7 @@ from maintainer.model.run.progress import (
     StepStarted,
 )
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.ledger_policy import LEDGER_POLICY, ledger_resolution
+from maintainer.policy.project.project_settings import LEDGER_POLICY, ledger_resolution
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown

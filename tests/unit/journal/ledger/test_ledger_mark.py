@@ -16,7 +16,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome
-from maintainer.policy.project.ledger_policy import may_be_there
+from maintainer.policy.project.project_settings import may_be_there
 from maintainer.policy.select.table_names import table_ref
 from tests.support.runs.fake_lake import FakeLake, compact, plan_all, plan_of
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.planning.budget.ranking import Candidate, autocomp_scores, choose, score
-from maintainer.policy.resolve.budget_settings import Budget, Budgets
+from maintainer.policy.project.project_settings import Budget, Budgets
 
 VECTOR = {"a": (5000, 40), "b": (800, 2), "c": (12000, 900), "d": (300, 1), "e": (20000, 400)}
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from maintainer.policy.diagnostics.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, WITHOUT_SPARK
 from tests.support.policies.policy_reading import findings_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.policy.diagnostics.diagnostics import Diagnostic
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.yaml_reader import read_text
 from tests.support.policies.policy_reading import findings_of

@@ -7,11 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from maintainer.policy.resolve import builtin_defaults as builtin
+from maintainer.policy.resolve import merge as builtin
 from maintainer.policy.resolve.merge import SETTING_KEYS
-from maintainer.policy.schema.formats import CHECKED_FORMATS
+from maintainer.policy.schema.formats import CHECKED_FORMATS, schema_validator
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
-from maintainer.policy.schema.schema_validator import schema_validator
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def test_the_defaults_in_the_schema_are_those_that_hold() -> None:
 
 
 def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maintainer.policy.schema import schema_validator as module
+    from maintainer.policy.schema import formats as module
 
     monkeypatch.setattr(module, "load_schema", lambda name: {"type": "object", "oneOf": []})
     with pytest.raises(ValueError, match="oneOf"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.diagnostics.diagnostics import Severity, Span
+from maintainer.policy.diagnostics import Severity, Span
 from maintainer.report.findings.finding import Finding, file_and_line
 from maintainer.report.findings.github_annotations import cut_lines, render_annotations, write_step_summary
 from maintainer.report.findings.junit_xml import Case, Suite, render_suites

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.policytests.policy_tests import run_policy_tests
-from maintainer.policy.diagnostics.diagnostic_codes import CROSS_FILE, TITLES
+from maintainer.policy.diagnostics import CROSS_FILE, TITLES
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.yaml.yaml_reader import read_document
 from tests.support.policies.policy_reading import findings_of
 
-PAGE = (Path(__file__).parents[4] / "docs" / "codes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "codes.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### ([YP]\d{3}): (.+?)$(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 SECTIONS = {code: (title, body) for code, title, body in SECTION.findall(PAGE)}
 BLOCK = re.compile(r"^```(sh|yaml escaped|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,13 +1,100 @@
-"""Files that must not be accepted: each with the code, line and column of every finding."""
+"""Reading files: what is refused, with code, line and column of every finding, and plain scalars.
+
+From disk only regular files inside the project are read, never through a link, never more than 256 KiB.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
 import time
+from pathlib import Path
 
 import pytest
 
-from maintainer.policy.yaml.yaml_reader import PURE_PARSER, read_text
+from maintainer.policy.diagnostics import Span
+from maintainer.policy.yaml.yaml_document import plain_scalar
+from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, PARSER, PURE_PARSER, read_document, read_text
 from tests.support.policies.policy_reading import findings_of, places_of
+
+GOOD = "version: 1\ntable: a.b\n"
+
+
+def code_of(path: Path, root: Path) -> str:
+    document, findings = read_document(path, root)
+    assert document is None
+    (finding,) = findings
+    assert (finding.span.line, finding.span.column) == (1, 1)
+    assert finding.help
+    return finding.code
+
+
+def test_a_regular_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yml").write_text(GOOD)
+    document, findings = read_document(tmp_path / "policies" / "a.yml", tmp_path)
+    assert findings == []
+    assert document is not None
+    assert document.file == "policies/a.yml"
+    assert document.data == {"version": 1, "table": "a.b"}
+
+
+def test_a_link_is_not_followed_wherever_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "real.yml").write_text(GOOD)
+    for name, target in (("a.yml", "real.yml"), ("b.yml", "/etc/passwd"), ("c.yml", "nowhere"), ("d.yml", "d.yml")):
+        (tmp_path / name).symlink_to(target)
+        assert code_of(tmp_path / name, tmp_path) == "Y102"
+
+
+def test_a_folder_that_is_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
+    root, outside = tmp_path / "project", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "a.yml").write_text(GOOD)
+    (root / "linked").symlink_to(outside)
+    assert code_of(root / "linked" / "a.yml", root) == "Y102"
+    assert code_of(root / ".." / "outside" / "a.yml", root) == "Y102"
+
+
+def test_a_project_may_itself_be_reached_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.yml").write_text(GOOD)
+    (tmp_path / "link").symlink_to("real")
+    document, _ = read_document(tmp_path / "link" / "a.yml", tmp_path / "link")
+    assert document is not None
+    assert document.file == "a.yml"
+
+
+def test_pipes_folders_devices_and_sockets_are_refused_without_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe.yml")
+    (tmp_path / "folder.yml").mkdir()
+    assert code_of(tmp_path / "pipe.yml", tmp_path) == "Y102"
+    assert code_of(tmp_path / "folder.yml", tmp_path) == "Y102"
+    assert code_of(Path("/dev/zero"), Path("/dev")) == "Y102"
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s.yml")
+        assert code_of(tmp_path / "s.yml", tmp_path) == "Y101"
+
+
+def test_what_is_not_there_or_not_readable(tmp_path: Path) -> None:
+    assert code_of(tmp_path / "missing.yml", tmp_path) == "Y101"
+    assert code_of(tmp_path / "no\0name.yml", tmp_path) == "Y101"
+    (tmp_path / "secret.yml").write_text(GOOD)
+    (tmp_path / "secret.yml").chmod(0)
+    if os.geteuid() != 0:
+        assert code_of(tmp_path / "secret.yml", tmp_path) == "Y101"
+
+
+def test_the_size_limit_is_exact(tmp_path: Path) -> None:
+    path = tmp_path / "a.yml"
+    path.write_text(GOOD + "#" * (MAX_FILE_BYTES - len(GOOD)))
+    assert read_document(path, tmp_path)[1] == []
+    path.write_text(GOOD + "#" * (MAX_FILE_BYTES - len(GOOD) + 1))
+    assert code_of(path, tmp_path) == "Y103"
+
 
 HEAD = "version: 1\ntable: a.b\n"
 Places = list[tuple[str, int, int]]
@@ -168,3 +255,125 @@ def test_depth_stops_the_reader_at_once(opening: str) -> None:
 def test_findings_of_one_file_are_bounded() -> None:
     many = HEAD + "".join(f"k{number}: *x\n" for number in range(3000))
     assert len(findings_of(many)) == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("NO", "NO"),
+        ("yes", "yes"),
+        ("Off", "Off"),
+        ("22:00", "22:00"),
+        ("02:00", "02:00"),
+        ("9:30", "9:30"),
+        ("1_000", "1_000"),
+        ("2024-01-01", "2024-01-01"),
+        ("=", "="),
+        ("tRUE", "tRUE"),
+        ("1.2.3", "1.2.3"),
+        ("-", "-"),
+        (".", "."),
+        ("+", "+"),
+        ("0.1.0", "0.1.0"),
+        ("64MiB", "64MiB"),
+        ("true", True),
+        ("FALSE", False),
+        ("", None),
+        ("~", None),
+        ("Null", None),
+        ("0", 0),
+        ("-0", 0),
+        ("+7", 7),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("1e3", 1000.0),
+        ("1.0e+3", 1000.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-0.0", 0.0),
+    ],
+)
+def test_plain_scalars(text: str, value: object) -> None:
+    read = plain_scalar(text)
+    assert read == value
+    assert type(read) is type(value)
+
+
+SOURCE = """\
+version: 1
+table: "sales.orders"   # a comment
+owner: 'team
+  sales'
+description: |
+  two
+  lines
+limits: {maxBytes: 1GiB, timeout: 3h}
+window:
+- from: 22:00
+  to: 04:00
+consumers:
+  - {name: é, maxLag: 3d}
+vacuum:
+  retention:
+"""
+
+
+@pytest.mark.parametrize("parser", [PARSER, PURE_PARSER])
+def test_places_of_keys_and_values(parser: type) -> None:
+    document, findings = read_text(SOURCE, "t.yml", parser)
+    assert findings == []
+    assert document is not None
+    lines = SOURCE.split("\n")
+
+    def shown(span: Span) -> str:
+        end = span.end_column - 1 if span.end_line == span.line else None
+        return lines[span.line - 1][span.column - 1 : end]
+
+    values = {path: shown(document.span_of(path)) for path in document.value_spans}
+    assert values[("table",)] == '"sales.orders"'
+    assert values[("owner",)] == "'team"
+    assert document.span_of(("owner",)).end_line == 4
+    assert values[("description",)] == "|"
+    assert values[("limits",)] == "{maxBytes: 1GiB, timeout: 3h}"
+    assert values[("limits", "timeout")] == "3h"
+    assert values[("window",)] == "-"
+    assert values[("window", 0)] == "from"
+    assert values[("window", 0, "to")] == "04:00"
+    assert values[("consumers", 0, "name")] == "é"
+    assert values[("consumers", 0, "maxLag")] == "3d"
+    # A value without room is shown by its key, a value that is not there by the nearest above it.
+    assert values[("vacuum", "retention")] == "retention"
+    assert shown(document.span_of(("vacuum", "every"))) == "retention"
+    assert {path: shown(span) for path, span in document.key_spans.items()} == {
+        path: path[-1] for path in document.value_spans if path and isinstance(path[-1], str)
+    }
+    assert document.data["description"] == "two\nlines\n"
+    assert document.data["owner"] == "team sales"
+
+
+def test_what_was_refused_is_left_out_and_remembered() -> None:
+    document, findings = read_text("a: 1\nb: *x\nc: [1, !t 2, 3]\nd: 010\nd: 2\n? [k]\n: v\ne: {f: 1}\n", "t.yml")
+    assert document is not None
+    assert document.data == {"a": 1, "c": [1, 3], "e": {"f": 1}}
+    assert document.unreadable == {("b",), ("c", 1), ("d",)}
+    assert [one.code for one in findings] == ["Y109", "Y110", "Y117", "Y108", "Y114"]
+    assert document.span_of(("c", 1)) == Span(3, 14, 3, 15)
+    assert document.span_of(("e", "f")) == Span(8, 8, 8, 9)
+
+
+def test_a_byte_order_mark_and_crlf_change_nothing() -> None:
+    plain = "version: 1\ntable: a.b\n"
+    document, _ = read_text(plain, "t.yml")
+    other, _ = read_text(b"\xef\xbb\xbf" + plain.replace("\n", "\r\n").encode(), "t.yml")
+    assert document == other
+    assert document is not None
+    assert other is not None
+    assert document.marks == other.marks
+
+
+def test_places_of_several_documents_do_not_mix() -> None:
+    first, _ = read_text("a: 1\n", "1.yml")
+    second, _ = read_text("\n\na: 1\n", "2.yml")
+    assert first is not None
+    assert second is not None
+    assert [document.span_of(("a",)).line for document in (first, second, first)] == [1, 3, 1]

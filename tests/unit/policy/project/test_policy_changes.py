@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
-from maintainer.policy.project.git_baseline import modified_tables
+from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
 from tests.support.policies.projects import git, write_project
 
