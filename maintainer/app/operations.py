@@ -49,8 +49,8 @@ from maintainer.model.run.progress import ProgressSink
 from maintainer.policy.project.policy_changes import policies_at, policy_changes
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.select.table_names import identity
-from maintainer.report.plan.plan_comparison import Comparison
-from maintainer.report.run.run_junit import render_junit
+from maintainer.report.plan.plan_markdown import Comparison
+from maintainer.report.run.run_findings import render_junit
 
 
 class RunListener:

@@ -8,9 +8,8 @@ import click
 
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.cli.context import CliContext
-from maintainer.report.text.style import Style
-from maintainer.report.validate.diagnostics_report import DiagnosticsReport, ProjectSources
-from maintainer.report.validate.diagnostics_text import render_full
+from maintainer.report.diagnostics_report import DiagnosticsReport, ProjectSources, render_full
+from maintainer.report.style import Style
 
 
 def open_project(context: CliContext) -> Project:

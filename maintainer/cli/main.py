@@ -19,7 +19,7 @@ import click
 from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
-from maintainer.report.text.style import color_wanted
+from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("maintainer.cli.setup.init", "Make a new project."),

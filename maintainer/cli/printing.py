@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from maintainer.errors import ProjectError
-from maintainer.report.text.style import Role, Style
-from maintainer.report.text.text_layout import columns, printable
+from maintainer.report.style import Role, Style
+from maintainer.report.text_layout import columns, printable
 
 
 def print_json(document: object) -> None:

@@ -1,5 +1,6 @@
 """Renders plans, outcomes and policies as text, Markdown, JSON, JUnit, SARIF and HTML.
 
-One folder for each subject: ``plan``, ``run``, ``status``, ``policy``, ``validate``, ``html``; ``findings`` and
-``text`` hold what they share. ``app`` and ``cli`` import this package. A change of words or layout goes here.
+One folder or module for each subject: ``plan``, ``run``, ``html``, status and history, policies, findings of
+``validate``. ``findings``, ``style`` and ``text_layout`` hold what they share. ``app`` and ``cli`` import this
+package. A change of words or layout goes here.
 """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.run.history_rows import StatusRow
-from maintainer.report.status.status_prometheus import STATES
-from maintainer.report.status.status_text import render_status
+from maintainer.report.status_documents import STATES
+from maintainer.report.status_text import render_status
 
 PAGE = (Path(__file__).parents[2] / "docs" / "looking-back.md").read_text(encoding="utf-8")
 

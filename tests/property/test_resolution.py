@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.resolve.resolved import BUILT_IN
-from maintainer.report.policy.explain_text import block
+from maintainer.report.policy_text import block
 from tests.support.policies.projects import loaded
 
 KEYS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunOutcome
-from maintainer.report.text.text_layout import count
+from maintainer.report.text_layout import count
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50

@@ -31,9 +31,9 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
         ProjectError: E624 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
+    from maintainer.report.html.charts import past_of
     from maintainer.report.html.page import render_run_page
     from maintainer.report.html.run_view import run_view
-    from maintainer.report.html.time_series import past_of
 
     chosen: PastRun | None = None
     earlier: list[tuple[Plan, RunOutcome]] = []

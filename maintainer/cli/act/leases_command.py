@@ -10,7 +10,7 @@ from maintainer.cli.command_project import now_ms, open_project
 from maintainer.cli.context import CliContext
 from maintainer.cli.options.selection_options import TableName
 from maintainer.errors import ExitCode
-from maintainer.report.text.text_layout import count, printable
+from maintainer.report.text_layout import count, printable
 
 
 @click.group("leases")

@@ -15,7 +15,7 @@ from maintainer.cli.options.value_types import DURATION
 from maintainer.cli.printing import warn
 from maintainer.errors import ExitCode
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.text.text_layout import count, named, printable
+from maintainer.report.text_layout import count, named, printable
 
 MAX_NAMED = 10
 

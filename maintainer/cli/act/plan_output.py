@@ -12,10 +12,9 @@ from maintainer.app.project_folders import Project, local_zone
 from maintainer.cli.context import CliContext
 from maintainer.model.plan.plan import Plan
 from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_seconds
-from maintainer.report.plan.plan_lines import PlanOptions
-from maintainer.report.plan.plan_text import render_plan
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import printable
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.style import Style
+from maintainer.report.text_layout import printable
 
 
 def plan_text(

@@ -15,7 +15,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.options.spec_options import ENGINE, FAILURES, JOBS, spec_options
 from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import warn
-from maintainer.report.text.text_layout import tables_and_ledger
+from maintainer.report.text_layout import tables_and_ledger
 
 
 @click.command("retry")

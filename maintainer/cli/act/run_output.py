@@ -22,14 +22,13 @@ from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.run.results_document import run_to_json
-from maintainer.report.findings.github_annotations import render_annotations, write_step_summary
+from maintainer.report.findings import render_annotations, write_step_summary
 from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_findings import run_findings, run_markdown
-from maintainer.report.run.run_junit import render_junit
+from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import render_run
-from maintainer.report.text.style import Style, cursor_wanted, is_terminal
-from maintainer.report.text.text_layout import printable
+from maintainer.report.style import Style, cursor_wanted, is_terminal
+from maintainer.report.text_layout import printable
 
 
 class RunOutput(RunListener):

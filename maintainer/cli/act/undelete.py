@@ -11,7 +11,7 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.options.selection_options import TableName
 from maintainer.cli.options.spec_options import ENGINE, spec_options
 from maintainer.errors import ExitCode
-from maintainer.report.text.text_layout import count
+from maintainer.report.text_layout import count
 from maintainer.units import format_size
 
 MAX_NAMED = 20

@@ -17,9 +17,9 @@ from maintainer.errors import ExitCode
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.select.table_names import identity, table_ref
-from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
-from maintainer.report.text.style import Style
+from maintainer.report.style import Style
 
 EXIT_CODES = {
     CheckResult.WRONG: ExitCode.VERIFICATION_FAILED,

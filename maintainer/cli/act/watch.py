@@ -18,8 +18,8 @@ from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.report.run.run_text import render_run
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import count
+from maintainer.report.style import Style
+from maintainer.report.text_layout import count
 from maintainer.units import MAX_DURATION_SECONDS
 
 

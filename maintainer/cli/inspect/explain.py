@@ -9,8 +9,8 @@ from maintainer.cli.context import CliContext
 from maintainer.cli.options.selection_options import TableName
 from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import print_json
-from maintainer.report.policy.explain_text import explain_json, explain_text, merged_yaml
-from maintainer.report.text.style import Style
+from maintainer.report.policy_text import explain_json, explain_text, merged_yaml
+from maintainer.report.style import Style
 
 
 @click.command("explain")

@@ -21,9 +21,9 @@ from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.policy.project.project_settings import ledger_ref
 from maintainer.policy.select.table_names import identity
-from maintainer.report.status.history_text import no_steps, render_history
-from maintainer.report.status.row_documents import history_csv, history_json
-from maintainer.report.text.style import Style
+from maintainer.report.status_documents import history_csv, history_json
+from maintainer.report.status_text import no_steps, render_history
+from maintainer.report.style import Style
 
 MAX_ROWS = 100_000
 

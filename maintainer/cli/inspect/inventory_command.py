@@ -17,8 +17,8 @@ from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import print_json, print_table
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.select.table_names import absolute_path
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import count, printable
+from maintainer.report.style import Style
+from maintainer.report.text_layout import count, printable
 
 FORMAT_VERSION = "1"
 

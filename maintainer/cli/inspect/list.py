@@ -12,8 +12,8 @@ from maintainer.cli.options.selection_options import SHARD, selection_options
 from maintainer.cli.options.value_types import output_option
 from maintainer.cli.printing import print_json, print_table, warn
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import tables_and_ledger
+from maintainer.report.style import Style
+from maintainer.report.text_layout import tables_and_ledger
 
 FORMAT_VERSION = "1"
 

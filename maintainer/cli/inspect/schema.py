@@ -17,8 +17,8 @@ from maintainer.policy.schema.schema_keys import (
     schema_text,
     suggestion,
 )
-from maintainer.report.policy.schema_help import render_key, render_keys
-from maintainer.report.text.style import Style
+from maintainer.report.policy_text import render_key, render_keys
+from maintainer.report.style import Style
 
 _FILES = {"policy": POLICY_SCHEMA, "project": PROJECT_SCHEMA}
 

@@ -23,14 +23,13 @@ from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.policy.project.policy_project import load_project
-from maintainer.report.plan.plan_lines import PlanOptions
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.run_text import render_run
 from maintainer.report.run.verify_text import render_verify
-from maintainer.report.status.history_text import render_history
-from maintainer.report.text.style import Style
+from maintainer.report.status_text import render_history
+from maintainer.report.style import Style
 
 _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists"
 

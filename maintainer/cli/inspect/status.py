@@ -20,12 +20,10 @@ from maintainer.cli.options.value_types import output_option, pause
 from maintainer.cli.printing import warn
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
-from maintainer.report.status.row_documents import status_json
-from maintainer.report.status.status_prometheus import status_prometheus
-from maintainer.report.status.status_text import problem_line, render_status
-from maintainer.report.text.live_terminal import full_screen
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import when
+from maintainer.report.status_documents import status_json, status_prometheus
+from maintainer.report.status_text import problem_line, render_status
+from maintainer.report.style import Style, full_screen
+from maintainer.report.text_layout import when
 
 MAX_LOOKS = 1_000_000
 

@@ -15,9 +15,9 @@ from maintainer.cli.options.selection_options import TableName
 from maintainer.cli.options.spec_options import ENGINE, spec_options
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.planning.budget.run_budget import Learned, expected_losses
-from maintainer.report.plan.plan_lines import PlanOptions
+from maintainer.report.plan.plan_text import PlanOptions
 from maintainer.report.plan.why_text import render_why
-from maintainer.report.text.style import Style
+from maintainer.report.style import Style
 
 
 @click.command("why")

@@ -18,8 +18,8 @@ from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import ExitCode, ProjectError
-from maintainer.report.text.style import Role, Style
-from maintainer.report.text.text_layout import count
+from maintainer.report.style import Role, Style
+from maintainer.report.text_layout import count
 
 FORMAT_VERSION = "1"
 _ROLES = {Status.OK: Role.GOOD, Status.WARN: Role.WARN, Status.FAIL: Role.BAD}

@@ -18,17 +18,19 @@ from maintainer.cli.validate.validate_scope import Checked, check_project, check
 from maintainer.cli.validate.validate_selection import check_selected
 from maintainer.errors import ExitCode
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
-from maintainer.report.findings.github_annotations import write_step_summary
-from maintainer.report.text.style import PLAIN, Style
-from maintainer.report.validate.diagnostics_machine import (
+from maintainer.report.diagnostics_report import (
+    DiagnosticsReport,
+    ProjectSources,
+    render_concise,
+    render_full,
     render_github,
     render_json,
     render_junit,
     render_sarif,
     render_step_summary,
 )
-from maintainer.report.validate.diagnostics_report import DiagnosticsReport, ProjectSources
-from maintainer.report.validate.diagnostics_text import render_concise, render_full
+from maintainer.report.findings import write_step_summary
+from maintainer.report.style import PLAIN, Style
 
 _DOCUMENTS = {"json": render_json, "github": render_github, "junit": render_junit, "sarif": render_sarif}
 FORMATS = ("full", "concise", *_DOCUMENTS)

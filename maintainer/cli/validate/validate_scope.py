@@ -17,7 +17,7 @@ from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
-from maintainer.report.text.text_layout import count
+from maintainer.report.text_layout import count
 
 MAX_FILES = 20_000
 """Files that paths on the command line may lead to."""

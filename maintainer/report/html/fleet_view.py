@@ -9,11 +9,10 @@ from datetime import tzinfo
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.report.html.charts import PastPoint, TablePast, past_of
 from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
-from maintainer.report.html.time_series import PastPoint, TablePast, past_of
-from maintainer.report.run.status_words import TABLE_ENDS
-from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.text_layout import count, when
+from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
+from maintainer.report.text_layout import count, when
 from maintainer.units import format_size
 
 MAX_FLEET_CURVES = 300

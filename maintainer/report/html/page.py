@@ -15,11 +15,11 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer import __version__
-from maintainer.report.html import svg_charts as charts
+from maintainer.report.html import charts as charts
+from maintainer.report.html.charts import fleet_curves
 from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
-from maintainer.report.html.time_series import fleet_curves
-from maintainer.report.text.text_layout import printable
+from maintainer.report.text_layout import printable
 from maintainer.units import format_size
 
 _TEMPLATES = "templates"

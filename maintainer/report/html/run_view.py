@@ -16,16 +16,22 @@ from maintainer.model.plan.steps import Step, StepKind
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.file_sizes import FileSizes, combined
-from maintainer.report.findings.finding import Finding
-from maintainer.report.html.time_series import Curve, TablePast, table_curves
+from maintainer.report.findings import Finding
+from maintainer.report.html.charts import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import describe, group_left_alone, how_much, step_word
-from maintainer.report.run.outcome_text import assertion_text, figures, message, time_text
+from maintainer.report.run.outcome_text import (
+    STEP_ENDS,
+    TABLE_ENDS,
+    WorkDone,
+    assertion_text,
+    figures,
+    message,
+    time_text,
+)
 from maintainer.report.run.run_findings import run_findings
 from maintainer.report.run.run_text import END_TEXT
-from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
-from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.style import Role
-from maintainer.report.text.text_layout import count, named, when
+from maintainer.report.style import Role
+from maintainer.report.text_layout import count, named, when
 from maintainer.units import format_size
 
 MAX_TABLES_WITH_DETAILS = 100

@@ -24,7 +24,7 @@ from maintainer.model.plan.steps import (
 from maintainer.planning.budget.hot_tables import RESTS
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.text.text_layout import count, printable
+from maintainer.report.text_layout import count, printable
 from maintainer.units import format_duration, format_size
 
 

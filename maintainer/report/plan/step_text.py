@@ -27,8 +27,8 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import Turn
-from maintainer.report.text.style import Symbol
-from maintainer.report.text.text_layout import count, printable, when
+from maintainer.report.style import Symbol
+from maintainer.report.text_layout import count, printable, when
 from maintainer.units import format_duration, format_size
 
 MAX_VALUE = 120

@@ -15,7 +15,7 @@ from maintainer.model.run.auto_compaction import (
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window, ZOrderMode
 from maintainer.report.plan.counterfactuals import lines as change_lines
 from maintainer.report.plan.counterfactuals import what_would_change
-from maintainer.report.plan.plan_lines import (
+from maintainer.report.plan.plan_text import (
     PlanOptions,
     fact_lines,
     left_alone_lines,
@@ -24,8 +24,8 @@ from maintainer.report.plan.plan_lines import (
     step_lines,
 )
 from maintainer.report.plan.step_text import describe, with_code
-from maintainer.report.text.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text.text_layout import columns, count, printable
+from maintainer.report.style import PLAIN, Role, Style, Symbol
+from maintainer.report.text_layout import columns, count, printable
 from maintainer.units import format_duration, format_size
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

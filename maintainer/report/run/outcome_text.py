@@ -1,19 +1,158 @@
-"""Finished steps in words: shared by progress lines, the end of a run, JUnit, Markdown and ``show``."""
+"""Finished steps in words, and what they did added up: files, bytes, proofs and checks.
+
+Shared by progress lines, the end of a run, findings, JUnit, Markdown, pages and ``show``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from maintainer.model.codec import encode
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, VacuumReceipt
+from maintainer.model.run.outcome import (
+    Assertion,
+    CommitReceipt,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+    VacuumReceipt,
+    Verdict,
+)
 from maintainer.model.run.progress import Verified
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.status_words import STEP_ENDS
-from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.style import PLAIN, Style
-from maintainer.report.text.text_layout import count, printable
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.text_layout import count, printable
 from maintainer.units import format_duration, format_size
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """The words for one end of a step.
+
+    ``word`` stands on its progress line, ``message`` where the step says nothing itself, ``counted`` in the totals of
+    a run. ``element`` is JUnit's, None for a case that passes. ``code`` is the finding's where the step has no error of
+    its own, empty where there is no finding.
+    """
+
+    word: str
+    role: Role
+    message: str
+    counted: str
+    element: str | None = None
+    code: str = ""
+    help: str | None = None
+
+
+_REMAINING = (
+    "a later vacuum takes what is left; where it says permission denied, let this user delete in the table's folder"
+)
+_LOGS = "look into results.json and spark.log of the run folder"
+_YIELDED = "another writer was first; nothing more was committed"
+_UNKNOWN = "whether the commit landed is not known"
+_SKIPPED = "an earlier step of this table did not succeed"
+
+STEP_ENDS: Mapping[StepStatus, StepEnd] = {
+    StepStatus.SUCCEEDED: StepEnd("OK", Role.GOOD, "", "succeeded"),
+    StepStatus.NOTHING_LEFT: StepEnd("NOOP", Role.DIM, "nothing left to do", "had nothing left to do"),
+    StepStatus.YIELDED: StepEnd("YIELD", Role.WARN, _YIELDED, "yielded", "skipped", "C701"),
+    StepStatus.INCOMPLETE: StepEnd(
+        "INCOMPLETE", Role.BAD, "not all planned files are gone", "incomplete", "error", "C704", _REMAINING
+    ),
+    StepStatus.FAILED: StepEnd("FAIL", Role.BAD, "failed", "failed", "error", "E600", _LOGS),
+    StepStatus.VERIFY_FAILED: StepEnd("FAIL", Role.BAD, "verification failed", "failed", "failure", "V501"),
+    StepStatus.UNKNOWN: StepEnd("UNKNOWN", Role.BAD, _UNKNOWN, "with an unknown result", "error", "C703"),
+    StepStatus.SKIPPED: StepEnd("SKIP", Role.WARN, _SKIPPED, "skipped", "skipped"),
+    StepStatus.INTERRUPTED: StepEnd("STOP", Role.WARN, "interrupted", "interrupted", "error", "C710"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableEnd:
+    """The words for one end of a table.
+
+    ``text`` stands where the table has no problem of its own, ``counted`` in the totals of a run, ``word`` on a
+    progress line (empty where the steps have said all). ``element`` is JUnit's. ``rank`` orders findings: 0 is a failed
+    verification, 3 a warning.
+    """
+
+    text: str
+    counted: str
+    role: Role | None
+    element: str | None
+    rank: int = 1
+    word: str = ""
+
+
+_NOT_REACHED = "not reached: the run ended before its turn"
+
+TABLE_ENDS: Mapping[TableStatus, TableEnd] = {
+    TableStatus.DONE: TableEnd("done", "done", Role.GOOD, None),
+    TableStatus.UP_TO_DATE: TableEnd("up to date", "up to date", None, None, word="OK"),
+    TableStatus.WAITING: TableEnd("waiting: held back for now", "waiting", None, "skipped", 3, "WAIT"),
+    TableStatus.YIELDED: TableEnd("another writer was first", "yielded to another writer", Role.WARN, "skipped", 3),
+    TableStatus.BLOCKED: TableEnd("blocked: not touched", "blocked", Role.WARN, "error", 2, "BLOCKED"),
+    TableStatus.UNSUPPORTED: TableEnd("not supported: not touched", "not supported", Role.WARN, "error", 2, "SKIP"),
+    TableStatus.NOT_REACHED: TableEnd(_NOT_REACHED, "not reached", Role.WARN, "skipped", 3, "SKIP"),
+    TableStatus.INTERRUPTED: TableEnd("interrupted", "interrupted", Role.WARN, "error", 3),
+    TableStatus.FAILED: TableEnd("failed", "failed", Role.BAD, "error"),
+    TableStatus.VERIFY_FAILED: TableEnd("verification failed", "VERIFICATION FAILED", Role.BAD, "failure", 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """Totals of commits, deletions, proofs and checks; counted here, stored nowhere."""
+
+    files_removed: int
+    files_added: int
+    bytes_removed: int
+    bytes_added: int
+    files_deleted: int
+    bytes_deleted: int
+    commits_proven: int
+    commits_with_proof: int
+    checks: int
+    checks_passed: int
+    checks_failed: int
+
+    @staticmethod
+    def of(steps: Iterable[StepOutcome]) -> WorkDone:
+        """Add up steps."""
+        steps = tuple(steps)
+        commits = [receipt for step in steps for receipt in step.commits]
+        vacuums = [step.vacuum for step in steps if step.vacuum]
+        outcomes = [assertion.outcome for step in steps for assertion in step.assertions]
+        return WorkDone(
+            files_removed=sum(receipt.num_files_removed for receipt in commits),
+            files_added=sum(receipt.num_files_added for receipt in commits),
+            bytes_removed=sum(receipt.bytes_removed for receipt in commits),
+            bytes_added=sum(receipt.bytes_added for receipt in commits),
+            files_deleted=sum(vacuum.num_files_deleted for vacuum in vacuums),
+            bytes_deleted=sum(vacuum.bytes_deleted for vacuum in vacuums),
+            commits_proven=sum(proven(receipt) for receipt in commits),
+            commits_with_proof=sum(receipt.proof is not None for receipt in commits),
+            checks=len(outcomes),
+            checks_passed=outcomes.count(Verdict.PASS),
+            checks_failed=outcomes.count(Verdict.FAIL),
+        )
+
+    @staticmethod
+    def of_tables(tables: Iterable[TableOutcome]) -> WorkDone:
+        """Add up the steps of tables."""
+        return WorkDone.of(step for table in tables for step in table.steps)
+
+    @staticmethod
+    def of_run(outcome: RunOutcome) -> WorkDone:
+        """Add up the steps of a run's tables, our own ledger left out."""
+        return WorkDone.of_tables(outcome.user_tables)
+
+
+def proven(receipt: CommitReceipt) -> bool:
+    """Return whether a commit has a proof and the proof holds."""
+    return receipt.proof is not None and receipt.proof.holds
 
 
 def figures(step: StepOutcome) -> str:

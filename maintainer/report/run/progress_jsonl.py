@@ -26,7 +26,7 @@ from maintainer.model.run.progress import (
     TableStarted,
     Verified,
 )
-from maintainer.report.text.text_layout import iso_utc
+from maintainer.report.text_layout import iso_utc
 
 FORMAT = 1
 Json = dict[str, object]

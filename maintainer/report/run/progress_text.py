@@ -30,12 +30,9 @@ from maintainer.model.run.progress import (
     Verified,
 )
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import figures, message, verified_detail
-from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
-from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.live_terminal import LiveLines, QuietStream
-from maintainer.report.text.style import PLAIN, Role, Style
-from maintainer.report.text.text_layout import UTC, clock_time, count, pad, pad_left, padded_width, printable
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, figures, message, verified_detail
+from maintainer.report.style import PLAIN, LiveLines, QuietStream, Role, Style
+from maintainer.report.text_layout import UTC, clock_time, count, pad, pad_left, padded_width, printable
 from maintainer.units import format_duration, format_size
 
 HEARTBEAT_SECONDS = 30

@@ -9,14 +9,12 @@ from maintainer.errors import ExitCode
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableStatus
 from maintainer.policy.diagnostics import Severity
-from maintainer.report.findings.finding import Finding
+from maintainer.report.findings import Finding
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.run.outcome_text import time_text
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, time_text
 from maintainer.report.run.run_findings import joined, run_findings
-from maintainer.report.run.status_words import STEP_ENDS, TABLE_ENDS
-from maintainer.report.run.work_done import WorkDone
-from maintainer.report.text.style import PLAIN, Role, Style
-from maintainer.report.text.text_layout import count, printable
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.text_layout import count, printable
 from maintainer.units import format_size
 
 MAX_BLOCKS = 50

@@ -12,10 +12,9 @@ from maintainer.model.run.commit_verdict import (
     VerifyRun,
 )
 from maintainer.policy.diagnostics import Severity
-from maintainer.report.findings.finding import Finding
-from maintainer.report.findings.junit_xml import Case, Suite, render_suites
-from maintainer.report.text.style import PLAIN, Role, Style
-from maintainer.report.text.text_layout import count, iso_utc, printable
+from maintainer.report.findings import Case, Finding, Suite, render_suites
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.text_layout import count, iso_utc, printable
 from maintainer.units import format_duration
 
 WORDS = {

@@ -19,7 +19,7 @@ from maintainer.app.policytests.policy_test_facts import facts_of, now_of, recor
 from maintainer.model.table.table_facts import Update
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.report.plan.plan_lines import PlanOptions
+from maintainer.report.plan.plan_text import PlanOptions
 from maintainer.report.plan.why_text import render_why
 from maintainer.units import parse_duration
 from tests.support.policies.projects import loaded

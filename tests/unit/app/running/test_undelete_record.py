@@ -20,7 +20,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.model.run.outcome import UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.report.status.history_text import render_history
+from maintainer.report.status_text import render_history
 from tests.support.tables.aged_tables import AgedTable, LocalReader, LocalTable, Vacuuming
 from tests.support.tables.builders import DAY_SECONDS
 from tests.support.tables.vacuum_cases import policies

@@ -41,7 +41,7 @@ from maintainer.model.table.table_facts import (
     TableRef,
     Update,
 )
-from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts

@@ -16,7 +16,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.run.progress_text import ProgressText
-from maintainer.report.run.run_junit import render_junit
+from maintainer.report.run.run_findings import render_junit
 from maintainer.report.run.run_text import render_run
 from tests.support.runs.fake_lake import (
     FakeLake,

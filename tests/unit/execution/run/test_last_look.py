@@ -17,7 +17,7 @@ from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.report.run.run_junit import render_junit
+from maintainer.report.run.run_findings import render_junit
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of, vacuum
 from tests.support.tables.builders import DAY_MS, MINUTE_MS, NOW_MS
 

@@ -16,13 +16,12 @@ from maintainer.model.table.commit_records import OwnRewrites
 from maintainer.model.table.table_facts import TableRecord, Update
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.report.findings.github_annotations import render_annotations
+from maintainer.report.findings import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.plan.why_text import render_why
-from maintainer.report.run.run_findings import run_findings
-from maintainer.report.run.run_junit import render_junit
-from maintainer.report.status.status_prometheus import status_prometheus
+from maintainer.report.run.run_findings import render_junit, run_findings
+from maintainer.report.status_documents import status_prometheus
 from tests.support.tables.builders import MINUTE_MS, NOW_MS, make_facts, make_files, make_optimize, make_policy
 
 POLICY = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))

@@ -12,8 +12,7 @@ from maintainer.model.plan.steps import CompactStep, SetPropertiesStep
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.run_budget import Learned, candidate_of, expected_seconds, within_budget
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
-from maintainer.report.plan.plan_lines import PlanOptions
-from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from tests.support.runs import sample_runs as samples
 
 MIB = 2**20

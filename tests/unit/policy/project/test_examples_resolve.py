@@ -13,7 +13,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.zorder.zorder_options import ranges_wanted
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.report.policy.explain_text import explain_text, merged_yaml
+from maintainer.report.policy_text import explain_text, merged_yaml
 from tests.support.policies.projects import complaints, loaded
 from tests.support.tables.builders import DAY_MS, HOUR_MS, MIB, NEVER_TOUCHED, NOW_MS, make_facts, make_file
 

@@ -13,7 +13,7 @@ from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
-from maintainer.report.policy.explain_text import explain_text
+from maintainer.report.policy_text import explain_text
 from tests.support.policies.projects import complaints, loaded, write_project
 
 FILE = """\

@@ -19,12 +19,21 @@ from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, Tur
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.file_sizes import file_sizes
 from maintainer.model.table.table_facts import TableRef
+from maintainer.report.html.charts import (
+    LayoutPoint,
+    PastPoint,
+    TablePast,
+    bar_chart,
+    line_chart,
+    past_of,
+    size_bars,
+    size_chart,
+    table_curves,
+)
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_fleet_page, render_run_page
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, run_view
-from maintainer.report.html.svg_charts import bar_chart, line_chart, size_bars, size_chart
-from maintainer.report.html.time_series import LayoutPoint, PastPoint, TablePast, past_of, table_curves
-from maintainer.report.text.text_layout import printable
+from maintainer.report.text_layout import printable
 from tests.support.runs import sample_runs as samples
 
 UTC = timezone.utc

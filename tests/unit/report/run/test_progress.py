@@ -15,7 +15,7 @@ from maintainer.model.run.progress import ProgressEvent, RunStarted, RunStopping
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line
 from maintainer.report.run.progress_text import ProgressText, WholeRun
-from maintainer.report.text.style import Style
+from maintainer.report.style import Style
 from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
 from tests.support.runs.sample_runs import RUN, TEN_PM, full_plan, progress_events

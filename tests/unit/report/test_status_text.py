@@ -12,11 +12,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from maintainer.model.run.history_rows import LOST, HistoryRow, StatusRow
-from maintainer.report.status.history_text import no_steps, render_history
-from maintainer.report.status.row_documents import history_csv, history_json, status_json
-from maintainer.report.status.status_text import age, render_status
-from maintainer.report.text.style import Style
-from maintainer.report.text.text_layout import UTC
+from maintainer.report.status_documents import history_csv, history_json, status_json
+from maintainer.report.status_text import age, no_steps, render_history, render_status
+from maintainer.report.style import Style
+from maintainer.report.text_layout import UTC
 from tests.support.runs.sample_runs import GIB, RUN, TEN_PM
 
 DAY_MS = 86_400_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from maintainer.model.run.history_rows import StatusRow
-from maintainer.report.status.status_prometheus import STATES, status_prometheus
+from maintainer.report.status_documents import STATES, status_prometheus
 
 SAMPLE = re.compile(r'[a-z_]+(\{table="(?:[^"\\\n]|\\.)*",owner="(?:[^"\\\n]|\\.)*"(,state="[a-z]+")?\})? -?[0-9.e+-]+')
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.report.policy.explain_text import explain_json, explain_text, flow, merged_yaml
-from maintainer.report.text.style import Style
+from maintainer.report.policy_text import explain_json, explain_text, flow, merged_yaml
+from maintainer.report.style import Style
 from tests.support.policies.projects import complaints, loaded
 
 FILES = {

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from maintainer.policy.project.policy_changes import PolicyChanges, ValueChange, policy_changes
 from maintainer.policy.resolve.resolved import VacuumMode, VacuumPolicy
-from maintainer.report.plan.plan_comparison import Comparison, render_comparison
-from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_markdown import Comparison, render_comparison, render_plan_markdown
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import make_optimize, make_policy
 

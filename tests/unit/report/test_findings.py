@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from maintainer.policy.diagnostics import Severity, Span
-from maintainer.report.findings.finding import Finding, file_and_line
-from maintainer.report.findings.github_annotations import cut_lines, render_annotations, write_step_summary
-from maintainer.report.findings.junit_xml import Case, Suite, render_suites
+from maintainer.report.findings import (
+    Case,
+    Finding,
+    Suite,
+    cut_lines,
+    file_and_line,
+    render_annotations,
+    render_suites,
+    write_step_summary,
+)
 
 
 def test_annotation_properties_are_escaped_and_columns_need_one_line() -> None:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.report.text.live_terminal import full_screen
-from maintainer.report.text.markdown import code, escaped
-from maintainer.report.text.style import Role, Style, color_wanted, cursor_wanted
-from maintainer.report.text.text_layout import (
+from maintainer.report.style import Role, Style, color_wanted, cursor_wanted, full_screen
+from maintainer.report.text_layout import (
     UTC,
+    code,
     columns,
     count,
     display_width,
+    escaped,
     iso_utc,
     pad,
     partition,

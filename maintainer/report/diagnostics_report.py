@@ -1,0 +1,289 @@
+"""Findings of ``validate``: as text, JSON, GitHub annotations, JUnit XML and SARIF."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+from maintainer import __version__
+from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic, Severity
+from maintainer.policy.yaml.yaml_reader import read_bytes
+from maintainer.report import findings
+from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
+from maintainer.report.style import PLAIN, Role, Style
+from maintainer.report.text_layout import count, display_width, escaped, printable, table
+
+FORMAT_VERSION = "1"
+_TITLES = {**TITLES, **CROSS_FILE}
+
+
+@dataclass(frozen=True)
+class DiagnosticsReport:
+    """All findings of one ``validate``, sorted, and where they are.
+
+    ``files_read`` counts every file, ``policies`` tables and rules. ``folder`` is the project's folder relative to the
+    repository, as annotations need it; empty where both are the same.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+    files_read: int
+    policies: int
+    seconds: float
+    strict: bool = False
+    folder: str = ""
+
+    @property
+    def errors(self) -> int:
+        """Findings that make a file invalid."""
+        return sum(diagnostic.is_error for diagnostic in self.diagnostics)
+
+    @property
+    def warnings(self) -> int:
+        """Findings that do so only with ``--strict``."""
+        return len(self.diagnostics) - self.errors
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command ends in 1."""
+        return self.errors > 0 or (self.strict and bool(self.diagnostics))
+
+    def path_in_repository(self, file: str) -> str:
+        """Return a file's path as a code host needs it."""
+        return f"{self.folder}/{file}" if self.folder and not file.startswith("/") else file
+
+    def summary(self) -> str:
+        """Say in one line what is wrong in how many files, and how long it took."""
+        took = f"({self.seconds:.2f} s)"
+        if not self.diagnostics:
+            return f"{count(self.policies, 'policy', 'policies')} valid {took}"
+        files = len({diagnostic.file for diagnostic in self.diagnostics})
+        numbers = ((self.errors, "error"), (self.warnings, "warning"))
+        findings = " and ".join(count(number, noun) for number, noun in numbers if number)
+        return f"Found {findings} in {files:,} of {count(self.files_read, 'file')} {took}."
+
+
+def title_of(code: str) -> str:
+    """Return the general sentence of a code; the code itself where it is not known."""
+    return _TITLES.get(code, code)
+
+
+class Sources(Protocol):
+    """Where excerpts are cut from."""
+
+    def lines(self, file: str) -> list[str]:
+        """Return the lines of a file; empty where it cannot be shown."""
+        ...
+
+
+class ProjectSources:
+    """Reads the files with findings again, one at a time, for excerpts."""
+
+    def __init__(self, root: Path, texts: Mapping[str, str] | None = None) -> None:
+        self._root = root
+        self._texts = texts or {}
+        self._file = ""
+        self._lines: list[str] = []
+
+    def lines(self, file: str) -> list[str]:
+        """Return the lines of a file relative to the project; empty where it cannot be shown."""
+        if file != self._file:
+            self._file = file
+            self._lines = self._read(file)
+        return self._lines
+
+    def _read(self, file: str) -> list[str]:
+        text = self._texts.get(file)
+        if text is None:
+            content = read_bytes(self._root / file, self._root)
+            if isinstance(content, Diagnostic):
+                return []
+            text = content.decode("utf-8-sig", errors="replace")
+        return text.replace("\r\n", "\n").split("\n")
+
+
+WIDEST_LINE = 110
+"""Longer source lines are shown as a piece around the place that is meant."""
+
+_CONTEXT = 30
+_ROLES = {Severity.ERROR: Role.BAD, Severity.WARNING: Role.WARN}
+
+
+def render_full(report: DiagnosticsReport, sources: Sources, style: Style = PLAIN) -> Iterator[str]:
+    """Yield the lines of every finding with its excerpt, then the summary; never all of them in memory."""
+    for finding in report.diagnostics:
+        yield from _finding(finding, sources.lines(finding.file), style)
+        yield ""
+    yield from _closing(report, style)
+
+
+def render_concise(report: DiagnosticsReport, style: Style = PLAIN) -> Iterator[str]:
+    """Yield one line per finding, ``file:line:column: error[P201] message; help``, then the summary."""
+    for finding in report.diagnostics:
+        place = f"{printable(finding.file)}:{finding.span.line}:{finding.span.column}"
+        kind = style.paint(f"{finding.severity.value}[{finding.code}]", _ROLES[finding.severity])
+        help = f"; {printable(finding.help)}" if finding.help else ""
+        yield f"{place}: {kind} {printable(finding.message)}{help}"
+    yield from _closing(report, style)
+
+
+def _closing(report: DiagnosticsReport, style: Style) -> Iterator[str]:
+    role = Role.BAD if report.failed else Role.WARN if report.diagnostics else Role.GOOD
+    hint = " `maintainer schema vacuum.retention` explains a key." if report.diagnostics else ""
+    yield style.paint(report.summary(), role) + hint
+
+
+def _finding(finding: Diagnostic, lines: list[str], style: Style) -> Iterator[str]:
+    span = finding.span
+    role = _ROLES[finding.severity]
+    shown = [number for number in (span.line - 1, span.line, span.line + 1) if 0 < number <= len(lines)]
+    # The empty line behind the last line feed is no line to a person.
+    if shown and shown[-1] == len(lines) and shown[-1] != span.line and not lines[-1]:
+        shown.pop()
+    gutter = len(str(shown[-1])) if shown else 1
+    heading = style.paint(f"{finding.severity.value}[{finding.code}]", role)
+    yield f"{heading}: {style.paint(printable(finding.message), Role.BOLD)}"
+    yield f"{' ' * gutter}--> {printable(finding.file)}:{span.line}:{span.column}"
+    if span.line in shown:
+        bar = style.paint("|", Role.DIM)
+        start, end = _window(lines[span.line - 1], span.column - 1)
+        yield f"{' ' * gutter} {bar}"
+        for number in shown:
+            text = _piece(lines[number - 1], start, end)
+            yield f"{number:>{gutter}} {bar} {text}".rstrip()
+            if number == span.line:
+                yield f"{' ' * gutter} {bar} {style.paint(_caret(finding, lines[number - 1], start, end), role)}"
+    if finding.help:
+        yield f"{' ' * gutter} = help: {printable(finding.help)}"
+
+
+def _window(line: str, column: int) -> tuple[int, int]:
+    """Return the part of a long line to show: around the column, the same for the lines above and below."""
+    if len(line) <= WIDEST_LINE:
+        return 0, WIDEST_LINE
+    start = max(0, min(column - _CONTEXT, len(line) - WIDEST_LINE))
+    return start, start + WIDEST_LINE
+
+
+def _piece(line: str, start: int, end: int) -> str:
+    """Cut a line, with ``...`` where something is missing; every character takes its usual room."""
+    text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+    if start and len(text) > start:
+        text = "..." + text[start + 3 : end]
+    else:
+        text = text[start:end]
+    return text[:-3] + "..." if len(line) > end else text
+
+
+def _caret(finding: Diagnostic, line: str, start: int, end: int) -> str:
+    """Underline the span, at least one character, at most to the end of its first line."""
+    span = finding.span
+    first = span.column - 1
+    last = span.end_column - 1 if span.end_line == span.line else len(line)
+    before = _piece(line, start, end)[: first - start]
+    marked = line[first : min(max(last, first + 1), end)]
+    return " " * display_width(before) + "^" * max(display_width(marked), 1)
+
+
+def render_json(report: DiagnosticsReport) -> str:
+    """Return one JSON document; ``schemas/validate.schema.json`` describes it."""
+    document = {
+        "format_version": FORMAT_VERSION,
+        "maintainer": __version__,
+        "valid": not report.failed,
+        "strict": report.strict,
+        "files": report.files_read,
+        "policies": report.policies,
+        "errors": report.errors,
+        "warnings": report.warnings,
+        "elapsed_seconds": round(report.seconds, 3),
+        "diagnostics": [_as_json(diagnostic) for diagnostic in report.diagnostics],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    span = diagnostic.span
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity.value,
+        "title": title_of(diagnostic.code),
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "file": diagnostic.file,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def render_github(report: DiagnosticsReport) -> str:
+    """Return annotations, errors first, then the summary as plain text."""
+    errors_first = sorted(_findings(report), key=lambda finding: list(Severity).index(finding.severity))
+    return render_annotations(errors_first) + report.summary()
+
+
+def render_step_summary(report: DiagnosticsReport) -> str:
+    """Return Markdown: the summary line and a table of all findings."""
+    rows = [
+        (
+            escaped(f"{_place(finding)}"),
+            escaped(f"{finding.severity.value} {finding.code}: {finding.message}"),
+            escaped(finding.help or ""),
+        )
+        for finding in report.diagnostics
+    ]
+    lines = ["### maintainer validate", "", escaped(report.summary()), ""]
+    return "\n".join([*lines, *(table(("place", "finding", "help"), rows) if rows else [])]) + "\n"
+
+
+def render_junit(report: DiagnosticsReport) -> str:
+    """Return JUnit XML: a suite for each file with findings, a case for each; one passing case without any.
+
+    A warning is a failure only with ``--strict``; otherwise its case passes and carries the text.
+    """
+    suites = [
+        Suite(file, [_case(diagnostic, report.strict) for diagnostic in diagnostics])
+        for file, diagnostics in groupby(report.diagnostics, key=lambda diagnostic: diagnostic.file)
+    ]
+    valid = Suite("maintainer validate", [Case(report.summary())])
+    return render_suites("maintainer validate", suites or [valid], report.seconds)
+
+
+def _case(diagnostic: Diagnostic, strict: bool) -> Case:
+    place = f"{diagnostic.span.line}:{diagnostic.span.column}"
+    name = f"{diagnostic.code} {title_of(diagnostic.code)} at {place}"
+    body = f"{_place(diagnostic)}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
+    attributes = {"file": diagnostic.file, "line": str(diagnostic.span.line)}
+    if diagnostic.is_error or strict:
+        code = diagnostic.code
+        return Case(name, 0.0, "failure", diagnostic.message, body, code, attributes)
+    return Case(name, body=f"warning: {body}", attributes=attributes)
+
+
+def render_sarif(report: DiagnosticsReport) -> str:
+    """Return a SARIF 2.1.0 log."""
+    return findings.render_sarif(_findings(report), title_of, report.files_read)
+
+
+def _findings(report: DiagnosticsReport) -> list[Finding]:
+    """Return the findings with the paths that a code host needs."""
+    return [
+        Finding(
+            diagnostic.severity,
+            diagnostic.code,
+            diagnostic.message,
+            diagnostic.help or "",
+            file=report.path_in_repository(diagnostic.file),
+            span=diagnostic.span,
+        )
+        for diagnostic in report.diagnostics
+    ]
+
+
+def _place(diagnostic: Diagnostic) -> str:
+    return f"{diagnostic.file}:{diagnostic.span.line}:{diagnostic.span.column}"

@@ -1,1 +1,0 @@
-"""Effective policies and the help for policy keys."""

@@ -1,1 +1,0 @@
-"""``status`` and ``history`` as text, CSV, JSON and Prometheus metrics."""

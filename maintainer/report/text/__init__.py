@@ -1,1 +1,0 @@
-"""Escaping, widths, colours, live lines and Markdown: what every text is made with."""

@@ -1,1 +1,0 @@
-"""Findings of ``validate`` as text, JSON, GitHub annotations, JUnit and SARIF."""
