@@ -19,10 +19,10 @@ from typing import Protocol
 
 from maintainer.engine.protocols import Engine
 from maintainer.execution.fleet.results import Results
-from maintainer.execution.run.cancellation import StopSwitch, TableControl
+from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, TableControl
 from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
-from maintainer.execution.table.table_run import num_batches, run_table
+from maintainer.execution.table.table_run import num_batches, run_table, table_status
 from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import Problem, TablePlan
@@ -328,22 +328,30 @@ def _broken(plan: TablePlan, results: Results, problem: Problem) -> TableOutcome
 
 
 def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
-    """Make the outcome of a table whose thread was given up: its running step is unknown, the others are skipped."""
-    plan = running.task.plan
+    """Make the outcome of a table whose thread was given up. What was not begun is skipped.
+
+    Its running step ends as if it had ended in time: what wrote no INTENT cannot have been committed, and it may
+    commit nothing any more. Only an INTENT without a result makes it unknown.
+    """
+    plan, work, control = running.task.plan, running.work, running.control
     steps = list(results.steps_so_far(plan.ref))
-    reason = running.control.reason or "cancelled"
-    problem = Problem(
-        "C714", f"did not end within {seconds:g} s of being cancelled ({reason})", plan.ref.identifier,
-        "the next apply looks into the table's log before it touches the table",
-    )  # fmt: skip
+    if work is not None and work.unsettled:
+        status, help = StepStatus.UNKNOWN, "the next apply looks into the table's log before it touches the table"
+    elif control.timed_out:
+        status, help = StepStatus.FAILED, "raise limits.timeout, or make batches smaller"
+    else:
+        status, help = StepStatus.INTERRUPTED, RETRY_THE_REST
+    what = f"did not end within {seconds:g} s of being cancelled ({control.reason or 'cancelled'})"
+    problem = Problem("C714", what, plan.ref.identifier, help)
     ended = {step.step_id for step in steps}
-    current = running.work.step_id if running.work is not None else None
     for step in plan.steps:
         step_id = plan.step_id(step)
         if step_id in ended:
             continue
-        unknown = step_id == current and running.work is not None
-        status = StepStatus.UNKNOWN if unknown else StepStatus.SKIPPED
-        commits = tuple(running.work.commits) if unknown and running.work is not None else ()
-        steps.append(StepOutcome(step_id, step.kind, status, 0, 0.0, commits, error=problem if unknown else None))
-    return TableOutcome(plan.ref, TableStatus.FAILED, tuple(steps), problem, plan.policy_file, plan.owner)
+        if work is not None and step_id == work.step_id:
+            commits = tuple(work.commits)
+            steps.append(StepOutcome(step_id, step.kind, status, 0, 0.0, commits, error=problem))
+        else:
+            steps.append(StepOutcome(step_id, step.kind, StepStatus.SKIPPED, 0, 0.0))
+    ended_as = table_status(plan, tuple(steps), status)
+    return TableOutcome(plan.ref, ended_as, tuple(steps), problem, plan.policy_file, plan.owner)

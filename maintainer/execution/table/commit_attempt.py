@@ -43,6 +43,7 @@ class StepWork:
 
     ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
     is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
+    ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
     """
 
     step_id: str
@@ -57,6 +58,7 @@ class StepWork:
     deletion: VacuumStep | None = None
     num_deleted: int | None = None
     batches_done: int = 0
+    unsettled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,9 @@ def attempt(
             worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
         if read_versions:
             return  # another try of the same commit: its INTENT stands
+        # First the mark, then one more look: whoever gives this thread up does it in the other order.
+        work.unsettled = True
+        worker.control.check_commit()
         num_files, size_bytes = figures
         journal.intent(
             stamp, facts, work.kind,
@@ -116,14 +121,18 @@ def attempt(
     try:
         receipt = call(stamp, before_commit)
     except Exception as error:
-        if read_versions:
-            fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
-            journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
+        if not read_versions:
+            work.unsettled = False
+            raise
+        fate, landed = _what_landed(worker, work, facts, stamp, read_versions[-1], error)
+        work.unsettled = fate is Fate.UNKNOWN
+        journal.result(stamp, facts, work.kind, fate, receipt=landed, problem=problem_of(error))
         raise
     if isinstance(receipt, CommitReceipt):
         work.commits.append(receipt)
     else:
         work.vacuum = receipt
+    work.unsettled = False
     if read_versions:
         journal.result(stamp, facts, work.kind, fate_of(receipt), receipt=receipt)
     return receipt

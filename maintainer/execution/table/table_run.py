@@ -233,6 +233,8 @@ class _TableRun:
                 return StepStatus.FAILED, problem
             case CommitUnknown():
                 return StepStatus.UNKNOWN, problem
+            case _ if work.unsettled:  # whatever ended it: nobody knows what became of its INTENT
+                return StepStatus.UNKNOWN, problem
             case _ if control.timed_out:
                 seconds = self._plan.timeout_seconds
                 return StepStatus.FAILED, Problem("C711", f"not done within {seconds} s: {problem.what}", problem.where,

@@ -176,13 +176,13 @@ def _amended(step: StepOutcome, record: _StepRecord) -> StepOutcome:
             note = "a later run found that the commit did not land"
             return replace(step, status=StepStatus.FAILED, note=_joined(step.note, note))
         return step
+    status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
     if step.kind == "vacuum":
         _, fate = later[-1]
-        return replace(step, vacuum=_vacuum_receipt(fate), note=_joined(step.note, fate.get("detail")))
+        return replace(step, status=status, vacuum=_vacuum_receipt(fate), note=_joined(step.note, fate.get("detail")))
     versions = {receipt.version for receipt in step.commits}
     receipts = tuple(_commit_receipt(*pair) for pair in later if pair[1].get("version") not in versions)
     note = "; ".join(f"a later run found that version {receipt.version} landed" for receipt in receipts)
-    status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
     return replace(step, status=status, commits=(*step.commits, *receipts), note=_joined(step.note, note or None))
 
 

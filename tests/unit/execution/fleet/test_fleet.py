@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.run.run_context import Clock, RetryBounds
+from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
+from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus, Verdict
+from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableStatus, Verdict
 from maintainer.model.run.progress import (
     ProgressEvent,
     RunFinished,
@@ -213,29 +217,119 @@ def test_a_table_over_its_time_is_cancelled_and_the_others_go_on(run: Run) -> No
     assert run.lake.cancelled == ["20261121T220001Z-0000-w0"]
 
 
-def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(run: Run) -> None:
-    slow = run.lake.table("a", (1,), (2,))
-    others = run.small_tables("b")
-    release = threading.Event()
+def deaf(run: Run, release: threading.Event) -> Callable[[Station], None]:
+    """A hook that is cancelled and goes on until it is released."""
 
-    def deaf(at: Station) -> None:
+    def hook(at: Station) -> None:
         run.pass_seconds(0.05)
         run.wait_for_cancel()
         run.pass_seconds(0.2)
         release.wait(60)
 
-    run.lake.at("write", deaf, table="a")
-    outcome = run(plan_all(plan_of(slow, compact(slow), vacuum("x"), timeout_seconds=0), *others))
-    assert by_table(outcome) == {"a": "failed", "b": "done"}
-    assert [step.status for step in outcome.tables[0].steps] == [StepStatus.UNKNOWN, StepStatus.SKIPPED]
-    assert outcome.tables[0].problem is not None
-    assert outcome.tables[0].problem.code == "C714"
+    return hook
+
+
+def come_back(release: threading.Event) -> None:
+    """Let the given-up thread go on to its end."""
     release.set()
     for thread in threading.enumerate():
         if thread.name.endswith("-w0"):
             thread.join(60)
             assert not thread.is_alive()
-    assert slow.version == 1
+
+
+@pytest.mark.parametrize(
+    ("station", "status"), [("write", StepStatus.FAILED), ("commit", StepStatus.UNKNOWN)], ids=["no INTENT", "INTENT"]
+)
+def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(
+    run: Run, station: str, status: StepStatus
+) -> None:
+    """Without an INTENT nothing can have been committed: the table's limit is what ended the step."""
+    slow = run.lake.table("a", (1,), (2,))
+    others = run.small_tables("b")
+    release = threading.Event()
+    run.lake.at(station, deaf(run, release), table="a")
+    outcome = run(plan_all(plan_of(slow, compact(slow), vacuum("x"), timeout_seconds=0), *others))
+    assert by_table(outcome) == {"a": "failed", "b": "done"}
+    assert [step.status for step in outcome.tables[0].steps] == [status, StepStatus.SKIPPED]
+    assert outcome.tables[0].problem is not None
+    assert outcome.tables[0].problem.code == "C714"
+    come_back(release)
+    assert slow.version == (1 if station == "write" else 2)
+
+
+@pytest.mark.parametrize("reason", ["SIGINT", "SIGTERM", "timeout of 60 s"])
+@pytest.mark.parametrize(("station", "status"), [("write", "interrupted"), ("commit", "unknown")])
+def test_a_stopped_step_that_does_not_come_back_is_unknown_only_after_its_intent(
+    run: Run, reason: str, station: str, status: str
+) -> None:
+    table = run.lake.table("a", (1, 2), (3,))
+    table.storage.add("old")
+    release = threading.Event()
+
+    def stopped(at: Station) -> None:
+        run.switch.stop(reason)
+        run.wait_for(RunStopping)
+        deaf(run, release)(at)
+
+    run.lake.at(station, stopped)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    outcome = run(plan_all(plan_of(table, compact(table), vacuum("old"))), **bounds)
+    (ended,) = outcome.tables
+    assert [step.status.value for step in ended.steps] == [status, "skipped"]
+    assert ended.status is (TableStatus.INTERRUPTED if status == "interrupted" else TableStatus.FAILED)
+    assert ended.problem is not None
+    assert ended.problem.code == "C714"
+    come_back(release)
+    assert table.version == (1 if station == "write" else 2)
+    assert "old" in table.storage
+
+
+def test_a_batch_that_landed_stays_known_when_the_next_one_does_not_come_back(run: Run) -> None:
+    table = run.lake.table("a", (1,), (2,), (3,), (4,))
+    release = threading.Event()
+
+    def second_batch(at: Station) -> None:
+        if at.table.version > 1:
+            run.switch.stop("SIGTERM")
+            run.wait_for(RunStopping)
+            deaf(run, release)(at)
+
+    run.lake.at("write", second_batch)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    outcome = run(plan_all(plan_of(table, compact(table, ("f0", "f1"), ("f2", "f3")))), **bounds)
+    (step,) = outcome.tables[0].steps
+    assert (step.status, [commit.version for commit in step.commits]) == (StepStatus.INTERRUPTED, [2])
+    come_back(release)
+    assert table.version == 2
+
+
+def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_looked(run: Run) -> None:
+    table = run.lake.table("a", (1, 2), (3,))
+    table.storage |= {"old-1", "old-2"}
+    release = threading.Event()
+
+    def stopped(at: Station) -> None:
+        run.switch.stop("SIGTERM")
+        run.wait_for(RunStopping)
+        deaf(run, release)(at)
+
+    run.lake.at("deleted", stopped, times=1)
+    bounds = {"terminate_grace_seconds": 0.05, "terminate_hang_seconds": 0.1}
+    plan = plan_all(plan_of(table, vacuum("old-1", "old-2")))
+    outcome = run(plan, **bounds)
+    assert [step.status for step in outcome.tables[0].steps] == [StepStatus.UNKNOWN]
+
+    folder = run.folder
+    folder.write_plan(to_json(plan))
+    run.lake.clear_hooks()
+    run.switch, run.lake.cancel_events = StopSwitch(), {}
+    run(plan_all(plan_of(table)))
+    events = read_events(folder.path / EVENTS_FILE).events
+    (step,) = recorded_outcome(plan, outcome, events, RunEnd.FINISHED).tables[0].steps
+    assert step.vacuum is not None
+    assert (step.status, step.vacuum.num_files_deleted) == (StepStatus.INTERRUPTED, 1)
+    come_back(release)
 
 
 def test_jobs_that_start_after_the_cancel_are_cancelled_too(run: Run) -> None:
@@ -298,8 +392,8 @@ def test_after_a_stop_what_runs_is_cancelled_when_its_grace_is_over(run: Run) ->
     assert kinds.index(RunStopping) < kinds.index(TableFinished)
 
 
-@pytest.mark.parametrize(("comes_back", "status"), [(True, "interrupted"), (False, "failed")])
-def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool, status: str) -> None:
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool) -> None:
     """Whoever sends it kills what is still there soon: neither a long commit nor a thread that hangs is waited for."""
     plans = run.small_tables("a")
     release = threading.Event()
@@ -319,7 +413,7 @@ def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool, stat
     outcome = run(plan_all(*plans), **patient, terminate_grace_seconds=0.05, terminate_hang_seconds=0.1)
     assert run.seconds < 1
     release.set()
-    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGTERM", {"a": status})
+    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGTERM", {"a": "interrupted"})
     (told,) = [event for event in run.events if isinstance(event, RunStopping)]
     assert (told.reason, told.grace_seconds) == ("SIGTERM", 0.05)
 

@@ -554,6 +554,31 @@ def test_an_engine_that_is_gone_is_no_bug_of_ours(bench: Bench) -> None:
     assert not list(bench.journal.folder.path.glob("traceback*"))
 
 
+@pytest.mark.parametrize("ended_by", ["the engine", "the table's limit", "a signal"])
+def test_an_attempt_whose_end_nobody_can_look_up_is_unknown_whatever_ended_it(bench: Bench, ended_by: str) -> None:
+    """The INTENT stands, and the log cannot be asked: neither failed nor interrupted would be true."""
+    table = three_files(bench)
+    control = TableControl(bench.switch)
+
+    class Py4JNetworkError(Exception):
+        """Named as py4j's, which is not imported here."""
+
+    def gone(at: Station) -> None:
+        bench.lake.tables.clear()  # nor can its log be read
+        if ended_by == "the table's limit":
+            control.cancel("the table's limit of 60 s", timed_out=True)
+        elif ended_by == "a signal":
+            control.cancel("SIGTERM")
+        raise Py4JNetworkError("Error while sending or receiving")
+
+    bench.lake.at("commit", gone)
+    outcome = bench.run(plan_of(table, compact(table), vacuum("old")), control=control)
+    assert statuses(outcome) == ["compact: unknown", "vacuum: skipped"]
+    assert outcome.status is TableStatus.FAILED
+    assert bench.recorded("result")[0]["fate"] == "unknown"
+    assert len(unfinished(bench.runs_dir)) == 1
+
+
 def test_an_error_nobody_foresaw_is_a_bug_of_this_table_with_its_traceback_in_the_folder(bench: Bench) -> None:
     table = three_files(bench)
 
