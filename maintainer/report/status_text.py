@@ -234,7 +234,7 @@ def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
 
 def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
     """Return what neighbours must share to be joined; a row that stays alone shares nothing with any other."""
-    if row.run_id is not None or row.step.upper() in {*MAINTENANCE, "VACUUM"}:
+    if row.run_id is not None or row.step.upper() in MAINTENANCE:
         return (number,)
     return (row.table, row.step, row.by, row.reason == APPENDED)
 

@@ -20,11 +20,8 @@ from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.errors import TableError
 from maintainer.model.run.commit_verdict import CommitVerification
-from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import TableFacts
-
-MAINTENANCE = ("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "CLUSTER BY")
-"""Operations that change no data; without a version, the newest commit of one of them (or of ours) is proven."""
 
 MAX_COMMITS_LOOKED_AT = 1000
 """How far back the newest maintenance commit is looked for."""
@@ -49,7 +46,8 @@ class DeltaCommitProver:
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
             for entry in reversed(entries):
                 info = storage.commit_info(entry)
-                if info.get("operation") in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
+                operation = str(info.get("operation") or "").upper()
+                if operation in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
                     return entry.version
             return facts.version
 

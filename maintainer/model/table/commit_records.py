@@ -5,8 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-MAINTENANCE = frozenset({"OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "VACUUM", "ZORDER BY", "FSCK REPAIR TABLE"})
-"""Operations that take care of a table, as Delta and its other writers name them."""
+MAINTENANCE = frozenset(
+    {
+        "CLUSTER BY",
+        "FSCK REPAIR TABLE",
+        "OPTIMIZE",
+        "REORG",
+        "VACUUM",
+        "VACUUM END",
+        "VACUUM START",
+        "ZORDER BY",
+    }
+)
+"""Operations that take care of a table, as Delta and its other writers name them, in capitals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,23 @@ def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLeas
             _verify(engine, path, 99)
 
 
+@pytest.mark.every_run
+def test_without_a_version_a_repair_counts_as_maintenance(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    for key in ("some.property", "another.property"):
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{key}' = '1')")
+
+    def repair(actions: list[dict[str, Any]]) -> None:
+        next(one for one in actions if "commitInfo" in one)["commitInfo"]["operation"] = "FSCK REPAIR TABLE"
+
+    forge_commit(path, 3, repair)
+    with DeltaEngine(lease).worker("verify") as engine:
+        newest = _verify(engine, path)
+        assert (newest.version, newest.operation) == (3, "FSCK REPAIR TABLE")
+
+
 def test_another_engine_s_compaction_is_proven(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     _build(spark, path)
