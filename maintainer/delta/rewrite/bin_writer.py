@@ -30,7 +30,6 @@ from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_n
 from maintainer.delta.storage.error_classes import as_write_error
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.log_paths import one_value_of
-from maintainer.delta.storage.storage_errors import MISSING_HELP
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.add_files import FileKey, live_files
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
@@ -39,6 +38,7 @@ from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.recheck.files_gone import missing_before
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -245,14 +245,7 @@ class RewriteJob:
         missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
         if not missing:
             return cause
-        noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
-        return TableError(
-            f"{len(missing)} {noun} missing, before anything was done",
-            code="T422",
-            where=f"{self.where}@{int(self.snapshot.version())}",
-            found="\n".join(missing[:5]),
-            help=MISSING_HELP,
-        )
+        return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
 
     def _write_bin(self, number: int, bin_: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
         adds = self.jvm.seq(sources)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
+from maintainer.planning.recheck.files_gone import MISSING_HELP
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")
@@ -37,8 +38,6 @@ _FILE_READ = re.compile(r"while reading file (\S+?)\.(?=\s|$)")
 _DAMAGED_VECTOR = re.compile(
     r"DELTA_DELETION_VECTOR_(?:CARDINALITY|CHECKSUM|SIZE)_MISMATCH|DELTA_DELETION_VECTOR_INVALID"
 )
-
-MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
 
 
 class Failure(Protocol):

@@ -11,7 +11,6 @@ from maintainer.errors import (
     CommitConflict,
     Interrupted,
     Refused,
-    TableError,
     TableHot,
     VerificationFailed,
 )
@@ -26,7 +25,7 @@ from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceip
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.recheck.files_gone import files_gone_help
+from maintainer.planning.recheck.files_gone import files_gone_help, missing_before
 from maintainer.units import format_size
 from maintainer.verification.verification_result import Verification
 
@@ -211,14 +210,7 @@ def _check_undamaged(worker: Worker, facts: TableFacts) -> None:
         return
     missing = worker.engine.versions.missing_files(facts, facts.version)
     if missing:
-        noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
-        raise TableError(
-            f"{len(missing)} {noun} missing, before anything was done",
-            code="T422",
-            where=f"{facts.ref.identifier}@{facts.version}",
-            found="\n".join(missing[:5]),
-            help="bring them back from a backup, or RESTORE the table to a version without them",
-        )
+        raise missing_before(missing, f"{facts.ref.identifier}@{facts.version}")
 
 
 def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:

@@ -182,7 +182,7 @@ class StepStatus(TextEnum):
     INCOMPLETE = "incomplete"  # vacuum: some planned files would not go
     FAILED = "failed"
     VERIFY_FAILED = "verify_failed"
-    UNKNOWN = "unknown"  # whether the commit landed could not be learned
+    UNKNOWN = "unknown"  # nobody knows whether the commit landed
     SKIPPED = "skipped"  # an earlier step of this table did not succeed
     INTERRUPTED = "interrupted"
 

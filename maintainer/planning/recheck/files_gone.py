@@ -1,6 +1,25 @@
-"""The advice when a live file is missing after a deletion, the same for every check that notices it."""
+"""What is said when live files of a table are missing, the same wherever that is noticed."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maintainer.errors import TableError
+
+MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
+MAX_NAMED = 5
+
+
+def missing_before(missing: Sequence[str], where: str) -> TableError:
+    """Return the error (T422) for live files that were missing before anything was done."""
+    noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
+    return TableError(
+        f"{len(missing)} {noun} missing, before anything was done",
+        code="T422",
+        where=where,
+        found="\n".join(missing[:MAX_NAMED]),
+        help=MISSING_HELP,
+    )
 
 
 def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str) -> str:
