@@ -1,9 +1,28 @@
-"""The settings of every command: the project's root, the environment, how much to print, and whether to colour."""
+"""What every command has: its settings, the project, and how it prints documents, tables and warnings.
+
+The settings are the project's root, the environment, how much to print, and whether to colour. The project is loaded
+late, for ``--help`` needs none; every policy error is shown when there are any.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from maintainer.errors import ProjectError
+from maintainer.report.style import Role, Style
+from maintainer.report.text_layout import columns, printable
+
+if TYPE_CHECKING:
+    from maintainer.app.project_folders import Project
 
 PROJECT_FILE = "maintainer.yml"
 _MAX_ANCESTORS = 40
@@ -31,3 +50,71 @@ def find_project_root(start: Path) -> Path:
         if (folder / PROJECT_FILE).is_file():
             return folder
     return start
+
+
+def open_project(context: CliContext) -> Project:
+    """Load the project of a command.
+
+    Raises:
+        PolicyProblems: Policy files have errors; all of them have been printed to stderr.
+        ProjectError: There is no project, or no such environment.
+    """
+    from maintainer.app.project_folders import PolicyProblems, Project
+    from maintainer.report.diagnostics_report import DiagnosticsReport, ProjectSources, render_full
+
+    started = time.monotonic()
+    try:
+        return Project.load(context.project_root, context.env)
+    except PolicyProblems as problems:
+        loaded = problems.loaded
+        report = DiagnosticsReport(
+            loaded.diagnostics, loaded.files_read, loaded.policy_count, time.monotonic() - started
+        )
+        for block in render_full(report, ProjectSources(loaded.root), Style(context.color_stderr)):
+            click.echo(block, err=True)
+        raise
+
+
+def now_ms() -> int:
+    """Return the time of this machine, milliseconds since 1970 UTC; read once in a command and passed on."""
+    return time.time_ns() // 1_000_000
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> None:
+    """Print rows in columns below a bold heading; nothing without rows."""
+    if rows:
+        head, *lines = columns([heading, *([printable(cell) for cell in row] for row in rows)])
+        click.echo("\n".join([style.paint(head, Role.BOLD), *lines]))
+
+
+def warn(text: str, code: str = "") -> None:
+    """Print a warning on stderr. It does not change the exit code."""
+    note(f"warning{f'[{code}]' if code else ''}: {printable(text)}")
+
+
+def note(line: str) -> None:
+    """Print a line on stderr, above the live lines of a run where there are any: not by click, which goes past them."""
+    sys.stderr.write(line + "\n")
+
+
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[None]:
+    """Turn a failure to write a file that the user asked for into our error; ``what`` names the file's content.
+
+    Raises:
+        ProjectError: E640, it cannot be written there.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ProjectError(
+            f"{what} cannot be written: {error.strerror or error}",
+            code="E640",
+            where=str(path),
+            help="name a file in a folder that exists and that you may write to",
+        ) from error

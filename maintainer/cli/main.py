@@ -6,8 +6,8 @@ Errors become exit codes here and nowhere else.
 
 from __future__ import annotations
 
-import importlib
 import os
+import pkgutil
 import sys
 import time
 import traceback
@@ -22,31 +22,40 @@ from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("maintainer.cli.setup.init", "Make a new project."),
-    "schema": ("maintainer.cli.inspect.schema", "Print the JSON Schema, or explain one key."),
-    "validate": ("maintainer.cli.validate.validate_command", "Check policy files. No Spark, no network."),
-    "explain": ("maintainer.cli.inspect.explain", "Show a table's effective policy and where each value comes from."),
-    "list": ("maintainer.cli.inspect.list", "Show what a selection means."),
-    "inventory": ("maintainer.cli.inspect.inventory_command", "Show which tables there are and who looks after them."),
-    "plan": ("maintainer.cli.act.plan_command", "Show what would be done, why, and what it costs."),
-    "why": ("maintainer.cli.inspect.why", "Show every decision about one table."),
-    "show": ("maintainer.cli.inspect.show", "Show a saved plan or a past run."),
-    "apply": ("maintainer.cli.act.apply", "Apply what is due, prove each step, record it."),
-    "verify": ("maintainer.cli.act.verify", "Prove a commit after the fact, whoever made it."),
-    "undelete": ("maintainer.cli.act.undelete", "Bring back what a vacuum moved into the trash."),
-    "retry": ("maintainer.cli.act.retry", "Do what a run left undone."),
-    "watch": ("maintainer.cli.act.watch", "Keep going: look again and again, and apply what is due."),
-    "status": ("maintainer.cli.inspect.status", "Show the state of each table."),
-    "report": ("maintainer.cli.inspect.report", "Write a run or the fleet as one HTML file."),
-    "history": ("maintainer.cli.inspect.history", "Show runs and steps."),
-    "ledger": ("maintainer.cli.act.ledger", "Rebuild the ledger when it is lost."),
-    "leases": ("maintainer.cli.act.leases_command", "Show who works on which table, and break a lease."),
-    "doctor": ("maintainer.cli.setup.doctor", "Check Java, versions, JARs, storage and permissions."),
-    "demo": ("maintainer.cli.setup.demo_command", "Build a small lake of real data and walk through everything."),
-    "completion": ("maintainer.cli.setup.completion", "Print a completion script for your shell."),
-    "version": ("maintainer.cli.setup.version", "Print the versions of everything that matters."),
+    "init": ("maintainer.cli.setup.init:init_command", "Make a new project."),
+    "schema": ("maintainer.cli.inspect.policy_commands:schema_command", "Print the JSON Schema, or explain one key."),
+    "validate": ("maintainer.cli.validate_command:validate_command", "Check policy files. No Spark, no network."),
+    "explain": (
+        "maintainer.cli.inspect.policy_commands:explain_command",
+        "Show a table's effective policy and where each value comes from.",
+    ),
+    "list": ("maintainer.cli.inspect.policy_commands:list_command", "Show what a selection means."),
+    "inventory": (
+        "maintainer.cli.inspect.policy_commands:inventory_command",
+        "Show which tables there are and who looks after them.",
+    ),
+    "plan": ("maintainer.cli.act.plan_command:plan_command", "Show what would be done, why, and what it costs."),
+    "why": ("maintainer.cli.inspect.show:why_command", "Show every decision about one table."),
+    "show": ("maintainer.cli.inspect.show:show_command", "Show a saved plan or a past run."),
+    "apply": ("maintainer.cli.act.apply:apply_command", "Apply what is due, prove each step, record it."),
+    "verify": ("maintainer.cli.act.verify:verify_command", "Prove a commit after the fact, whoever made it."),
+    "undelete": ("maintainer.cli.act.verify:undelete_command", "Bring back what a vacuum moved into the trash."),
+    "retry": ("maintainer.cli.act.apply:retry_command", "Do what a run left undone."),
+    "watch": ("maintainer.cli.act.apply:watch_command", "Keep going: look again and again, and apply what is due."),
+    "status": ("maintainer.cli.inspect.status:status_command", "Show the state of each table."),
+    "report": ("maintainer.cli.inspect.history:report_command", "Write a run or the fleet as one HTML file."),
+    "history": ("maintainer.cli.inspect.history:history_command", "Show runs and steps."),
+    "ledger": ("maintainer.cli.act.ledger:ledger_command", "Rebuild the ledger when it is lost."),
+    "leases": ("maintainer.cli.act.ledger:leases_command", "Show who works on which table, and break a lease."),
+    "doctor": ("maintainer.cli.setup.doctor:doctor_command", "Check Java, versions, JARs, storage and permissions."),
+    "demo": (
+        "maintainer.cli.setup.demo_command:demo_command",
+        "Build a small lake of real data and walk through everything.",
+    ),
+    "completion": ("maintainer.cli.setup.init:completion_command", "Print a completion script for your shell."),
+    "version": ("maintainer.cli.setup.init:version_command", "Print the versions of everything that matters."),
 }
-"""Command name to module and one-line help, in the order of ``--help``."""
+"""Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
 
 
 class LazyGroup(click.Group):
@@ -57,13 +66,13 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module and return its ``command``."""
+        """Import the command's module and return it."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
-        command = module.command
+        place = COMMANDS[cmd_name][0]
+        command = pkgutil.resolve_name(place)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{module.__name__}.command is not a click command")
+            raise TypeError(f"{place} is not a click command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from pathlib import Path
 
 import click
@@ -14,8 +14,8 @@ from tests.support.policies.projects import write_project
 
 
 def test_every_command_of_the_table_loads_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, (module, _) in COMMANDS.items():
-        command = importlib.import_module(module).command
+    for name, (place, _) in COMMANDS.items():
+        command = pkgutil.resolve_name(place)
         assert isinstance(command, click.Command)
         assert run([name, "--help"]) == 0
         out = capsys.readouterr().out
@@ -70,7 +70,7 @@ def test_a_bug_ends_in_70_with_the_traceback_in_a_file(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr("maintainer.cli.setup.version._installed", broken)
+    monkeypatch.setattr("maintainer.cli.setup.init._installed", broken)
     assert run(["version"]) == 70
     captured = capsys.readouterr()
     assert "error[E699]: a bug in maintainer: RuntimeError: boom" in captured.err
@@ -93,7 +93,7 @@ def test_a_bug_that_cannot_be_put_into_words_is_still_one_message(
     def broken(*_: object, **__: object) -> None:
         raise Speechless
 
-    monkeypatch.setattr("maintainer.cli.setup.version._installed", broken)
+    monkeypatch.setattr("maintainer.cli.setup.init._installed", broken)
     assert run(["version"]) == 70
     err = capsys.readouterr().err
     assert "error[E699]: a bug in maintainer: Speechless" in err

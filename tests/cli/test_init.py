@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from maintainer.cli.main import cli, run
-from maintainer.cli.setup.init_source import UNKNOWN, requirement_of
+from maintainer.cli.setup.init import UNKNOWN, requirement_of
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
 from tests.support.policies.projects import git

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.cli.setup.init_source import UNKNOWN
+from maintainer.cli.setup.init import UNKNOWN
 from tests.support.policies.projects import write_project
 
 FOLDER = Path(__file__).parent / "transcripts"

@@ -1,4 +1,4 @@
-"""Commands that plan, make or prove changes: plan, apply, retry, verify, undelete, watch, ledger.
+"""Commands that plan, make or prove changes: plan, apply, retry, watch, verify, undelete, ledger, leases.
 
-Each module is one command. The work itself is done in ``app``; a change of behaviour belongs there, not here.
+The work itself is done in ``app``; a change of behaviour belongs there, not here.
 """

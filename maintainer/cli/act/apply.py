@@ -1,17 +1,24 @@
-"""``maintainer apply``: do it, prove each step, record it."""
+"""``maintainer apply``, ``retry`` and ``watch``: do it, prove each step, record it.
+
+``retry`` takes up what a run left undone. It plans anew, so what is done meanwhile is not done twice. ``watch`` looks
+again and again, and applies what is due.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from maintainer.app import operations
+from maintainer.app.run_result import RunResult
+from maintainer.app.running.watch_loop import WatchBounds
+from maintainer.app.selection.last_run import taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
-from maintainer.cli.command_project import open_project
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.spec_options import (
+from maintainer.cli.context import CliContext, open_project, warn
+from maintainer.cli.options import (
     BUDGET,
     ENGINE,
     FAILURES,
@@ -21,12 +28,19 @@ from maintainer.cli.options.spec_options import (
     SCHEDULE,
     SELECTION,
     SHARD,
+    output_option,
+    pause,
     spec_options,
 )
-from maintainer.cli.options.value_types import output_option
-from maintainer.errors import ProjectError
-from maintainer.model.plan.plan import Plan
+from maintainer.errors import ExitCode, ProjectError
+from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json
+from maintainer.report.run.run_text import render_run
+from maintainer.report.style import Style
+from maintainer.report.text_layout import count, tables_and_ledger
+from maintainer.units import MAX_DURATION_SECONDS
 
 
 @click.command("apply")
@@ -35,7 +49,7 @@ from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json
 @click.option("--yes", is_flag=True, help="Do not ask. In a pipeline nobody is asked.")
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
-def command(context: CliContext, plan_file: Path | None, spec: RunSpec, yes: bool, output: str) -> int:
+def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, yes: bool, output: str) -> int:
     """Do what the policies ask for, prove each rewrite before it commits, and record it.
 
     With PLAN, a file that `maintainer plan --out` saved: exactly that. A table that was changed since is refused, and
@@ -83,3 +97,82 @@ def _read_plan(path: Path) -> Plan:
         where=str(path),
         help="`maintainer plan --out FILE` makes one",
     )
+
+
+@click.command("retry")
+@click.argument("run", required=False, metavar="[RUN]")
+@spec_options(ENGINE, JOBS, FAILURES)
+@click.option("--yes", is_flag=True, help="Do not ask. In a pipeline nobody is asked.")
+@output_option("json", "jsonl", "github", "junit")
+@click.pass_obj
+def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, output: str) -> int:
+    """Take up the failed, skipped and interrupted rest of RUN, the newest if left out.
+
+    Its tables are planned anew and done as `apply` would; tables that ended well are left out. Doing it again is safe.
+    """
+    project = open_project(context)
+    rest = unfinished_tables(project.runs_dir, run)
+    chosen = taken_up(rest, (policy.table for policy in project.policies), project.runs_dir)
+    for note in chosen.notes:
+        warn(note)
+    if not chosen.tables:
+        click.echo(f"Nothing is left of run {rest.run_id}.")
+        return 0
+    with_ledger = any(policy.is_ledger and policy.table.identifier in chosen.tables for policy in project.policies)
+    text = tables_and_ledger(len(chosen.tables) - with_ledger, with_ledger=with_ledger)
+    click.echo(f"{text} of run {rest.run_id}", err=True)
+    spec = replace(spec, tables=chosen.tables, origin=f"retry:{rest.run_id}")
+    listener = RunOutput(context, project, output, ask=not yes)
+    return exit_code_of(operations.apply(project, spec, listener=listener))
+
+
+@click.command("watch")
+@spec_options(SELECTION, SHARD, ENGINE, BUDGET, JOBS)
+@click.option(
+    "--interval",
+    type=pause(MAX_DURATION_SECONDS),
+    default="30s",
+    show_default=True,
+    help="Pause between two looks.",
+)
+@click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.pass_obj
+def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle: bool) -> int:
+    """Look at the tables again and again, and apply what is due, until stopped.
+
+    Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
+    they do for apply. A table that fails or loses against another writer is left alone for a while that doubles.
+    """
+    project = open_project(context)
+    num_tables = len(operations.chosen_policies(project, spec, command="watch"))
+    bounds, switch = WatchBounds(interval, until_idle), StopSwitch()
+    click.echo(f"watching {count(num_tables, 'table')}; Ctrl-C ends it", err=True)
+    end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))
+    click.echo(f"{count(end.rounds, 'look')}, {count(end.runs, 'run')}", err=True)
+    if switch.stop_reason is not None:
+        return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
+    return end.code
+
+
+class _WatchOutput(operations.RunListener):
+    """Prints the end of each run and why a table is refused, and nothing of looks that found nothing to do."""
+
+    def __init__(self, context: CliContext) -> None:
+        self._context = context
+
+    def problem(self, problem: Problem) -> None:
+        """Print a warning."""
+        warn(problem.what, problem.code)
+
+    def refused(self, table: TablePlan) -> None:
+        """Print why nothing is done to a table, once for each reason."""
+        problem = problem_without_steps(table)
+        if problem is not None:
+            advice = f" ({problem.help})" if problem.help else ""
+            warn(f"{table.ref}: {problem.what}{advice}", problem.code)
+
+    def finished(self, result: RunResult) -> None:
+        """Print the end of a run."""
+        folder = str(result.run_folder)
+        style = Style(self._context.color)
+        click.echo(render_run(result.outcome, style, run_folder=folder, next_command=None), nl=False)

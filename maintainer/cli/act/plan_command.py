@@ -8,17 +8,50 @@ from pathlib import Path
 import click
 
 from maintainer.app import operations
+from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.run_statistics import learn, past_lessons
+from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
-from maintainer.cli.act.plan_output import plan_text, print_table_planned
-from maintainer.cli.command_project import open_project
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.spec_options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, spec_options
-from maintainer.cli.options.value_types import output_option
-from maintainer.cli.printing import writing
+from maintainer.cli.context import CliContext, open_project, writing
+from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
 from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.exit_codes import plan_exit_code
+from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_seconds
 from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.style import Style
+from maintainer.report.text_layout import printable
+
+
+def plan_text(
+    context: CliContext,
+    project: Project,
+    plan: Plan,
+    *,
+    saved_to: Path | None = None,
+    for_apply: bool = False,
+) -> str:
+    """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
+    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
+    options = PlanOptions(
+        project=project.root.name,
+        num_policies=project.loaded.policy_count,
+        saved_to=str(saved_to) if saved_to else None,
+        applied_next=for_apply,
+        verbose=context.verbosity > 0,
+        tz=local_zone(),
+        expected_seconds=expected_seconds(plan, learned),
+        lost_ratios=expected_losses(plan, learned),
+    )
+    return render_plan(plan, options, Style(context.color))
+
+
+def print_table_planned(look: TableLook) -> None:
+    """Print on stderr how far planning has come, one line a table."""
+    place = f"[{look.number}/{look.total}] " if look.number else ""
+    click.echo(f"{place}{printable(str(look.plan.ref))}  {look.plan.state.replace('_', ' ')}", err=True)
 
 
 @click.command("plan")
@@ -31,7 +64,7 @@ from maintainer.report.plan.plan_markdown import render_plan_markdown
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
-def command(
+def plan_command(
     context: CliContext,
     spec: RunSpec,
     out: Path | None,

@@ -15,9 +15,8 @@ from maintainer.app.operations import RunListener
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
-from maintainer.cli.act.plan_output import plan_text, print_table_planned
-from maintainer.cli.context import CliContext
-from maintainer.cli.printing import note, warn
+from maintainer.cli.act.plan_command import plan_text, print_table_planned
+from maintainer.cli.context import CliContext, note, warn
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink

@@ -1,4 +1,4 @@
-"""``maintainer verify [TABLE[@V]]``: prove a commit after the fact, whoever made it."""
+"""``maintainer verify`` and ``undelete``: prove a commit after the fact, bring back what a vacuum moved away."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from maintainer.app import operations
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.command_project import open_project
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.selection_options import TableName
-from maintainer.cli.options.spec_options import ENGINE, SELECTION, spec_options
-from maintainer.cli.options.value_types import output_option
+from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
@@ -20,6 +17,8 @@ from maintainer.policy.select.table_names import identity, table_ref
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style
+from maintainer.report.text_layout import count
+from maintainer.units import format_size
 
 EXIT_CODES = {
     CheckResult.WRONG: ExitCode.VERIFICATION_FAILED,
@@ -41,7 +40,7 @@ EXIT_CODES = {
 @click.option("--accept", metavar="REASON", help="Lift the quarantine of TABLE, and record why that is safe.")
 @output_option("json", "junit", "github")
 @click.pass_obj
-def command(
+def verify_command(
     context: CliContext, table: str | None, spec: RunSpec, content: str, accept: str | None, output: str
 ) -> int:
     """Prove a commit that is already there, whoever made it; no table is changed.
@@ -93,3 +92,31 @@ def _printed(run: VerifyRun, output: str, style: Style) -> str:
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:
     codes = (code for result, code in EXIT_CODES.items() if run.count(result) and not accepted)
     return next(codes, ExitCode.OK)
+
+
+MAX_NAMED = 20
+
+
+@click.command("undelete")
+@click.argument("table", type=TableName())
+@click.option("--run", "run_id", required=True, metavar="ID", help="The run whose vacuum moved them: see history.")
+@spec_options(ENGINE)
+@click.pass_obj
+def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str) -> int:
+    """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten.
+
+    It is recorded as a run of its own: see `maintainer history`.
+    """
+    project = open_project(context)
+    policy = project.loaded.resolve_table(table)
+    receipt = operations.undelete(project, spec, policy, run_id)
+    size = format_size(receipt.bytes_restored)
+    click.echo(f"{table}: {count(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder")
+    for line in receipt.refused[:MAX_NAMED]:
+        click.echo(f"  not brought back: {line}")
+    if len(receipt.refused) > MAX_NAMED:
+        click.echo(f"  and {len(receipt.refused) - MAX_NAMED:,} more that were not brought back")
+    click.echo(
+        "The next vacuum takes them again: set `suspend:` in the policy, or RESTORE the version that needs them."
+    )
+    return ExitCode.FINDINGS if receipt.refused else ExitCode.OK

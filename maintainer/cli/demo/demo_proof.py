@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from maintainer.cli.demo.demo_session import quoted, read_table
-from maintainer.cli.demo.sample_files import newest_version
+from maintainer.cli.demo.demo_session import newest_version, quoted, read_table
 
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import SparkSession as Session

@@ -17,7 +17,7 @@ import click
 
 from maintainer.cli.demo.demo_lake import SMALL_TABLES, TABLES, DemoFolder, build
 from maintainer.cli.demo.demo_proof import Content, Lookup, compare, look_up, read_content
-from maintainer.cli.demo.sample_files import newest_version
+from maintainer.cli.demo.demo_session import newest_version
 from maintainer.errors import ExitCode
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
 """Commands that only look: explain, history, inventory, list, report, schema, show, status, why.
 
-Each module is one command and prints what ``report`` renders. None of them writes to a table.
+Each prints what ``report`` renders. None of them writes to a table.
 """

@@ -1,22 +1,25 @@
-"""``maintainer history``: runs and steps from the run folders; with TABLE, beside what anyone else committed."""
+"""``maintainer history`` and ``report``: runs and steps from the run folders, as text and as one HTML file.
+
+With TABLE, ``history`` shows them beside what anyone else committed. ``report`` needs no Spark.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from maintainer.app.engine_access import EngineOptions
+from maintainer.app.lookback.report_pages import fleet_page, run_page
 from maintainer.app.lookback.run_history import history_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.command_project import now_ms, open_project
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.selection_options import TableName
-from maintainer.cli.options.spec_options import ENGINE, spec_options
-from maintainer.cli.options.value_types import DURATION, output_option
-from maintainer.cli.printing import warn
+from maintainer.cli.context import CliContext, now_ms, open_project, warn, writing
+from maintainer.cli.options import DURATION, ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError
+from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.policy.project.project_settings import ledger_ref
@@ -40,7 +43,7 @@ MAX_ROWS = 100_000
 @spec_options(ENGINE)
 @output_option("json", "csv")
 @click.pass_obj
-def command(
+def history_command(
     context: CliContext,
     table: str | None,
     spec: RunSpec,
@@ -113,3 +116,34 @@ def _with_others(
         is_ledger=is_ledger,
         runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
     )
+
+
+MAX_FLEET_RUNS = 400
+
+
+@click.command("report")
+@click.argument("run", required=False, metavar="[RUN]")
+@click.option("--fleet", is_flag=True, help="All runs together: each table over time.")
+@click.option("--since", default="30d", type=DURATION, show_default=True, help="With --fleet: how far back.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write the file.")
+@click.pass_obj
+def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> None:
+    """Write a report as one HTML file: of RUN (the newest if left out), or of the fleet.
+
+    The file needs no network and no script. Its path is printed.
+    """
+    project = open_project(context)
+    if fleet:
+        if run is not None:
+            raise click.UsageError("--fleet is about all runs: leave out RUN")
+        earliest = now_ms() - 1000 * since
+        path = out or project.runs_dir.parent / "fleet.html"
+        page = fleet_page(
+            project.runs_dir, local_zone(), since_ms=earliest, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute()
+        )
+    else:
+        folder, page = run_page(project.runs_dir, Path(run).name if run else None, local_zone())
+        path = out or folder / "report.html"
+    with writing(path, "the report"):
+        write_atomically(path, page.encode("utf-8", "replace"))
+    click.echo(str(path))

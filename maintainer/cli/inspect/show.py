@@ -1,4 +1,4 @@
-"""``maintainer show FILE``: a saved plan or a past run, as text. No Spark."""
+"""``maintainer show`` and ``why``: a saved plan or a past run, and every decision about one table."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from pathlib import Path
 
 import click
 
+from maintainer.app import operations
 from maintainer.app.lookback.run_history import history_row
+from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.value_types import output_option
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.status.status_row import auto_compact_of
+from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.planning.budget.run_budget import Learned, expected_losses
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.run_text import render_run
 from maintainer.report.run.verify_text import render_verify
@@ -38,7 +45,7 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 @click.argument("file", type=click.Path(path_type=Path))
 @output_option("json", "markdown")
 @click.pass_obj
-def command(context: CliContext, file: Path, output: str) -> None:
+def show_command(context: CliContext, file: Path, output: str) -> None:
     """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
     path = _find(context, file)
     if path.name == RESULTS_FILE and not path.is_file():
@@ -136,3 +143,23 @@ def _read(path: Path) -> str:
         raise ProjectError(
             f"the file cannot be read: {reason}", code="E642", where=str(path), help=_WHAT_CAN_BE_SHOWN
         ) from error
+
+
+@click.command("why")
+@click.argument("table", type=TableName())
+@spec_options(ENGINE)
+@click.pass_obj
+def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
+    """Show every decision about one table, taken and not taken, with the policy line behind it."""
+    project = open_project(context)
+    policy = project.loaded.resolve_table(table)
+    decisions = operations.why(project, spec, policy)
+    plan = decisions.plan
+    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
+    options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))
+    auto_compact = auto_compact_of(decisions.look, decisions.session_auto_compact)
+    text = render_why(
+        plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact, at_ms=plan.created_at_ms
+    )
+    click.echo(text, nl=False)
+    return plan_exit_code(plan)

@@ -13,11 +13,8 @@ from maintainer.app import operations
 from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.app.status.status_look import StatusLook
-from maintainer.cli.command_project import open_project
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.spec_options import ENGINE, SELECTION, spec_options
-from maintainer.cli.options.value_types import output_option, pause
-from maintainer.cli.printing import warn
+from maintainer.cli.context import CliContext, open_project, warn
+from maintainer.cli.options import ENGINE, SELECTION, output_option, pause, spec_options
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch, signals_stop
 from maintainer.report.status_documents import status_json, status_prometheus
@@ -43,7 +40,7 @@ MAX_LOOKS = 1_000_000
 @click.option("--looks", type=click.IntRange(1, MAX_LOOKS), help="With --watch: end after this many looks.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
-def command(
+def status_command(
     context: CliContext,
     spec: RunSpec,
     output: str,

@@ -1,4 +1,4 @@
 """Commands for a new project or machine: init, demo, doctor, completion, version.
 
-``new_project`` holds the texts of the files that ``init`` writes, ``init_files`` and ``init_source`` their places.
+``new_project`` holds the texts of the files that ``init`` writes.
 """

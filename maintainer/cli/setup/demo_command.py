@@ -35,7 +35,7 @@ from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
     help="Scale of the TPC-H tables; 1 is six million rows of lineitem.",
 )
 @click.pass_obj
-def command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
+def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) -> int:
     """Build a small lake of real data and walk through everything on it.
 
     All flights out of New York City in 2013 and two tables of TPC-H, with small files, deletion vectors and

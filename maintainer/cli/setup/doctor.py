@@ -10,10 +10,8 @@ from dataclasses import asdict
 import click
 
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.spec_options import ENGINE, spec_options
-from maintainer.cli.options.value_types import output_option
-from maintainer.cli.printing import print_json
+from maintainer.cli.context import CliContext, print_json
+from maintainer.cli.options import ENGINE, output_option, spec_options
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
@@ -32,7 +30,7 @@ _WIDEST_NAME = 20
 @click.option("--no-spark", is_flag=True, help="Look only: fetch nothing, start no session.")
 @spec_options(ENGINE)
 @click.pass_context
-def command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpec) -> None:
+def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpec) -> None:
     """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that fixes it."""
     context: CliContext = ctx.obj
     engine = spec.engine

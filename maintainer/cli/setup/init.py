@@ -1,19 +1,111 @@
-"""``maintainer init [DIR]``: a project that is valid at once, with its workflow, hook and editor settings."""
+"""``maintainer init``, ``completion`` and ``version``: what needs no project yet.
+
+``init`` makes a project that is valid at once, with its workflow, hook and editor settings; the texts of its files
+are in ``new_project``. A bare ``maintainer==1.2`` in its requirements.txt would be looked up in whatever index pip is
+configured with, and a public one may hand out somebody else's package of that name. So the line names the place that
+this maintainer was installed from; where none is known it names a host that can never exist, and installing fails
+with that name until a person has filled it in.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import shlex
+from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import click
+from click.shell_completion import get_completion_class
 
-from maintainer.cli.context import CliContext
-from maintainer.cli.printing import writing
-from maintainer.cli.setup.init_files import project_files
-from maintainer.cli.setup.init_source import UNKNOWN, requirement_line
+from maintainer import __version__
+from maintainer.cli.context import CliContext, writing
 from maintainer.errors import ProjectError
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+
+UNKNOWN = "maintainer @ git+https://fill-in.invalid/maintainer@COMMIT"
+"""``.invalid`` is reserved (RFC 2606): nobody can register it."""
+
+_REMOTE = frozenset({"http", "https", "ssh"})
+_MAX_RECORD_CHARACTERS = 20_000
+
+
+def requirement_line() -> str:
+    """Return the requirement that installs the very maintainer that runs, or ``UNKNOWN``.
+
+    pip writes down where a package came from that was not taken from an index (PEP 610). A folder or file of
+    this machine is no place for a pipeline, so it counts as unknown.
+    """
+    try:
+        text = metadata.distribution("maintainer").read_text("direct_url.json")
+    except (metadata.PackageNotFoundError, OSError, UnicodeDecodeError):
+        return UNKNOWN
+    return requirement_of(text) if text else UNKNOWN
+
+
+def requirement_of(record: str) -> str:
+    """Return the requirement for a PEP 610 record; ``UNKNOWN`` where it names nothing that others can reach."""
+    try:
+        source = json.loads(record) if len(record) <= _MAX_RECORD_CHARACTERS else None
+    except ValueError:
+        source = None
+    if not isinstance(source, dict) or not isinstance(source.get("url"), str) or "subdirectory" in source:
+        return UNKNOWN
+    url = _without_password(source["url"])
+    vcs, archive = source.get("vcs_info"), source.get("archive_info")
+    if url is None:
+        return UNKNOWN
+    if isinstance(vcs, dict) and vcs.get("vcs") == "git" and isinstance(vcs.get("commit_id"), str):
+        return f"maintainer @ git+{url}@{vcs['commit_id']}"
+    hashes = archive.get("hashes") if isinstance(archive, dict) else None
+    if isinstance(hashes, dict) and isinstance(hashes.get("sha256"), str):
+        return f"maintainer @ {url}#sha256={hashes['sha256']}"
+    return UNKNOWN
+
+
+def _without_password(url: str) -> str | None:
+    """Return the URL without a password or token; None if it leads nowhere but to this machine."""
+    parts = urlsplit(url)
+    if parts.scheme not in _REMOTE or not parts.hostname or any(character.isspace() for character in url):
+        return None
+    user, at, host = parts.netloc.rpartition("@")
+    # A user of ssh (`git`) is part of the address; one of https is a credential.
+    address = f"{user.partition(':')[0]}@{host}" if at and parts.scheme == "ssh" else host
+    return urlunsplit((parts.scheme, address, parts.path, "", ""))
+
+
+_TEXTS = Path(__file__).parent / "new_project"
+_FILES = {
+    "maintainer.yml": "maintainer.yml",
+    "policies/sales/orders.yml": "orders.yml",
+    "policies/_fleet/bronze.yml": "bronze_rule.yml",
+    "policies/_tests/orders.yml": "orders_tests.yml",
+    **{f"schemas/{name}": name for name in (POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA)},
+    ".github/workflows/maintainer.yml": "workflow.yml",
+    ".pre-commit-config.yaml": "pre_commit.yml",
+    ".vscode/settings.json": "vscode_settings.json",
+    ".gitignore": "gitignore.txt",
+    "requirements.txt": "requirements.txt",
+}
+"""Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
+
+
+def project_files(requirement: str) -> dict[str, str]:
+    """Return path (posix, relative to the project) and content of every file of a new project.
+
+    ``requirement`` is the line of requirements.txt that installs maintainer.
+    """
+    files = {path: _file_text(name) for path, name in _FILES.items()}
+    files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement)
+    return files
+
+
+def _file_text(name: str) -> str:
+    return schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
+
 
 _WORTH_ADDING = {
     ".gitignore": "; add the line `.maintainer/` to it",
@@ -25,7 +117,7 @@ _WORTH_ADDING = {
 @click.command("init")
 @click.argument("directory", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.pass_obj
-def command(context: CliContext, directory: Path | None) -> None:
+def init_command(context: CliContext, directory: Path | None) -> None:
     """Make a project in DIR (default: here). Never overwrites a file: one that is there already is left alone."""
     root = Path.cwd() if directory is None else directory
     taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
@@ -62,3 +154,44 @@ def _write_new(path: Path, content: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(content)
+
+
+_INSTALL = {
+    "bash": 'eval "$(maintainer completion bash)"      # in ~/.bashrc',
+    "zsh": "maintainer completion zsh > ~/.zfunc/_maintainer    # with ~/.zfunc in fpath",
+    "fish": "maintainer completion fish > ~/.config/fish/completions/maintainer.fish",
+}
+
+
+@click.command("completion", epilog="\b\n" + "\n".join(_INSTALL.values()))
+@click.argument("shell", type=click.Choice(sorted(_INSTALL)))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print a completion script for SHELL: bash, zsh or fish."""
+    maker = get_completion_class(shell)
+    if maker is None:
+        raise click.UsageError(f"click has no completion for {shell}")
+    group = ctx.find_root().command
+    script = maker(group, {}, "maintainer", "_MAINTAINER_COMPLETE")
+    # Not `source()`: for bash it would start a shell only to look at its version.
+    click.echo(script.source_template % script.source_vars())
+
+
+_PACKAGES = ("pyspark", "delta-spark", "great-expectations", "pyyaml", "click")
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+@click.command("version")
+def version_command() -> None:
+    """Print the versions of everything that matters."""
+    width = max(len(name) for name in ("maintainer", *_PACKAGES))
+    click.echo(f"{'maintainer':{width}}  {__version__}")
+    click.echo(f"{'python':{width}}  {platform.python_version()}")
+    for name in _PACKAGES:
+        click.echo(f"{name:{width}}  {_installed(name)}")

@@ -11,8 +11,7 @@ import pytest
 from maintainer.cli.demo import flights
 from maintainer.cli.demo.demo_lake import claim_folder
 from maintainer.cli.demo.demo_proof import compare, look_up, read_content, rows_that_differ
-from maintainer.cli.demo.demo_session import append, quoted
-from maintainer.cli.demo.sample_files import data_files, newest_version
+from maintainer.cli.demo.demo_session import append, data_files, newest_version, quoted
 from maintainer.cli.main import run
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ def test_without_a_reason(tmp_path):
     leave(tmp_path, False)
 
 def test_exit_code(tmp_path, monkeypatch):
-    monkeypatch.setitem(command_line.COMMANDS, "forge", ("forged_command", "Leave one run behind."))
+    monkeypatch.setitem(command_line.COMMANDS, "forge", ("forged_command:command", "Leave one run behind."))
     assert command_line.run(["forge", str(tmp_path)]) == 4
 
 def test_that_fails_is_asked_nothing_more(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.app.planning.make_plan import PlanRequest, known_tables, make_plan
 from maintainer.app.project_folders import Project
-from maintainer.cli.act.plan_output import print_table_planned
+from maintainer.cli.act.plan_command import print_table_planned
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import TableError
 from maintainer.model.table.storage_facts import VacuumHistory

@@ -97,7 +97,7 @@ def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         chosen.append(spec.tables)  # type: ignore[attr-defined]
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
-    monkeypatch.setattr("maintainer.cli.act.retry.exit_code_of", lambda _result: 0)
+    monkeypatch.setattr("maintainer.cli.act.apply.exit_code_of", lambda _result: 0)
     assert run(["--project", str(root), "retry"]) == 0
     shown = capsys.readouterr()
     return {name for names in chosen for name in names}, shown.err

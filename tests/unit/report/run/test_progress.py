@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from maintainer.cli.printing import warn
+from maintainer.cli.context import warn
 from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressEvent, RunStarted, RunStopping, StepHeartbeat, StepStarted
 from maintainer.model.table.table_facts import TableRef

@@ -121,7 +121,7 @@ def test_concise_is_one_line_per_finding(bad: Path) -> None:
 def test_json_is_one_document_that_fits_its_schema(bad: Path) -> None:
     result = run("validate", "-o", "json")
     document = json.loads(result.stdout)
-    schema = json.loads((Path(__file__).parents[4] / "schemas" / "validate.schema.json").read_text())
+    schema = json.loads((Path(__file__).parents[3] / "schemas" / "validate.schema.json").read_text())
     jsonschema.Draft7Validator.check_schema(schema)
     jsonschema.Draft7Validator(schema).validate(document)
     assert result.exit_code == 1

@@ -1,4 +1,7 @@
-"""``maintainer validate``: checks policy files without Spark and without network."""
+"""``maintainer validate``: checks policy files without Spark and without network.
+
+The checks themselves are in ``policy``, their rendering in ``report.diagnostics_report``.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,10 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.selection.table_selection import SelectionOptions
-from maintainer.cli.context import CliContext
-from maintainer.cli.options.selection_options import selection_options
-from maintainer.cli.printing import writing
-from maintainer.cli.validate.validate_scope import Checked, check_project, check_project_and_tests, check_text
-from maintainer.cli.validate.validate_selection import check_selected
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.cli.context import CliContext, writing
+from maintainer.cli.options import SELECTION, spec_options
+from maintainer.cli.validate_scope import Checked, check_project, check_project_and_tests, check_selected, check_text
 from maintainer.errors import ExitCode
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
 from maintainer.report.diagnostics_report import (
@@ -38,7 +39,7 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 
 @click.command("validate")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@selection_options
+@spec_options(SELECTION)
 @click.option("-o", "--output-format", "form", type=click.Choice(FORMATS), default="full", show_default=True)
 @click.option(
     "--output-file",
@@ -54,10 +55,10 @@ FORMATS = ("full", "concise", *_DOCUMENTS)
 )
 @click.option("--tests", "with_tests", is_flag=True, help="Also run the tests of policies in policies/_tests/.")
 @click.pass_context
-def command(
+def validate_command(
     ctx: click.Context,
     paths: tuple[Path, ...],
-    selection: SelectionOptions,
+    spec: RunSpec,
     form: str,
     output_file: Path | None,
     strict: bool,
@@ -71,7 +72,7 @@ def command(
     rules, profiles and duplicates concern several files. With --select only what concerns those tables is shown:
     their files, the rules that reach them, the profiles that they extend, and maintainer.yml.
     """
-    if selection.given and (paths or stdin_filename or with_tests):
+    if spec.selection.given and (paths or stdin_filename or with_tests):
         raise click.UsageError(
             "--select, --exclude and --since choose tables of the whole project: they go with neither PATHS "
             "(`--select path:policies/sales/`) nor --stdin-filename nor --tests"
@@ -85,8 +86,8 @@ def command(
     started = time.perf_counter()
     if stdin_filename:
         checked = check_text(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), stdin_filename, root)
-    elif selection.given:
-        checked = check_selected(root, context.env, selection)
+    elif spec.selection.given:
+        checked = check_selected(root, context.env, spec.selection)
     elif with_tests:
         checked = check_project_and_tests(root, context.env, context.verbosity)
     else:

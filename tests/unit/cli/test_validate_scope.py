@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.app.selection.table_selection import SelectionOptions
 from maintainer.cli.main import run
-from maintainer.cli.validate.validate_selection import check_selected
+from maintainer.cli.validate_scope import check_selected
 from tests.support.policies.projects import git, write_project
 
 FILES = {

@@ -1,0 +1,209 @@
+"""``maintainer explain``, ``list``, ``schema`` and ``inventory``: what policies say, and of which tables.
+
+``explain`` shows the effective policy of one table with the origin of every value, ``list`` what a selection means,
+``schema`` the JSON Schema for editors or help for one key, ``inventory`` tables found against tables managed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+
+from maintainer.app.engine_access import open_engine
+from maintainer.app.planning.policy_places import paths_to_one_table
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.selection.table_selection import choose
+from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
+from maintainer.cli.context import CliContext, open_project, print_json, print_table, warn, writing
+from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.schema.schema_keys import (
+    POLICY_SCHEMA,
+    PROJECT_SCHEMA,
+    describe,
+    key_names,
+    schema_text,
+    suggestion,
+)
+from maintainer.policy.select.table_names import absolute_path
+from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
+from maintainer.report.style import Style
+from maintainer.report.text_layout import count, printable, tables_and_ledger
+
+FORMAT_VERSION = "1"
+
+
+@click.command("explain")
+@click.argument("table", type=TableName())
+@click.option("--merged", is_flag=True, help="Print one policy file that says the same without any other file.")
+@output_option("json")
+@click.pass_obj
+def explain_command(context: CliContext, table: str, merged: bool, output: str) -> None:
+    """Show the effective policy of TABLE, and the file and line of every value."""
+    if merged and output == "json":
+        raise click.UsageError("--merged prints YAML; it has no JSON form")
+    resolution = open_project(context).loaded.resolution_of(table)
+    if merged:
+        click.echo(merged_yaml(resolution), nl=False)
+    elif output == "json":
+        print_json(explain_json(resolution))
+    else:
+        click.echo(explain_text(resolution, Style(context.color)))
+
+
+@click.command("list")
+@spec_options(SELECTION, SHARD)
+@output_option("json")
+@click.pass_obj
+def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
+    """Show the tables that a selection means. Without one: all tables that a policy file names."""
+    project = open_project(context).loaded
+    chosen = choose(project.resolved(), project, spec.selection, command="list")
+    policies = chosen if spec.shard is None else spec.shard.of(chosen)
+    for finding in paths_to_one_table(project.tables):
+        warn(f"{finding.message}: {finding.help}", finding.code)
+    if output == "json":
+        print_json(_as_json(policies))
+        return
+    rows = [
+        (policy.table.identifier, policy.owner or "-", ", ".join(policy.tags) or "-", policy.file)
+        for policy in policies
+    ]
+    print_table(("TABLE", "OWNER", "TAGS", "POLICY"), rows, Style(context.color))
+    if context.verbosity >= 0:
+        with_ledger = any(policy.is_ledger for policy in policies)
+        click.echo(tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger), err=True)
+
+
+def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "tables": [
+            {
+                "table": policy.table.identifier,
+                "owner": policy.owner,
+                "tags": list(policy.tags),
+                "file": policy.file,
+                "digest": policy.digest,
+            }
+            for policy in policies
+        ],
+    }
+
+
+_FILES = {"policy": POLICY_SCHEMA, "project": PROJECT_SCHEMA}
+
+
+@click.command("schema")
+@click.argument("key", required=False)
+@click.option(
+    "--of",
+    "which",
+    type=click.Choice(list(_FILES)),
+    default="policy",
+    show_default=True,
+    help="Whose schema to print: of policy files, or of maintainer.yml (which refers to the other).",
+)
+@click.option("--keys", is_flag=True, help="List the names of all keys instead.")
+@click.option("--markdown", is_flag=True, help="Print tables of all keys, for a page of documentation.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to a file instead of stdout."
+)
+@click.pass_obj
+def schema_command(
+    context: CliContext, key: str | None, which: str, keys: bool, markdown: bool, out: Path | None
+) -> None:
+    """Print the JSON Schema, or explain one KEY, such as vacuum.retention."""
+    if sum(map(bool, (key, keys, markdown, out))) > 1:
+        raise click.UsageError("KEY, --keys, --markdown and --out exclude each other")
+    if keys:
+        click.echo("\n".join(key_names()))
+    elif markdown:
+        click.echo("\n".join(render_keys()), nl=False)
+    elif key:
+        click.echo("\n".join(_explained(key, Style(context.color))))
+    elif out:
+        with writing(out, "the schema"):
+            out.write_text(schema_text(_FILES[which]), encoding="utf-8")
+    else:
+        click.echo(schema_text(_FILES[which]), nl=False)
+
+
+def _explained(key: str, style: Style) -> list[str]:
+    description = describe(key)
+    if description is not None:
+        return list(render_key(description, style))
+    near = suggestion(key)
+    raise ProjectError(
+        f"no key `{key[:80]}` in a policy or in maintainer.yml",
+        code="E619",
+        help=f"did you mean `{near}`?" if near else "`maintainer schema --keys` lists all",
+    )
+
+
+@click.command("inventory")
+@click.argument("roots", nargs=-1, metavar="[ROOT...]")
+@spec_options(ENGINE)
+@click.option("--unmanaged", is_flag=True, help="Show only tables that no policy file names.")
+@click.option("--write", is_flag=True, help="Write the smallest policy for each of them into policies/inventory/.")
+@output_option("json")
+@click.pass_obj
+def inventory_command(
+    context: CliContext, roots: tuple[str, ...], spec: RunSpec, unmanaged: bool, write: bool, output: str
+) -> None:
+    """Show which tables there are, and who looks after them: in the catalog, or in the folders below each ROOT.
+
+    No table is read or changed. A table that only rules reach is not maintained until a file names it.
+    """
+    project = open_project(context)
+    below = [absolute_path(root, Path.cwd()) for root in roots]
+    with open_engine(spec.engine) as opened, opened.finder() as finder:
+        tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
+        tables += [found_at(location, project.root) for root in below for location in finder.below(root)]
+    entries = inventory(project.loaded, tables, whole_catalog=True)
+    if below:
+        entries = tuple(entry for entry in entries if entry.location is not None and _is_below(entry.location, below))
+    written = write_stubs(project.root, entries) if write else ()
+    shown = [entry for entry in entries if not unmanaged or entry.care in (Care.UNMANAGED, Care.RULED)]
+    if output == "json":
+        print_json(_inventory_json(shown, written))
+        return
+    rows = [
+        (entry.table.identifier, entry.care.value, entry.policy_file or "-", entry.location or "-") for entry in shown
+    ]
+    print_table(("TABLE", "CARE", "POLICY", "LOCATION"), rows, Style(context.color))
+    if context.verbosity >= 0:
+        click.echo(_summary(entries), err=True)
+        for path in written:
+            click.echo(f"wrote {printable(str(path.relative_to(project.root)))}", err=True)
+
+
+def _is_below(location: str, roots: list[str]) -> bool:
+    place = absolute_path(unquote(location, errors="surrogateescape"), Path("/"))
+    return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _summary(entries: tuple[Entry, ...]) -> str:
+    numbers = {care: sum(entry.care is care for entry in entries) for care in Care}
+    parts = [f"{number:,} {care.value}" for care, number in numbers.items() if number]
+    return f"{count(len(entries), 'table')}: {', '.join(parts)}" if parts else "no tables found"
+
+
+def _inventory_json(entries: list[Entry], written: tuple[Path, ...]) -> dict[str, object]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "tables": [
+            {
+                "table": entry.table.identifier,
+                "care": entry.care.value,
+                "location": entry.location,
+                "file": entry.policy_file,
+            }
+            for entry in entries
+        ],
+        "written": [path.as_posix() for path in written],
+    }

@@ -1,0 +1,225 @@
+"""Options that several commands share, how they are read, and the one ``RunSpec`` that they fill.
+
+A new option that more than one command takes goes here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+from click.types import StringParamType
+
+from maintainer.app.engine_access import ENGINES, EngineOptions
+from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.selection.table_selection import SelectionOptions, Shard
+from maintainer.cli.context import CliContext, find_project_root
+from maintainer.errors import MaintainerError
+from maintainer.execution.fleet.rollout import parse_batches
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.policy.project.policy_project import load_project
+from maintainer.policy.project.project_settings import Budget
+from maintainer.units import UnitError, parse_duration, parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ReadBy(click.ParamType[Any]):
+    """A value that a function reads; what the function refuses is a usage error that names the option."""
+
+    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:  # noqa: ANN401
+        """Read the text of the command line; a default that is a value already stays as it is."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except UnitError as error:
+            self.fail(f"{error.message}: {error.help}", param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+SIZE = ReadBy("size", parse_size)
+DURATION = ReadBy("duration", parse_duration)
+
+
+def pause(at_most_seconds: int) -> ReadBy:
+    """Return the type of a pause between two looks: from one second to ``at_most_seconds``."""
+
+    def read(text: str) -> int:
+        seconds = parse_duration(text)
+        if not 1 <= seconds <= at_most_seconds:
+            raise ValueError(f"from 1s to {at_most_seconds // 86_400}d")
+        return seconds
+
+    return ReadBy("duration", read)
+
+
+def output_option(*forms: str) -> Callable[[F], F]:
+    """Add ``-o``, ``--output`` to a command: ``text``, the default, for people, or one of ``forms``."""
+    return click.option("-o", "--output", type=click.Choice(["text", *forms]), default="text", show_default=True)
+
+
+_MAX_COMPLETIONS = 200
+
+
+class TableName(StringParamType):
+    """A table of the project; completes from its policy files."""
+
+    name = "table"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer the tables that begin like what was typed; nothing if the project cannot be read."""
+        root = ctx.obj.project_root if isinstance(ctx.obj, CliContext) else find_project_root(Path.cwd())
+        try:
+            tables = load_project(root, keep_resolutions=False).tables
+        except MaintainerError:
+            return []
+        # By its name, as its file writes it, or as a path: whichever the person has begun to type.
+        spellings = ((table.ref.identifier, table.written, table.ref.location) for table in tables)
+        matches = (next((name for name in names if name.startswith(incomplete)), None) for names in spellings)
+        return [CompletionItem(name) for name in sorted(filter(None, matches))][:_MAX_COMPLETIONS]
+
+
+Options = tuple[Callable[..., Any], ...]
+
+SELECTION: Options = (
+    click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="SPEC",
+        type=TableName(),
+        help="Tables: a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file. "
+        "A space joins alternatives, a comma joins conditions.",
+    ),
+    click.option("--exclude", multiple=True, metavar="SPEC", help="The same, for what to leave out."),
+    click.option("--since", metavar="REF", help="Git commit that state:modified compares with."),
+    click.option("--allow-empty", is_flag=True, help="Selecting nothing is not an error."),
+)
+SHARD: Options = (
+    click.option(
+        "--shard",
+        metavar="I/N",
+        type=ReadBy("shard", Shard.parse),
+        help="Only the I-th of N parts of the selection, for several drivers side by side.",
+    ),
+)
+ENGINE: Options = (
+    click.option("--master", metavar="URL", help="Spark master. Default: local[*], in this process."),
+    click.option(
+        "--conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A Spark setting for the session that is started. Repeatable.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        help="transaction: proves before it commits (default). command: Delta's own commands, proven afterwards.",
+    ),
+    click.option(
+        "--remote",
+        metavar="URL",
+        help="A Spark Connect server, sc://host:port; implies --engine command. Default: SPARK_REMOTE.",
+    ),
+)
+BUDGET: Options = (
+    click.option("--budget-bytes", type=SIZE, help="Rewrite at most this much, the best first; the rest waits."),
+    click.option("--budget-files", metavar="N", type=click.IntRange(0), help="Rewrite at most this many files."),
+    click.option("--budget-time", type=DURATION, help="Rewrite what is expected to take at most this long."),
+)
+JOBS: Options = (
+    click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Tables at once."),
+)
+FAILURES: Options = (
+    click.option("--fail-fast", is_flag=True, help="Start no further table after the first that fails."),
+    click.option("--max-failures", type=click.IntRange(min=1), help="Start no further table after this many failures."),
+)
+ROLLOUT: Options = (
+    click.option(
+        "--batches",
+        metavar="SIZES",
+        type=ReadBy("sizes", parse_batches),
+        help="Start tables in batches, such as 1,5,20%; the last size is repeated. The next batch is started when all "
+        "of the one before ended well and proven.",
+    ),
+    click.option("--timeout", "timeout_seconds", type=DURATION, help="Stop after this time, such as 2h."),
+)
+SAVED_PLAN: Options = (
+    click.option(
+        "--exact", is_flag=True, help="With PLAN: refuse all of it if a table has another version than planned."
+    ),
+    click.option(
+        "--all-or-nothing", is_flag=True, help="With PLAN: refuse all of it if one table is not as it was planned."
+    ),
+)
+SCHEDULE: Options = (
+    click.option("--ignore-window", is_flag=True, help="Act as if every window were open."),
+    click.option("--ignore-every", is_flag=True, help="Act as if every step were due."),
+)
+
+
+def spec_options(*groups: Options) -> Callable[[F], F]:
+    """Add groups of options to a command, which takes all of them as ``spec``."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def command_with_spec(*args: Any, **values: Any) -> Any:  # noqa: ANN401
+            own = {name: values.pop(name) for name in names}
+            return command(*args, spec=_spec(own), **values)
+
+        params: list[click.Parameter] = command_with_spec.__dict__.setdefault("__click_params__", [])
+        first = len(params)
+        for option in reversed([option for group in groups for option in group]):
+            option(command_with_spec)
+        names = [param.name for param in params[first:] if param.name]
+        return command_with_spec  # type: ignore[return-value]
+
+    return decorate
+
+
+def _spec(values: dict[str, Any]) -> RunSpec:
+    """Make the specification; what no option says has the specification's own default.
+
+    Raises:
+        click.UsageError: Options that exclude each other.
+        click.BadParameter: A Spark setting without ``=``.
+    """
+
+    def taken(*names: str) -> dict[str, Any]:
+        return {name: values.pop(name) for name in names if name in values}
+
+    selection = SelectionOptions(**taken("select", "exclude", "since", "allow_empty"))
+    engine = _engine(**taken("master", "conf", "engine", "remote"))
+    budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
+    planning = PlanOptions(values.pop("ignore_window", False), values.pop("ignore_every", False))
+    if values.get("fail_fast") and values.get("max_failures") is not None:
+        raise click.UsageError("--fail-fast and --max-failures exclude each other: the first is the second with 1")
+    return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)
+
+
+def _engine(
+    master: str | None = None, conf: tuple[str, ...] = (), engine: str | None = None, remote: str | None = None
+) -> EngineOptions:
+    pairs = []
+    for setting in conf:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE", param_hint="--conf")
+        pairs.append((key.strip(), value))
+    if remote is not None and master is not None:
+        raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
+    return EngineOptions(master, tuple(pairs), engine=engine, remote=remote, on_warning=_warn)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)
