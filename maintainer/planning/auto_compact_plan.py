@@ -29,11 +29,10 @@ from maintainer.model.run.auto_compaction import (
     AutoCompactSettings,
 )
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRecord
-from maintainer.planning.budget.hot_tables import without_updated
+from maintainer.planning.budget.other_writers import without_updated
 from maintainer.planning.operations.compaction import plan_compaction
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import Partition, TableInput, count_of, partition_text
 from maintainer.planning.properties.property_plan import property_of
-from maintainer.planning.selection.decision import Partition, count_of, partition_text
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.policy.resolve.resolved import (

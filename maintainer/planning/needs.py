@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
-from maintainer.planning.budget.hot_tables import updates_since_ms
+from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, updates_since_ms
 from maintainer.planning.operations.full_zorder import history_wanted
 from maintainer.planning.operations.purge import files_to_check
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import held_back, vacuum_wanted
 from maintainer.planning.selection.supported_features import check_supported
-from maintainer.planning.vacuum.retention import vacuum_horizon
+from maintainer.planning.vacuum.deletion_limits import vacuum_horizon
 from maintainer.planning.vacuum.vacuum_plan import cannot_be_sure, listing_wanted, untracked_before_ms
 from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
 from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS

@@ -17,10 +17,9 @@ from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.file_sizes import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import Decision, PropertyChange, TableInput, count_of, leave_files
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, not_due, vacuum_is_due
-from maintainer.planning.selection.decision import Decision, PropertyChange, count_of, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum

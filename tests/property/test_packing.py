@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.planning.selection.packing import pack_batches, pack_bins
+from maintainer.planning.selection.file_selection import pack_batches, pack_bins
 from tests.support.tables.builders import make_files
 
 sizes = st.lists(st.integers(0, 130), max_size=60)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.planning.curve.curve_files import CurveFile, curve_files
-from maintainer.planning.zorder.leveled_compaction import leveled_groups
+from maintainer.planning.zorder.turn_strategies import leveled_groups
 from tests.support.tables.curve_lake import CurveLake, Row, revision_of, settings_of
 
 values = st.integers(-50, 50)

@@ -32,8 +32,7 @@ from maintainer.model.run.outcome import CommitReceipt, Proof
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments, plan_auto_compact, settings_of
-from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
-from maintainer.planning.budget.hot_tables import own_rewrites_of
+from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, own_rewrites_of
 
 if TYPE_CHECKING:
     from maintainer.delta.engine.table_engine import DeltaTableEngine

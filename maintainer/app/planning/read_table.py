@@ -11,8 +11,7 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.budget.conflict_probability import rhythm_of
-from maintainer.planning.budget.hot_tables import own_rewrites_of
+from maintainer.planning.budget.other_writers import own_rewrites_of, rhythm_of
 from maintainer.planning.needs import (
     MAX_NEEDS,
     ColumnRangesNeed,

@@ -22,7 +22,7 @@ from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.selection.decision import count_of
+from maintainer.planning.plan_input import count_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 UNDELETE_FILE = "undelete.json"

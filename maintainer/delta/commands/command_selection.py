@@ -27,7 +27,7 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.operations.clustering import taken_by_optimize
-from maintainer.planning.selection.packing import pack_bins
+from maintainer.planning.selection.file_selection import pack_bins
 from maintainer.units import format_size
 
 _OPTIMIZE = "spark.databricks.delta.optimize."

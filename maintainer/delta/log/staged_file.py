@@ -21,7 +21,7 @@ from maintainer.model.plan.steps import (
     RewriteStep,
 )
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.selection.dropped_column_plan import dropped_columns_digest
+from maintainer.planning.selection.schema_columns import dropped_columns_digest
 
 
 @dataclass(frozen=True, slots=True)

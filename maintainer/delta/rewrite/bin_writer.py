@@ -38,7 +38,7 @@ from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.recheck.files_gone import missing_before
+from maintainer.planning.staleness import missing_before
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from maintainer.execution.table.commit_attempt import Worker
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep, Step
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.recheck.staleness import StaleReasons, recheck, refusal
+from maintainer.planning.staleness import StaleReasons, recheck, refusal
 
 AnyStep = TypeVar("AnyStep", bound=Step)
 

@@ -16,9 +16,8 @@ from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.curve.curve_files import Ranges
+from maintainer.planning.curve.curve_files import Ranges, layout_figures
 from maintainer.planning.curve.revision import revisions_in
-from maintainer.planning.curve.skipping_metrics import layout_figures
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS

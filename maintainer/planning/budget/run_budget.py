@@ -19,7 +19,7 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.conflict_probability import lost_ratio
+from maintainer.planning.budget.other_writers import lost_ratio
 from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Waiting, choose
 from maintainer.policy.project.project_settings import Budget, Budgets
 from maintainer.units import format_size

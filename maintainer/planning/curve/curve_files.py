@@ -1,14 +1,34 @@
-"""Z-order metadata of files: revision, cube, rank box and rows, read from tags and written for new files."""
+"""Z-order metadata of files, and the cost of queries on a table's layout, from the log alone.
+
+Revision, cube, rank box and rows are read from tags, and written for new files.
+
+The smallest and largest values of the Z-order columns in each file are compared with a seeded set of queries over the
+ranks of a revision: half are ranges of a tenth of each column's values, half are points. A file is read when no
+column rules it out; a file without statistics is always read. No file is opened, and no query is run.
+
+The cost model chooses between rewrites. A query is a box that takes a share of each column's ranks (``RANGE_SHARE``).
+It reads a file with sides ``s`` with probability ``min(1, s + RANGE_SHARE)`` for each column; reading costs the
+file's bytes and a fixed cost for opening it.
+"""
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.plan.zorder_turn import (
+    CUBE_TAG,
+    ELEMENTS_TAG,
+    REVISION_TAG,
+    STRATEGY_TAG,
+    LayoutFigures,
+    Strategy,
+)
 from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
-from maintainer.planning.curve.curve import box_of, cube_of, is_cube
+from maintainer.planning.curve.curve import bit_order, box_of, cube_of, is_cube
 from maintainer.planning.curve.revision import Revision
 
 Ranges = Mapping[tuple[str, str], Sequence[FileRange]]
@@ -97,3 +117,150 @@ def tags_of(
         (ELEMENTS_TAG, str(num_records)),
         (STRATEGY_TAG, strategy.value),
     )
+
+
+RANGE_SHARE = 0.1
+"""The share of each column's values that a query takes: a tenth, as in a month of a year."""
+
+OPEN_COST_SHARE = 1 / 32
+"""Cost of opening a file, as a share of ``maxFileSize``: at 128 MiB it is Spark's 4 MiB (openCostInBytes)."""
+
+
+def read_share(sides: Sequence[float]) -> float:
+    """Return the probability that a query reads a box with sides of these shares of the columns' ranks."""
+    return math.prod(min(1.0, side + RANGE_SHARE) for side in sides)
+
+
+def sides_of(low: Sequence[int], high: Sequence[int], num_ranks: Sequence[int]) -> tuple[float, ...]:
+    """Return the sides of a box of ranks (both ends inclusive) as shares of all ranks of each column."""
+    return tuple((min(b, n - 1) - min(a, n - 1) + 1) / n for a, b, n in zip(low, high, num_ranks, strict=True))
+
+
+def divided_share(sides: Sequence[float], bits: Sequence[int], depth: int, num_files: int) -> float:
+    """Return the average ``read_share`` of files into which a cube is cut.
+
+    Args:
+        sides: Of what lies in the cube.
+        bits: Of the revision.
+        depth: Of the cube.
+        num_files: How many files; halves, quarters and so on along the order of the bits, in between mixed.
+    """
+    halved = list(sides)
+    whole, order = max(1, num_files), bit_order(bits)[depth:]
+    parts, share = 1, read_share(halved)
+    for column, _ in order:
+        if parts >= whole:
+            break
+        halved[column] /= 2
+        finer = read_share(halved)
+        if 2 * parts > whole:
+            # ``whole - parts`` of the boxes are cut once more: twice as many files, of all files ``whole``.
+            cut = 2 * (whole - parts) / whole
+            return cut * finer + (1 - cut) * share
+        parts, share = 2 * parts, finer
+    return share
+
+
+QUERIES = 64
+"""Half ranges, half points. Their average moves by a few per cent with the seed; one seed, so that it moves only when
+the table does."""
+
+SEED = 20_260_101
+
+MAX_FILES = 10_000
+"""Of more files every n-th is looked at, in order of their paths, and figures are scaled up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What of the ranks a file may hold (both ends inclusive), and its size."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    size_bytes: int
+
+
+def boxes_of(files: Sequence[DataFile], revision: Revision, ranges: Ranges) -> list[Box]:
+    """Return each file's box in a revision's ranks; a file of which nothing is known spans everything."""
+    everything = tuple(column.num_ranks - 1 for column in revision.columns)
+    nothing = (0,) * len(revision.columns)
+    boxes = []
+    for file in files:
+        file_ranges = ranges.get(file.key)
+        low, high = (nothing, everything) if file_ranges is None else revision.box(file_ranges)
+        boxes.append(Box(low, high, file.size_bytes))
+    return boxes
+
+
+def layout_figures(files: Sequence[DataFile], revision: Revision, ranges: Ranges) -> LayoutFigures:
+    """Measure the layout of the files under a revision.
+
+    Args:
+        files: Live files of the table.
+        revision: Whose columns and boundaries the queries use.
+        ranges: Smallest and largest values of its columns in each file.
+    """
+    total = sum(file.size_bytes for file in files)
+    ratio = unindexed_bytes(files, revision) / total if total else 0.0
+    return figures_of_boxes(boxes_of(sorted(files, key=lambda file: file.key), revision, ranges), revision, ratio)
+
+
+def unindexed_bytes(files: Sequence[DataFile], revision: Revision) -> int:
+    """Return the bytes in files that are not of the revision."""
+    indexed = sum(curve_file.size_bytes for curve_file in curve_files(files, revision, {}))
+    return sum(file.size_bytes for file in files) - indexed
+
+
+def figures_of_boxes(boxes: Sequence[Box], revision: Revision, unindexed_ratio: float) -> LayoutFigures:
+    """Measure boxes, of files that are there or that are expected."""
+    every = -(-len(boxes) // MAX_FILES) or 1
+    looked_at = boxes[::every]
+    num_read, bytes_read = _read_by_queries(looked_at, revision)
+    return LayoutFigures(
+        files_read=round(every * num_read, 3),
+        bytes_read=round(every * bytes_read),
+        overlap_depth=round(every * _overlap_depth(looked_at), 3),
+        unindexed_ratio=round(unindexed_ratio, 4),
+    )
+
+
+def queries(revision: Revision) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the sample queries as boxes of ranks: ranges first, then points."""
+    chance = random.Random(SEED)
+    boxes = []
+    for number in range(QUERIES):
+        low, high = [], []
+        for column in revision.columns:
+            width = max(1, round(column.num_ranks * RANGE_SHARE)) if number < QUERIES // 2 else 1
+            first = chance.randrange(column.num_ranks - width + 1)
+            low.append(first)
+            high.append(first + width - 1)
+        boxes.append((tuple(low), tuple(high)))
+    return boxes
+
+
+def _read_by_queries(boxes: Sequence[Box], revision: Revision) -> tuple[float, float]:
+    num_files = size_bytes = 0
+    for low, high in queries(revision):
+        for box in boxes:
+            if _meet(box.low, box.high, low, high):
+                num_files += 1
+                size_bytes += box.size_bytes
+    return num_files / QUERIES, size_bytes / QUERIES
+
+
+def _overlap_depth(boxes: Sequence[Box]) -> float:
+    """Files that lie over the middle of a file, itself included; averaged over a seeded choice of files. 1 is best."""
+    if not boxes:
+        return 0.0
+    chance = random.Random(SEED)
+    chosen = boxes if len(boxes) <= QUERIES else chance.sample(list(boxes), QUERIES)
+    total = 0
+    for box in chosen:
+        middle = tuple((a + b) // 2 for a, b in zip(box.low, box.high, strict=True))
+        total += sum(_meet(other.low, other.high, middle, middle) for other in boxes)
+    return total / len(chosen)
+
+
+def _meet(low: Sequence[int], high: Sequence[int], other_low: Sequence[int], other_high: Sequence[int]) -> bool:
+    return all(c <= b and a <= d for a, b, c, d in zip(low, high, other_low, other_high, strict=True))

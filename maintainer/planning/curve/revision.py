@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.planning.curve.column_values import ValueKey, key_of, upper_key
-from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, bits_of
+from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, upper_key
 
 PROPERTY_PREFIX = "maintainer.zorder.revision."
 FORMAT_VERSION = 1

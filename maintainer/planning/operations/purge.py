@@ -12,12 +12,10 @@ from collections.abc import Collection
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import ROW_ORDER_TAGS, Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import Decision, Partition, TableInput, count_of
 from maintainer.planning.schedule import optimize_is_due
-from maintainer.planning.selection.decision import Decision, Partition, count_of
-from maintainer.planning.selection.dropped_column_plan import files_to_open
-from maintainer.planning.selection.file_selection import select_partitions
-from maintainer.planning.selection.packing import pack_batches, pack_bins
+from maintainer.planning.selection.file_selection import pack_batches, pack_bins, select_partitions
+from maintainer.planning.selection.schema_columns import files_to_open
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy
 
 

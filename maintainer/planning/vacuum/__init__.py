@@ -1,4 +1,4 @@
 """Plans deletions: which files are past retention, and every reason to keep a file that is.
 
-``retention`` decides how long, ``vacuum_plan`` which files, ``deletion_limits`` how many at most.
+``vacuum_plan`` decides which files, ``deletion_limits`` how long they are kept and how many go at most.
 """

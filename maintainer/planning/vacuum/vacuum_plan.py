@@ -13,11 +13,9 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.storage_facts import StorageLook
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.plan_input import TableInput
+from maintainer.planning.plan_input import Decision, TableInput, count_of
 from maintainer.planning.schedule import is_due
-from maintainer.planning.selection.decision import Decision, count_of
-from maintainer.planning.vacuum.deletion_limits import broken_caps, refuse_trash
-from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
+from maintainer.planning.vacuum.deletion_limits import Horizon, broken_caps, refuse_trash, vacuum_horizon
 from maintainer.policy.resolve.resolved import ResolvedPolicy, VacuumMode
 from maintainer.units import format_duration, format_size
 

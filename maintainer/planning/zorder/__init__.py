@@ -1,5 +1,4 @@
 """Plans incremental Z-order: which files are sorted in this turn, and why the others wait.
 
-``incremental_zorder`` is the entry, ``turn_choice`` picks the strategy; ``leveled_compaction`` and
-``cube_rewrite`` are two of them.
+``incremental_zorder`` is the entry, ``turn_choice`` picks the strategy; two of them are in ``turn_strategies``.
 """

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from maintainer.errors import MaintainerError, TableError
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.curve.column_values import key_of
+from maintainer.planning.curve.curve import key_of
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.selection.schema_columns import FoundColumn
-from maintainer.planning.zorder.zorder_columns import zorder_columns
 from maintainer.planning.zorder.zorder_revision import (
     ESCAPED_RATIO,
     escaped_ratio,
     fitting_revision,
     measured_layout,
     usable_columns,
+    zorder_columns,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
 

@@ -21,7 +21,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.planning.budget.hot_tables import RESTS
+from maintainer.planning.budget.other_writers import RESTS
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text_layout import count, printable

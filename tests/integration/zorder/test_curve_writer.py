@@ -16,7 +16,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.plan.steps import Batch, Bin, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG, Strategy, Turn
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.curve.column_values import key_of
+from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.curve_files import curve_files
 from maintainer.planning.curve.revision import Revision, make_column
 from tests.support.tables.curve_lake import address_of

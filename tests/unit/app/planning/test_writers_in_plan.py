@@ -9,7 +9,7 @@ from maintainer.app.planning.read_table import plan_beside_writers
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, OwnRewrites, TableCommit, WriterRhythm
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef, Update
-from maintainer.planning.budget.conflict_probability import LOOK_BACK_MS, MAX_COMMITS
+from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS
 from maintainer.planning.plan_input import TableInput
 from tests.support.tables.builders import (
     HOUR_MS,

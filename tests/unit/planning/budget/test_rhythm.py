@@ -13,7 +13,7 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, CompactStep
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit, WriterRhythm
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.conflict_probability import (
+from maintainer.planning.budget.other_writers import (
     LIKELIEST,
     LOOK_BACK_MS,
     MAX_COMMITS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.planning.curve.column_values import days_from_civil, has_min_and_max, key_of, upper_key
+from maintainer.planning.curve.curve import days_from_civil, has_min_and_max, key_of, upper_key
 from maintainer.planning.curve.revision import (
     ColumnBoundaries,
     Revision,

@@ -27,7 +27,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.needs import DroppedColumnsNeed, next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.selection.dropped_column_plan import CLOCK_SLACK_MS, dropped_columns_digest
+from maintainer.planning.selection.schema_columns import CLOCK_SLACK_MS, dropped_columns_digest
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, RewritePolicy
 from tests.support.tables.builders import (
     DAY_SECONDS,

@@ -17,7 +17,7 @@ from maintainer.planning.needs import Need, RemovalHistoryNeed, RemovedFilesNeed
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.schedule import vacuum_wanted
-from maintainer.planning.vacuum.retention import Horizon, vacuum_horizon
+from maintainer.planning.vacuum.deletion_limits import Horizon, vacuum_horizon
 from maintainer.policy.resolve.resolved import Consumer, ResolvedPolicy, Suspension, VacuumMode
 from tests.support.tables.builders import (
     DAY_MS,

@@ -12,7 +12,7 @@ import pytest
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts
-from maintainer.planning.curve.column_values import key_of
+from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table

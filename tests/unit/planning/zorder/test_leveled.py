@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from maintainer.planning.curve.curve_files import CurveFile
-from maintainer.planning.zorder.leveled_compaction import Group, leveled_groups, select_leveled
+from maintainer.planning.zorder.turn_strategies import Group, leveled_groups, select_leveled
 from tests.support.tables.builders import NOW_MS, make_file
 
 

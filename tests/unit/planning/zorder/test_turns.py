@@ -8,8 +8,7 @@ import pytest
 
 from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.curve.revision import Revision
-from maintainer.planning.curve.skipping_metrics import (
+from maintainer.planning.curve.curve_files import (
     divided_share,
     layout_figures,
     queries,
@@ -17,8 +16,8 @@ from maintainer.planning.curve.skipping_metrics import (
     sides_of,
     unindexed_bytes,
 )
-from maintainer.planning.zorder.layout_forecast import even_parts, forecast
-from maintainer.planning.zorder.turn_choice import choose_turn, num_files_of, sort_candidates
+from maintainer.planning.curve.revision import Revision
+from maintainer.planning.zorder.turn_choice import choose_turn, even_parts, forecast, num_files_of, sort_candidates
 from tests.support.tables.builders import NOW_MS, make_file
 from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of
 

@@ -1,4 +1,7 @@
-"""Hot tables: what others updated a moment ago is left to them, whole plans as people read them."""
+"""Hot tables: what others updated a moment ago is left to them, whole plans as people read them.
+
+What loses against writers is remembered: partitions written lately are left alone, for longer with each loss.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import CompactStep, VacuumStep
 from maintainer.model.table.commit_records import HOURS, CommitsRead, CommitStamp, TableCommit, WriterRhythm
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, Update
-from maintainer.planning.budget.hot_tables import own_rewrites_of
+from maintainer.model.table.table_facts import DataFile, RemovedFile, TableFacts, TableRecord, Update
+from maintainer.planning.budget.other_writers import own_rewrites_of, quiet_seconds, without_hot
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
+from tests.support.runs.fake_lake import plan_all
 from tests.support.tables.builders import (
     DAY_MS,
     HOUR_MS,
@@ -256,3 +260,82 @@ def test_what_is_rewritten_is_what_no_recent_update_met(updates: list[Update]) -
     assert days_compacted(plan) == free
     counted = sum(left.num_files for left in plan.left_alone) + 2 * len(free)
     assert counted == len(DAYS.files)
+
+
+def lost(runs: int, hours_ago: float = 24) -> TableRecord:
+    return replace(NEVER_TOUCHED, lost_in_a_row=runs, last_lost_at_ms=NOW_MS - int(hours_ago * HOUR_MS))
+
+
+@pytest.mark.parametrize(
+    ("runs", "hours_ago", "quiet_hours"),
+    [
+        (0, 1, 0),
+        (1, 24, 1),
+        (1, 35.9, 1),
+        (1, 36, 0),
+        (2, 71, 2),
+        (2, 72, 0),
+        (3, 100, 4),
+        (5, 167, 16),
+        (6, 167, 24),
+        (60, 167.9, 24),
+        (60, 168, 0),
+    ],
+)
+def test_each_loss_doubles_the_quiet_and_how_long_it_is_remembered(
+    runs: int, hours_ago: float, quiet_hours: int
+) -> None:
+    assert quiet_seconds(lost(runs, hours_ago), NOW_MS) == quiet_hours * 3600
+
+
+def day(name: str, hours_ago: float, number: int) -> list[DataFile]:
+    modified_at_ms = NOW_MS - int(hours_ago * HOUR_MS)
+    return [
+        make_file(f"{name}-{one}", size=1, partition={"d": name}, modified_at_ms=modified_at_ms)
+        for one in range(number)
+    ]  # fmt: skip
+
+
+def facts_of(*files: DataFile) -> TableFacts:
+    return make_facts(files=files, columns={"id": "long", "d": "string"}, partitioned_by=("d",))
+
+
+def compacted(plan: TablePlan) -> set[str]:
+    return {
+        file.path for step in plan.steps if isinstance(step, CompactStep) for batch in step.batches
+        for file in batch.files
+    }  # fmt: skip
+
+
+def test_only_partitions_that_were_written_lately_wait() -> None:
+    facts = facts_of(*day("cool", 5, 2), *day("hot", 0.5, 3))
+    policy = make_policy()
+    plan = plan_table(TableInput(policy, facts, lost(1), NOW_MS, TODAY))
+    assert compacted(plan) == {"cool-0", "cool-1"}
+    (left,) = plan.left_alone
+    assert (left.reason.code, left.num_files, left.partition_values) == (
+        ReasonCode.HOT_PARTITION, 3, (("d", "hot"),)
+    )  # fmt: skip
+    assert left.reason.text == "3 files written less than 1h ago, and another writer won in 1 run in a row"
+    assert compacted(plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY))) == {
+        "cool-0", "cool-1", "hot-0", "hot-1", "hot-2"
+    }  # fmt: skip
+
+
+def test_a_table_without_partitions_waits_as_a_whole_and_is_taken_up_when_it_was_quiet() -> None:
+    for hours, waits in ((3.9, True), (4.1, False)):
+        files = [make_file(f"f{n}", size=1, modified_at_ms=NOW_MS - int(hours * HOUR_MS)) for n in range(3)]
+        plan = plan_table(TableInput(make_policy(), make_facts(files=files), lost(3), NOW_MS, TODAY))
+        assert (plan.steps == ()) is waits
+        assert sum(one.num_files for one in plan.left_alone) == (3 if waits else 0)
+
+
+def test_every_file_is_kept_or_counted_once() -> None:
+    facts = facts_of(*(file for n in range(30) for file in day(f"p{n:02}", n / 10, 2)))
+    kept, left = without_hot(facts, lost(1), NOW_MS)
+    assert len(kept) + sum(one.num_files for one in left) == 60
+    assert len(kept) == 2 * 20
+
+
+def test_plans_with_it_are_plans() -> None:
+    assert plan_all(plan_table(TableInput(make_policy(), make_facts(), lost(9), NOW_MS + DAY_MS, TODAY))).tables

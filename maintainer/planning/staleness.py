@@ -1,17 +1,19 @@
-"""Check whether a plan still holds, right before each table's steps run. Pure.
+"""Check whether a plan still holds, right before each table's steps run, and say what changed in the table. Pure.
 
-A plan that a person approved is refused when its table, schema, protocol or policy changed. When only files changed it
-is reduced: bins whose files are all live run exactly as planned, the others are dropped. Nothing new is ever added.
+A plan that a person approved is refused when its table, schema, protocol or policy changed. When only files changed
+it is reduced: bins whose files are all live run exactly as planned, the others are dropped. Nothing new is ever
+added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from maintainer.errors import Refused
+from maintainer.errors import Refused, TableError
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import LeftAlone, Observed, Plan, TablePlan
+from maintainer.model.plan.plan import LeftAlone, Observed, Plan, PlannedColumn, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     Batch,
@@ -25,11 +27,115 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
+from maintainer.planning.plan_input import count_of
 from maintainer.planning.properties.property_plan import property_of, same_value
-from maintainer.planning.recheck.column_changes import column_changes
-from maintainer.planning.selection.decision import count_of
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.units import format_duration
+
+COLUMN_ID = "delta.columnMapping.id"
+"""Stays with a column that is renamed; only tables with column mapping have it."""
+
+MAX_CHANGES = 10
+"""Sentences about columns of one table; what is more is counted."""
+
+
+def column_changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> tuple[str, ...]:
+    """Say which columns were added, removed, renamed or changed, and how; nothing where they are the same."""
+    if tuple(planned) == tuple(now):
+        return ()
+    changes = list(_changes(planned, now)) or ["the order of the columns was changed"]
+    rest = len(changes) - MAX_CHANGES
+    return (*changes[:MAX_CHANGES], *((f"{rest:,} more changes of columns",) if rest > 0 else ()))
+
+
+def _changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> Iterator[str]:
+    before, after = {column.name: column for column in planned}, {column.name: column for column in now}
+    by_id = {
+        column_id: column
+        for column in now
+        if column.name not in before and (column_id := _column_id(column)) is not None
+    }
+    renamed: set[str] = set()
+    for name, column in before.items():
+        if name in after:
+            yield from _column_differences(column, after[name])
+            continue
+        new = by_id.get(_column_id(column) or "")
+        if new is None:
+            yield f"column {name} ({column.type}) was removed"
+        else:
+            renamed.add(new.name)
+            yield f"column {name} was renamed to {new.name}"
+            yield from _column_differences(column, new)
+    for name, column in after.items():
+        if name not in before and name not in renamed:
+            yield f"column {name} ({column.type}) was added"
+
+
+def _column_differences(before: PlannedColumn, now: PlannedColumn) -> Iterator[str]:
+    if before.type != now.type:
+        yield f"column {now.name} was of type {before.type}, now {now.type}"
+    if before.nullable != now.nullable:
+        yield f"column {now.name} {'may hold null now' if now.nullable else 'must not hold null any more'}"
+    old, new = dict(before.metadata), dict(now.metadata)
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            what = "comment" if key == "comment" else f"metadata {key}"
+            yield f"the {what} of column {now.name} was {_value(old.get(key))}, now {_value(new.get(key))}"
+
+
+def _column_id(column: PlannedColumn) -> str | None:
+    return dict(column.metadata).get(COLUMN_ID)
+
+
+def _value(text: str | None) -> str:
+    """A value as people write it: long ones are cut, for a comment may be a page."""
+    if text is None:
+        return "not set"
+    value = json.loads(text)
+    shown = value if isinstance(value, str) else text
+    return repr(shown[:60] + "..." if len(shown) > 60 else shown)
+
+
+MISSING_HELP = "restore them from a backup, or RESTORE the table to a version without them"
+MAX_NAMED = 5
+
+
+def missing_before(missing: Sequence[str], where: str) -> TableError:
+    """Return the error (T422) for live files that were missing before anything was done."""
+    noun = "live file of the table is" if len(missing) == 1 else "live files of the table are"
+    return TableError(
+        f"{len(missing)} {noun} missing, before anything was done",
+        code="T422",
+        where=where,
+        found="\n".join(missing[:MAX_NAMED]),
+        help=MISSING_HELP,
+    )
+
+
+def files_gone_help(num_deleted: int, trash: str | None, table: str, run_id: str) -> str:
+    """Say what the deletion took, where that can be brought back from, and what to do first.
+
+    Args:
+        num_deleted: Files that the deletion took; the run's plan names them.
+        trash: The folder that they were moved to, None where they were deleted.
+        table: The table, as its policy names it.
+        run_id: The run of the deletion.
+    """
+    stop = "stop whatever else deletes there and set `suspend:` in the table's policy"
+    restore = "or RESTORE the table to a version that has all of its files"
+    noun = "file" if num_deleted == 1 else "files"
+    if trash is not None:
+        back = f"`maintainer undelete {table} --run {run_id}` brings them back"
+        return (
+            f"{stop}; this deletion moved {num_deleted:,} {noun} to {trash}: {back}; "
+            f"bring what is still missing back from a backup, {restore}"
+        )
+    return (
+        f"{stop}; this deletion took {num_deleted:,} {noun} for good (plan.json of the run names them, and there is no "
+        f"`vacuum.trash` to bring them back from); bring the missing files back from a backup, {restore}"
+    )
+
 
 PLAN_AGAIN = "make the plan again: `maintainer plan --out FILE`"
 
