@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.checker.truth_of_commits import figures_of
-from tests.support.checker.truth_records import REWRITES, Evidence
+from tests.support.checker.truth_records import REWRITES, Evidence, RunRecord
 
 _FIGURES = ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added")
 _FROM_HISTORY = "history"
 """The `source` of a row that was rebuilt from a table's own log."""
+_BY_HOOK = "auto_compact"
+"""The kind of a commit that the hook made in a writer's process, without a run folder."""
+_FIRST_LOOK_MS = 7 * 86_400_000
+"""How far back `apply` looks for commits of the hook when it meets a table for the first time."""
 
 
 def rows_are_single(evidence: Evidence) -> Iterator[str]:
@@ -91,7 +95,7 @@ def rows_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
     for row in _rows(evidence):
         after = row["version_after"]
         table = evidence.table_at(row["location"], row["table_id"]) if row["location"] else None
-        if table is None or after is None or row["kind"] not in (*REWRITES, "set_properties"):
+        if table is None or after is None or row["kind"] not in (*REWRITES, _BY_HOOK, "set_properties"):
             continue
         step_id = row["step_id"].partition("#")[0]
         where = f"ledger row of run {row['run_id']} step {row['step_id']}"
@@ -111,7 +115,8 @@ def rows_stand_in_the_log(evidence: Evidence) -> Iterator[str]:
         ]
         for name in _FIGURES:
             figures = [figures_of(one) for one in own]
-            if row["kind"] in REWRITES and row["proof_level"] != "none" and all(name in one for one in figures):
+            counts = row["kind"] == _BY_HOOK or (row["kind"] in REWRITES and row["proof_level"] != "none")
+            if counts and all(name in one for one in figures):
                 counted = sum(one[name] for one in figures)
                 if row[name] != counted:
                     yield f"{where}: {name} is {row[name]}, the log has {counted}"
@@ -127,7 +132,7 @@ def commits_have_rows(evidence: Evidence) -> Iterator[str]:
     for table in evidence.tables:
         for commit, stamp in table.stamped():
             run = evidence.run(stamp.run_id)
-            if run is None or run.is_alive or stamp.kind == "auto_compact":
+            if run is None or run.is_alive:
                 continue
             if not run.is_finished and not any(one > run.run_id for one in appended):
                 continue
@@ -145,6 +150,41 @@ def commits_have_rows(evidence: Evidence) -> Iterator[str]:
                     f"{table.root}@{commit.version} is from run {stamp.run_id} step {stamp.step_id}, and "
                     "no row tells it"
                 )
+
+
+def hook_commits_have_rows(evidence: Evidence) -> Iterator[str]:
+    """A commit of the writers' hook has one row once a whole run has planned its table at that version or a later one.
+
+    What is older than the first look reaches need not have one.
+    """
+    rows = [row for row in evidence.ledger_rows if row["kind"] == _BY_HOOK]
+    for run in evidence.runs:
+        for planned in run.planned_tables if _is_whole(run) else ():
+            observed = planned.get("observed")
+            table = evidence.table_at(observed["location"], observed["table_id"]) if observed else None
+            for commit, stamp in table.stamped() if table is not None else ():
+                since_ms = run.plan["created_at_ms"] - _FIRST_LOOK_MS if run.plan is not None else 0
+                if stamp.kind != _BY_HOOK or commit.version > observed["version"]:
+                    continue
+                telling = [
+                    row
+                    for row in rows
+                    if (row["run_id"], row["table_id"], row["version_after"])
+                    == (stamp.run_id, observed["table_id"], commit.version)
+                ]
+                if len(telling) != 1 and int(commit.info.get("timestamp") or 0) >= since_ms:
+                    yield (
+                        f"{table.root}@{commit.version} is from the hook in a writer, run {run.run_id} looked at "
+                        f"it, and {len(telling)} rows tell it"
+                    )
+
+
+def _is_whole(run: RunRecord) -> bool:
+    """Whether a run came to its end and its ledger took what it had to say."""
+    if not run.is_finished or run.is_alive or run.results is None or run.pending:
+        return False
+    refused = run.results.get("problems") or any(event.get("about") == "ledger" for event in run.of_type("note"))
+    return run.results["interrupted_by"] is None and not refused
 
 
 def proofs_passed(evidence: Evidence) -> Iterator[str]:
@@ -242,6 +282,7 @@ RULES = (
     rows_agree_with_results,
     rows_stand_in_the_log,
     commits_have_rows,
+    hook_commits_have_rows,
     proofs_passed,
     history_tells_each_step,
 )

@@ -12,6 +12,7 @@ COMPACTED, VACUUMED = "20261121T220000Z-aaaa", "20261121T230000Z-bbbb"
 TABLE, TABLE_ID, POLICY = "lake/orders", "11111111-2222-3333-4444-555555555555", "sha256:00"
 OLD, NEW = ("part-0.parquet", "part-1.parquet"), "part-2.parquet"
 OLD_BYTES, NEW_BYTES, ROWS = 100, 150, 10
+PLANNED_AT_MS = 1_795_298_400_000
 PROOF_FIGURES = {"rows_read": 2 * ROWS, "rows_written": 2 * ROWS, "sums_read": ["7"], "sums_written": ["7"]}
 LEDGER_COLUMNS = (
     "run_id", "table", "table_id", "location", "step_id", "kind", "status", "version_before", "version_after",
@@ -223,8 +224,8 @@ def _run(
     counts = {"done": 1, "failed": 0, "up_to_date": 0}
     results = {"run_id": run_id, "tables": [table], "counts": counts, "interrupted_by": None}
     planned_step = {"kind": kind, "files": deleted}
-    observed = {"location": about["location"], "table_id": TABLE_ID}
-    plan = {"tables": [{"ref": ref, "observed": observed, "steps": [planned_step]}]}
+    observed = {"location": about["location"], "table_id": TABLE_ID, "version": 0 if commits else 1}
+    plan = {"created_at_ms": PLANNED_AT_MS, "tables": [{"ref": ref, "observed": observed, "steps": [planned_step]}]}
     key = {"run": run_id, "step": step_id, "batch": 0, "policy": POLICY, **about, "kind": kind}
     proof = PROOF_FIGURES if commits else None
     figures = {name: value for receipt in commits for name, value in receipt.items() if name != "proof"}

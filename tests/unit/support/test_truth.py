@@ -13,11 +13,14 @@ from tests.support.checker.contradictions import RULES, assert_truth, contradict
 from tests.unit.support.forged_project import (
     COMPACTED,
     NEW,
+    NEW_BYTES,
     OLD,
     OLD_BYTES,
+    PLANNED_AT_MS,
     TABLE,
     VACUUMED,
     ForgedProject,
+    ForgedRun,
     event,
     event_line,
     forged_project,
@@ -26,6 +29,8 @@ from tests.unit.support.forged_project import (
 
 Forgery = Callable[[ForgedProject], None]
 CASES: list[tuple[str, str, Forgery]] = []
+LOOKED = "20261122T000000Z-cccc"
+"""A third run, which finds nothing to do and looks for commits of the hook."""
 
 
 def forgery(rule: str, words: str) -> Callable[[Forgery], Forgery]:
@@ -310,6 +315,48 @@ def a_killed_runs_commit_has_no_row(project: ForgedProject) -> None:
     project.rows.pop(0)
 
 
+def hook_compacts(project: ForgedProject) -> dict[str, Any]:
+    """The hook in a writer replaces the only file after both runs; a third run looks. Returns the row that tells it."""
+    row = {**project.rows[0], "run_id": "maintainer-auto-compact-1", "kind": "auto_compact", "version_before": 3,
+           "step_id": f"{TABLE}/auto_compact", "version_after": 4, "num_files_removed": 1, "bytes_removed": 150,
+           "proof_level": "none", "proof_result": "none", "source": "history"}  # fmt: skip
+    by_hook = {"operation": "OPTIMIZE", "timestamp": PLANNED_AT_MS, "userMetadata": stamp(row["run_id"], row["kind"])}
+    add = {**project.action(1, "add"), "path": "part-3.parquet"}
+    remove = {"path": NEW, "size": NEW_BYTES, "dataChange": False}
+    project.log[4] = [{"commitInfo": by_hook}, {"remove": remove}, {"add": add}]
+    project.files[f"{TABLE}/part-3.parquet"] = NEW_BYTES
+    plan, results = project.vacuumed.plan, project.vacuumed.results
+    assert plan is not None
+    assert results is not None
+    (table,) = plan["tables"]
+    later = {**table, "steps": [], "observed": {**table["observed"], "version": 4}}
+    up_to_date = {"ref": table["ref"], "status": "up_to_date", "steps": [], "problem": None}
+    counts = {"done": 0, "failed": 0, "up_to_date": 1}
+    project.runs[LOOKED] = ForgedRun(
+        {**plan, "tables": [later]},
+        {"run_id": LOOKED, "tables": [up_to_date], "counts": counts, "interrupted_by": None},
+        [event("run_started", run=LOOKED), event("table_finished", table=TABLE, status="up_to_date"),
+         event("run_finished", run=LOOKED, interrupted_by=None)],
+    )  # fmt: skip
+    return row
+
+
+@forgery("hook_commits_have_rows", "and 0 rows tell it")
+def a_hooks_commit_has_no_row(project: ForgedProject) -> None:
+    hook_compacts(project)
+
+
+@forgery("hook_commits_have_rows", "and 2 rows tell it")
+def a_hooks_commit_has_two_rows(project: ForgedProject) -> None:
+    row = hook_compacts(project)
+    project.rows += [row, {**row, "step_id": f"{row['step_id']}#2"}]
+
+
+@forgery("rows_stand_in_the_log", "num_files_removed is 2, the log has 1")
+def a_hooks_row_has_other_figures_than_the_log(project: ForgedProject) -> None:
+    project.rows.append({**hook_compacts(project), "num_files_removed": 2})
+
+
 @forgery("proofs_passed", "says proof pass, checks of version 1 said ['error']")
 def a_row_says_pass_where_a_check_could_not_be_made(project: ForgedProject) -> None:
     (verified,) = project.events(COMPACTED, "verified")
@@ -414,6 +461,32 @@ def test_a_forged_contradiction_is_noticed(tmp_path: Path, rule: str, words: str
     change(project)
     found = judged(project)
     assert [text for name, text in found if name == rule and words in text], found
+
+
+def test_a_hooks_commit_with_its_row_is_true(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    project.rows.append(hook_compacts(project))
+    assert judged(project) == []
+
+
+@pytest.mark.parametrize("why", ["not looked at", "interrupted", "ledger failed", "too old"])
+def test_a_hooks_commit_needs_no_row_before_a_whole_run_looked(tmp_path: Path, why: str) -> None:
+    project = forged_project(tmp_path)
+    hook_compacts(project)
+    looked = project.runs[LOOKED]
+    assert looked.plan is not None
+    assert looked.results is not None
+    match why:
+        case "not looked at":
+            looked.plan["tables"][0]["observed"]["version"] = 3
+        case "interrupted":
+            looked.results["interrupted_by"] = "SIGINT"
+            looked.events[-1]["interrupted_by"] = "SIGINT"
+        case "ledger failed":
+            looked.results["problems"] = [{"code": "E652", "what": "the ledger could not be written"}]
+        case "too old":
+            project.action(4, "commitInfo")["timestamp"] = PLANNED_AT_MS - 8 * 86_400_000
+    assert [rule for rule, _ in judged(project) if rule == "hook_commits_have_rows"] == []
 
 
 def test_each_rule_has_a_forgery_and_a_sentence() -> None:
