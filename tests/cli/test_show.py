@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from maintainer.app.running.verify_commits import verification_json
@@ -19,6 +21,7 @@ from maintainer.model.run.commit_verdict import (
     TableVerification,
     VerifyRun,
 )
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.verify_text import render_verify
 from tests.support.policies.projects import write_project
@@ -69,3 +72,36 @@ def test_a_verification_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (folder / "verification.json").write_text(damaged)
         assert run(["--project", str(root), "show", RUN]) == 2
         assert "error[E643]: not the record of a verification" in capsys.readouterr().err
+
+
+def test_the_commit_of_a_writers_hook_is_shown_from_the_tables_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path, {"policies/s.yml": "table: lake/s\n", "policies/t.yml": "table: lake/t\n"})
+    (root / "lake" / "s" / "_delta_log").mkdir(parents=True)
+    (root / "lake" / "s" / "_delta_log" / f"{0:020d}.json").write_text("{")  # it hides no other table
+    stamp = CommitStamp("maintainer-auto-compact-0a1b2c3d", "lake/t/auto_compact", 0, "")
+    properties = deltalake.CommitProperties(custom_metadata={"userMetadata": stamp.to_json()})
+    table = root / "lake" / "t"
+    deltalake.write_deltalake(table, pa.table({"a": [1]}))
+    deltalake.write_deltalake(table, pa.table({"a": [2]}), mode="append")
+    deltalake.DeltaTable(table).optimize.compact(commit_properties=properties)
+    assert run(["--project", str(root), "show", stamp.run_id]) == 0
+    shown = capsys.readouterr().out
+    assert "lake/t" in shown
+    assert "auto compaction right after a write" in shown
+    assert run(["--project", str(root), "show", stamp.run_id, "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["history"]
+    assert (row["run_id"], row["step"], row["version_after"]) == (stamp.run_id, "auto_compact", 2)
+    assert run(["--project", str(root), "show", stamp.run_id, "-o", "markdown"]) == 2
+    capsys.readouterr()
+
+
+def test_a_hooks_commit_that_is_nowhere_is_an_error_that_says_where_to_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    assert run(["--project", str(root), "show", "maintainer-auto-compact-0a1b2c3d"]) == 2
+    shown = capsys.readouterr().err
+    assert "error[E643]" in shown
+    assert "maintainer history TABLE" in shown

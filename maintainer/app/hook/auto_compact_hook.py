@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from maintainer.app.hook.auto_compact_run import HookRequest, run_hook
 from maintainer.errors import MaintainerError
 from maintainer.model.codec import encode
-from maintainer.model.run.auto_compaction import OPERATION, AutoCompactResult, AutoCompactStatus
+from maintainer.model.run.auto_compaction import OPERATION, RUN_PREFIX, AutoCompactResult, AutoCompactStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.auto_compact_plan import AutoCompactArguments
 
@@ -49,7 +49,7 @@ def auto_compact(
     """Compact a table's small files if there are enough of them; see ``maintainer.auto_compact``."""
     started = time.monotonic()
     name = str(table)
-    group = f"maintainer-auto-compact-{uuid.uuid4().hex[:8]}"
+    group = f"{RUN_PREFIX}{uuid.uuid4().hex[:8]}"
     arguments = AutoCompactArguments(
         min_num_files, min_file_size, max_file_size, modified_partitions_only, quiet_after_updates
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine
 from maintainer.app.lookback.run_history import history_row, rows_of_table
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.recorded_tables import CurrentTable
-from maintainer.errors import NotSupportedYet
+from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
+from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_mark import check_mark, read_mark
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
@@ -19,6 +20,9 @@ from maintainer.model.table.commit_records import CommitsRead, TableCommit
 
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
+
+MAX_HOOK_COMMITS = 10_000
+"""Commits of one table that are looked through for one call of the hook, the newest."""
 
 NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
 
@@ -84,6 +88,34 @@ def ledger_rows(
         and not (failed and row.status in ("succeeded", "nothing_left"))
     )
     return [history_row(row) for row in itertools.islice(selected, limit)]
+
+
+def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[HistoryRow]:
+    """Return the commits of one call of the writers' hook, newest first: from a table's log, else from the ledger.
+
+    The logs of the project's tables on this machine are looked through first. Only when none of them has the commits,
+    and there may be a ledger, Spark is started to read that.
+
+    Raises:
+        MaintainerError: The ledger cannot be read.
+    """
+    from maintainer.delta.log.commit_history import read_commits
+    from maintainer.delta.log.local_log import LocalLog, local_folder
+
+    for name, table in current_tables((policy.table for policy in project.policies), project.runs_dir).items():
+        # A log that cannot be read here leaves the ledger to be asked.
+        with suppress(MaintainerError, OSError, ValueError):
+            log = None if table.location is None else LocalLog.at(table.location)
+            if log is not None and table.location is not None:
+                read = read_commits(log, table.location, limit=MAX_HOOK_COMMITS)
+                of_run = [one for one in read.commits if one.stamp is not None and one.stamp.run_id == run_id]
+                if of_run:
+                    return [_row(commit, name, lambda _run_id: False) for commit in of_run]
+    ledger = local_folder(project.ledger_location)
+    if ledger is not None and not ledger.is_dir():
+        return []
+    rows = ledger_rows(project, table=None, since_ms=None, failed=False, limit=MAX_LEDGER_ROWS, options=options)
+    return [row for row in rows if row.run_id == run_id]
 
 
 def beside_ours(

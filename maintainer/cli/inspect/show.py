@@ -10,7 +10,9 @@ from pathlib import Path
 import click
 
 from maintainer.app import operations
+from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.run_history import history_row
+from maintainer.app.lookback.table_history import hook_rows
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
@@ -24,6 +26,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.auto_compaction import RUN_PREFIX
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.results_document import run_from_json, run_to_json
@@ -35,9 +38,11 @@ from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.run_text import render_run
 from maintainer.report.run.verify_text import render_verify
+from maintainer.report.status_documents import history_json
 from maintainer.report.status_text import render_history
 from maintainer.report.style import Style
 
+_WHERE_HOOKS_ARE = "`maintainer history TABLE` lists the hook's commits that the table's log still has"
 _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run that `maintainer history` lists"
 
 
@@ -46,7 +51,14 @@ _WHAT_CAN_BE_SHOWN = "name a plan that `maintainer plan --out` saved, or a run t
 @output_option("json", "markdown")
 @click.pass_obj
 def show_command(context: CliContext, file: Path, output: str) -> None:
-    """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id)."""
+    """Show a saved plan (FILE) or a past run (FILE is a run folder, its results.json, or a run id).
+
+    The hook that compacts right after a write has no run folder: of its ids the commit is shown, from the table's
+    log if that is on this machine, else from the ledger with Spark.
+    """
+    if str(file).startswith(RUN_PREFIX) and not file.exists():
+        _show_hook(context, str(file), output)
+        return
     path = _find(context, file)
     if path.name == RESULTS_FILE and not path.is_file():
         # A run that brought files back, or that verified, has no plan and no results.
@@ -91,6 +103,20 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
     else:
         style = Style(context.color)
         click.echo(render_steps(outcome, style) + render_run(outcome, style, run_folder=str(path.parent)), nl=False)
+
+
+def _show_hook(context: CliContext, run_id: str, output: str) -> None:
+    """Show the commits of one call of the hook, which has no run folder."""
+    if output == "markdown":
+        raise click.UsageError("a commit of the hook is shown as text or json")
+    rows = hook_rows(open_project(context), run_id, EngineOptions())
+    if not rows:
+        what = "no log of the project's tables here, and no row of the ledger, has a commit of this call of the hook"
+        raise ProjectError(what, code="E643", where=run_id, help=_WHERE_HOOKS_ARE)
+    if output == "json":
+        click.echo(history_json(rows), nl=False)
+    else:
+        click.echo(render_history(rows, Style(context.color), tz=local_zone()), nl=False)
 
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:

@@ -22,6 +22,9 @@ OPERATION = "delta.commit.hooks.autoOptimize"
 STEP_KIND = "auto_compact"
 """The step of our own hook, by which its commits are known; they have no run folder."""
 
+RUN_PREFIX = "maintainer-auto-compact-"
+"""How the name begins that the commits of one call of our hook carry in place of a run's id."""
+
 SESSION_PREFIX = "spark.databricks.delta.autoCompact."
 SESSION_ENABLED = SESSION_PREFIX + "enabled"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"

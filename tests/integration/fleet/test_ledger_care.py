@@ -216,3 +216,11 @@ def test_commits_of_the_hook_come_into_the_ledger_with_the_next_apply(
         assert run([*project, "history", "lake/a", "-o", "json", *source]) == 0
         rows = [row for row in json.loads(capsys.readouterr().out)["history"] if row["step"] == "auto_compact"]
         assert [(row["version_after"], row["status"]) for row in rows] == [(made.version, "succeeded")]
+    hook = rows[0]["run_id"]
+    away = table.rename(tmp_path / "away")  # the table's log is elsewhere: the ledger tells
+    assert run([*project, "show", hook, "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["history"]
+    assert (row["run_id"], row["table"], row["version_after"]) == (hook, "lake/a", made.version)
+    assert run([*project, "show", f"{hook}0"]) == 2
+    assert "error[E643]: no log of the project's tables here, and no row" in capsys.readouterr().err
+    away.rename(table)
