@@ -158,24 +158,22 @@ def hook_commits_have_rows(evidence: Evidence) -> Iterator[str]:
     What is older than the first look reaches need not have one.
     """
     rows = [row for row in evidence.ledger_rows if row["kind"] == _BY_HOOK]
-    for run in evidence.runs:
-        for planned in run.planned_tables if _is_whole(run) else ():
+    for run in filter(_is_whole, evidence.runs):
+        since_ms = run.plan["created_at_ms"] - _FIRST_LOOK_MS if run.plan is not None else 0
+        for planned in run.planned_tables:
             observed = planned.get("observed")
             table = evidence.table_at(observed["location"], observed["table_id"]) if observed else None
-            for commit, stamp in table.stamped() if table is not None else ():
-                since_ms = run.plan["created_at_ms"] - _FIRST_LOOK_MS if run.plan is not None else 0
+            if observed is None or table is None:
+                continue
+            for commit, stamp in table.stamped():
                 if stamp.kind != _BY_HOOK or commit.version > observed["version"]:
                     continue
-                telling = [
-                    row
-                    for row in rows
-                    if (row["run_id"], row["table_id"], row["version_after"])
-                    == (stamp.run_id, observed["table_id"], commit.version)
-                ]
-                if len(telling) != 1 and int(commit.info.get("timestamp") or 0) >= since_ms:
+                key = (stamp.run_id, observed["table_id"], commit.version)
+                number = sum((row["run_id"], row["table_id"], row["version_after"]) == key for row in rows)
+                if number != 1 and int(commit.info.get("timestamp") or 0) >= since_ms:
                     yield (
-                        f"{table.root}@{commit.version} is from the hook in a writer, run {run.run_id} looked at "
-                        f"it, and {len(telling)} rows tell it"
+                        f"{table.root}@{commit.version} is from the hook in a writer, run {run.run_id} looked at it, "
+                        f"and {number} rows tell it"
                     )
 
 
