@@ -11,7 +11,7 @@ a code of its own is given one each time it is raised.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 
 class ExitCode(IntEnum):
@@ -165,3 +165,14 @@ class Interrupted(MaintainerError):
 
     default_code = "C710"
     exit_code = ExitCode.INTERRUPTED
+
+
+def raise_from(error: MaintainerError, cause: BaseException) -> NoReturn:
+    """Raise an error with its cause; an error that is passed on as it came keeps the cause that it has.
+
+    Raises:
+        MaintainerError: The error.
+    """
+    if error is cause:  # raised from itself, it would be its own cause and forget the true one
+        raise error
+    raise error from cause

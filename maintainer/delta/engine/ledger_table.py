@@ -18,7 +18,7 @@ from maintainer.delta.storage.error_classes import as_table_error, as_write_erro
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.add_files import adds_through_kernel
 from maintainer.delta.verify.version_reader import files_at
-from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError
+from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
 from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
 from maintainer.journal.ledger.ledger_rows import LedgerRow
@@ -118,7 +118,7 @@ class LedgerTable:
             uris = {storage.uri(str(add["path"])) for add in adds}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below
-            raise self._damaged(error) from error
+            raise_from(self._damaged(error), error)
         if missing:
             raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
         return LedgerMark(self._location, table_id, version)
@@ -145,7 +145,7 @@ class LedgerTable:
                 if attempt < ATTEMPTS and (isinstance(error, CommitConflict) or is_conflict(describe(error))):
                     time.sleep(0.2 * attempt * (0.5 + random.random()))
                     continue
-                raise self._error(error) from error
+                raise_from(self._error(error), error)
 
     def rows(
         self, *, table: str | None = None, table_id: str | None = None, limit: int = MAX_ROWS_READ
@@ -172,7 +172,7 @@ class LedgerTable:
             newest = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
             newest_rows = newest.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
         except Exception as error:  # see append
-            raise self._error(error) from error
+            raise_from(self._error(error), error)
         return tuple(_row_of(row.asDict()) for row in newest_rows)
 
     def steps_of(self, run_id: str) -> frozenset[str]:
@@ -186,7 +186,7 @@ class LedgerTable:
             steps = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
             return frozenset(str(row[0]) for row in steps.limit(MAX_ROWS_READ).collect())
         except Exception as error:  # see append
-            raise self._error(error) from error
+            raise_from(self._error(error), error)
 
     def contents(self) -> LedgerContents:
         """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
@@ -197,7 +197,7 @@ class LedgerTable:
             frame = self._spark.read.format("delta").option("versionAsOf", version).load(self._location)
             keys = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
         except Exception as error:  # see append
-            raise self._error(error) from error
+            raise_from(self._error(error), error)
         if len(keys) > MAX_KEYS_READ:
             raise EnvironmentUnfit(
                 "the ledger is too large to be compared row by row",
@@ -223,7 +223,7 @@ class LedgerTable:
                     if attempt == ATTEMPTS or self.contents().version > after_version:
                         return  # another rebuild was first; the caller compares again
                     continue
-                raise self._error(error) from error
+                raise_from(self._error(error), error)
 
     def _version(self) -> int:
         from delta.tables import DeltaTable

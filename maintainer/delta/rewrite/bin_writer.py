@@ -33,7 +33,7 @@ from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.add_files import FileKey, live_files
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
-from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError
+from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.run.outcome import Fingerprint
@@ -159,7 +159,7 @@ class RewriteJob:
         try:
             self._open()
         except Exception as error:
-            raise as_write_error(error, self.where, "reading the table") from error
+            raise_from(as_write_error(error, self.where, "reading the table"), error)
         self.timings.snapshot = time.monotonic() - started
 
     def _open(self) -> None:
@@ -226,7 +226,7 @@ class RewriteJob:
         self.timings.write = time.monotonic() - started
         if failures:
             self.discard()
-            raise self.failure(failures[0], "writing the new files") from failures[0]
+            raise_from(self.failure(failures[0], "writing the new files"), failures[0])
         self.is_written = True
 
     def failure(self, error: BaseException, doing: str) -> MaintainerError:

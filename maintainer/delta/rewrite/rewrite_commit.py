@@ -26,7 +26,7 @@ from maintainer.delta.transaction.commit_fate import not_landed, safe_message, s
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
 from maintainer.engine.protocols import BeforeCommit
-from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed
+from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed, raise_from
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
@@ -232,7 +232,7 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         if is_conflict(describe(error)):
             return _Refused(error)
         job.discard()
-        raise not_landed(error, job.where) from error
+        raise_from(not_landed(error, job.where), error)
 
 
 def _operation(job: RewriteJob) -> JavaObject:

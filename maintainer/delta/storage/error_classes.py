@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
-from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError, TableError
+from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError, TableError, raise_from
 
 MAX_CAUSES = 12
 
@@ -125,7 +125,7 @@ def table_errors(where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise as_table_error(error, where) from error
+        raise_from(as_table_error(error, where), error)
 
 
 def _chain_or_error(error: BaseException, where: str, cancelled: str) -> tuple[EngineFailure, ...] | MaintainerError:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import pytest
 
-from maintainer.delta.storage.error_classes import EngineFailure, as_table_error, as_write_error, describe, is_conflict
+from maintainer.delta.engine.ledger_table import LedgerTable
+from maintainer.delta.storage.error_classes import (
+    EngineFailure,
+    as_table_error,
+    as_write_error,
+    describe,
+    is_conflict,
+    table_errors,
+)
 from maintainer.delta.transaction.commit_fate import not_landed, settle
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import CommitNotLanded, CommitUnknown, EnvironmentUnfit, Interrupted, TableError
@@ -50,6 +61,57 @@ class JavaError(Exception):
 
 def _java(name: str, message: str, cause: FakeThrowable | None = None) -> JavaError:
     return JavaError(FakeThrowable(name, message, cause))
+
+
+class Broken:
+    """A session of Spark of which nothing can be had."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> object:
+        raise self._error
+
+
+def _in_block(error: Exception) -> None:
+    with table_errors("t"):
+        raise error
+
+
+def _reading_the_ledger(error: Exception) -> None:
+    LedgerTable(cast(Any, Broken(error)), "lake/ledger").contents()
+
+
+def _looking_at_the_ledger(error: Exception) -> None:
+    LedgerTable(cast(Any, Broken(error)), "lake/ledger").mark()
+
+
+def _appending(error: Exception) -> None:
+    LedgerTable(cast(Any, Broken(error)), "lake/ledger").append("r", (cast(Any, Broken(error)),))
+
+
+PLACES = [_in_block, _reading_the_ledger, _looking_at_the_ledger, _appending]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_error_of_ours_that_passes_through_keeps_its_cause(place: Callable[[Exception], None]) -> None:
+    """Raised again from itself it would be its own cause, and what broke the connection would be forgotten."""
+    lost = Py4JNetworkError("gone")
+    error = TableError("permission denied on the table's storage", code="T405", where="t")
+    error.__cause__ = lost
+    with pytest.raises(TableError) as caught:
+        place(error)
+    assert caught.value.code == "T405"
+    assert caught.value.__cause__ is lost
+    assert is_engine_lost(caught.value)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_the_engine_raised_is_the_cause_of_our_error(place: Callable[[Exception], None]) -> None:
+    lost = Py4JNetworkError("gone")
+    with pytest.raises(EnvironmentUnfit) as caught:
+        place(lost)
+    assert (caught.value.code, caught.value.__cause__) == ("E612", lost)
 
 
 def test_an_error_after_landing_is_a_landing() -> None:
