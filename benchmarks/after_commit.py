@@ -88,7 +88,7 @@ def measure(engine: DeltaTableEngine, work: Path, tables: int, seed: int) -> Lap
     for number in range(tables):
         path = work / f"t{number}"
         make_rows(engine.jvm.spark, ROWS, FILES, seed + number).write.format("delta").save(str(path))
-        engine.jvm.forget_logs()
+        engine.jvm.forget_log(path.as_uri())
         one_table(laps, engine, verifier, path)
         row = ledger_row(number)
         laps.time("ledger", functools.partial(ledger.append, row.run_id, (row,)))

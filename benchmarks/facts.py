@@ -30,6 +30,7 @@ from benchmarks.optimize_loop import machine, progress, versions
 
 if TYPE_CHECKING:
     from maintainer.delta.jvm import DeltaJvm
+    from maintainer.delta.jvm.gateway import JavaObject
 
 COLUMNS = 10
 SIZES = {"10 files": (2, 5), "1,000 files": (10, 100), "20,000 files": (40, 500), "100,000 files": (20, 5000)}
@@ -144,9 +145,9 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
     refs = [TableRef(str(work / "fleet" / f"t{number:04d}")) for number in range(tables)]
     few = refs[:100]
     cold = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in few])
-    after_few = (resident_bytes("self"), resident_bytes(jvm.process_id()))
+    after_few = (resident_bytes("self"), resident_bytes(process_id(jvm)))
     cold += timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs[100:]])
-    after_all = (resident_bytes("self"), resident_bytes(jvm.process_id()))
+    after_all = (resident_bytes("self"), resident_bytes(process_id(jvm)))
     again = timed(lambda: [reader.facts(ref, jvm.hadoop_path(ref.location)) for ref in refs])
     lines += [
         "",
@@ -157,12 +158,18 @@ def measure(jvm: DeltaJvm, work: Path, rounds: int, tables: int, seed: int) -> l
         f"{after_all[1] / 2**20:.0f} MiB.",
         plan_of(work, tables),
         f"Peak memory of the process: Python {peak_bytes('self') / 2**20:.0f} MiB, its JVM "
-        f"{peak_bytes(jvm.process_id()) / 2**20:.0f} MiB.",
+        f"{peak_bytes(process_id(jvm)) / 2**20:.0f} MiB.",
     ]
     return lines
 
 
-def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
+def process_id(jvm: DeltaJvm) -> int:
+    """The JVM's process id, to measure what it uses."""
+    handle: Any = jvm.spark._jvm
+    return int(handle.java.lang.ProcessHandle.current().pid())
+
+
+def _line(jvm: DeltaJvm, name: str, root: JavaObject, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
     from maintainer.delta.snapshot import kernel_reader
     from maintainer.delta.snapshot.json_log import read_newest
@@ -182,7 +189,7 @@ def _line(jvm: DeltaJvm, name: str, root: object, rounds: int) -> str:
     warm = median(timed(lambda: known.facts(ref, root)) for _ in range(20))
     spark = []
     for _ in range(min(rounds, 3) if rounds > 1 else 0):
-        jvm.forget_logs()
+        jvm.forget_log(str(root.toUri()))
         spark.append(timed(lambda: SparkReader(jvm).facts(ref, root)))
     shown = f"{median(spark) * 1000:.0f} ms" if spark else "-"
     return f"| {name} | {shown} | {alone * 1000:.0f} ms | {cold * 1000:.0f} ms | {warm * 1000:.1f} ms |"

@@ -20,6 +20,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.add_files import live_files
 from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.tables.delta_tables import forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
 
     ``kernel`` says whether Kernel is to read the table; None: it may.
     """
-    jvm.forget_logs()
+    forget_logs(jvm.spark)
     ref, root = TableRef(str(path)), jvm.hadoop_path(str(path))
     by_spark = SparkReader(jvm).facts(ref, root)
     by_kernel = KernelReader(jvm).facts(ref, root)

@@ -15,7 +15,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.errors import TableError
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.delta_tables import bytes_of
+from tests.support.tables.delta_tables import bytes_of, forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ def test_no_table_no_log_and_broken_log(spark: SparkSession, engine: DeltaTableE
         protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"], "writerFeatures": ["x"]}
         out.write(json.dumps({"protocol": protocol}) + "\n")
     before = bytes_of(lake)
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     for name, code in (("nothing", "T401"), ("empty", "T402"), ("broken", "T403"), ("future", "T404")):
         with pytest.raises(TableError) as caught:
             engine.reader.facts(TableRef(str(lake / name)))

@@ -16,7 +16,7 @@ from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs.rewrites import actions_of, partition_values, rewrite
-from tests.support.tables.delta_tables import second_engine_rows, spark_rows
+from tests.support.tables.delta_tables import forget_logs, second_engine_rows, spark_rows
 from tests.support.tables.feature_tables import TABLES
 
 if TYPE_CHECKING:
@@ -144,5 +144,5 @@ def test_the_tables_own_writer_properties_are_honoured_as_by_optimize(
     )
     assert _columns(new) == _columns(reference)
     assert new.metadata.format_version == reference.metadata.format_version
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     assert [one.physical_records for one in engine.reader.facts(TableRef(f"{lake}/ours")).files] == [2]

@@ -16,9 +16,8 @@ import deltalake
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.delta.jvm import DeltaJvm
 from tests.support.faults.killed_apply import DELETIONS
-from tests.support.tables.delta_tables import age, files_on_disk
+from tests.support.tables.delta_tables import age, files_on_disk, forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +56,7 @@ def old_table(spark: SparkSession, path: Path) -> set[str]:
     old = files_on_disk(path)
     spark.range(600).repartition(4).write.format("delta").mode("overwrite").save(str(path))
     age(path, 10)
-    DeltaJvm(spark).forget_logs()
+    forget_logs(spark)
     return old
 
 

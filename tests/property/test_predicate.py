@@ -95,7 +95,7 @@ def sqlite_selects(text: str, values: Mapping[str, str | None]) -> bool:
 @settings(max_examples=500, deadline=None)
 @given(text=predicates, values=partitions)
 def test_a_predicate_selects_what_sqlite_selects(text: str, values: dict[str, str | None]) -> None:
-    assert parse_predicate(text).evaluate(values, TYPES, TODAY) == sqlite_selects(text, values)
+    assert parse_predicate(text).bind(TYPES, TODAY)(values) == sqlite_selects(text, values)
 
 
 @settings(max_examples=500, deadline=None)

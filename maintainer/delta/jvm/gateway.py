@@ -144,10 +144,6 @@ class Gateway:
         """The lines of a Scala ``Seq`` as one character sequence that stays in the JVM."""
         return lines.addString(self._jvm.scala.collection.mutable.StringBuilder(), "\n")
 
-    def process_id(self) -> int:
-        """The JVM's process id, to measure what it uses."""
-        return int(self._jvm.java.lang.ProcessHandle.current().pid())
-
     def text_of_array(self, array: JavaObject) -> str:
         """An array's elements as one text, so that it costs one call however many there are."""
         return str(self._jvm.scala.runtime.ScalaRunTime.stringOf(array))

@@ -39,10 +39,6 @@ REQUIRED: tuple[Required, ...] = (
 class LogCalls(Gateway):
     """Reads of Delta's own log and snapshot."""
 
-    def forget_logs(self) -> None:
-        """Drop Delta's cache of logs: the next look at any table reads its log anew."""
-        self._delta.DeltaLog.clearCache()
-
     def forget_log(self, uri: str) -> None:
         """Drop one table's log from Delta's cache: the next look reads it anew."""
         self._delta.DeltaLog.invalidateCache(self._session, self.path(uri))

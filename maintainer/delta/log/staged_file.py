@@ -46,12 +46,6 @@ class WrittenFile:
         """Size on storage."""
         return int(self.add["size"])
 
-    @property
-    def records(self) -> int | None:
-        """Rows by its statistics, None without statistics."""
-        stats = json.loads(self.add.get("stats") or "{}")
-        return None if stats.get("numRecords") is None else int(stats["numRecords"])
-
     def to_proof_line(self) -> str:
         """The action for reading the file before it is committed.
 

@@ -27,7 +27,6 @@ class Segment:
     """The files of a log that make up a version: one checkpoint (none before the first) and the commits above it."""
 
     version: int
-    checkpoint_version: int
     checkpoint: tuple[str, ...]
     commits: tuple[str, ...]
 
@@ -64,7 +63,7 @@ def segment(names: Iterable[str], version: int | None = None) -> Segment:
     missing = next((commit for commit in needed if commit not in commits), None)
     if missing is not None:
         raise IncompleteLog(f"version {missing} is missing, and no checkpoint covers it")
-    return Segment(target, start, whole.get(start, ()), tuple(commits[commit] for commit in needed))
+    return Segment(target, whole.get(start, ()), tuple(commits[commit] for commit in needed))
 
 
 @dataclass(slots=True)

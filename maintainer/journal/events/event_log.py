@@ -61,10 +61,9 @@ def _canonical(event: Event) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class EventsRead:
-    """What a run recorded, in order. ``torn`` says that the last line is incomplete; ``damaged`` counts others."""
+    """What a run recorded, in order. ``damaged`` counts lines that are no events, without a torn last one."""
 
     events: tuple[Event, ...]
-    torn: bool = False
     damaged: int = 0
 
     @property
@@ -98,7 +97,7 @@ def read_events(path: Path) -> EventsRead:
     last = decode(rest) if rest else None
     if last is not None:
         events.append(last)
-    return EventsRead(tuple(events), torn=bool(rest) and last is None, damaged=damaged)
+    return EventsRead(tuple(events), damaged=damaged)
 
 
 def last_event(path: Path) -> Event | None:

@@ -39,15 +39,15 @@ class VacuumHistory:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Files that lie in the table's folder and are not deleted whatever their age. ``why`` is one of ``KEPT_WHYS``."""
+    """Files that lie in the table's folder and are not deleted whatever their age.
+
+    ``why`` is a word for machines, such as ``clone`` or ``nested_table``; ``text`` says the same to people.
+    """
 
     why: str
     text: str
     num_files: int
     size_bytes: int = 0
-
-
-KEPT_WHYS = ("clock", "clone", "needed", "nested_table", "symlink", "untracked", "unknown_reference")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ never reach it; the function that binding returns then only reads values and com
 
 Example:
     >>> predicate = parse_predicate("order_day >= current_date() - 7")
-    >>> predicate.evaluate({"order_day": "2026-11-20"}, {"order_day": "date"}, date(2026, 11, 21))
+    >>> selects = predicate.bind({"order_day": "date"}, date(2026, 11, 21))
+    >>> selects({"order_day": "2026-11-20"})
     True
 """
 
@@ -289,10 +290,6 @@ class Predicate:
         """
         evaluator = bind_node(self.root, types, today)
         return lambda partition_values: evaluator(partition_values) is True
-
-    def evaluate(self, partition_values: Mapping[str, str | None], types: Mapping[str, str], today: date) -> bool:
-        """Tell whether one partition is selected; see ``bind``."""
-        return self.bind(types, today)(partition_values)
 
     def __str__(self) -> str:
         return self.text

@@ -176,9 +176,6 @@ _CHECKS: dict[str, Callable[[str | int | float], Problem | None]] = {
     "expectation": _check_expectation,
 }
 
-CHECKED_FORMATS = frozenset(_CHECKS)
-"""The values of ``x-format`` that a schema may use."""
-
 
 def _quoted(text: str) -> str:
     return f"`{text[:60]}...`" if len(text) > 63 else f"`{text}`"

@@ -161,11 +161,6 @@ class Document:
         """Spans of keys, by the path of the value that the key names."""
         return self._spans[0]
 
-    @property
-    def value_spans(self) -> Mapping[Path, Span]:
-        """Spans of values; of a block map its first key, of a block list its first dash."""
-        return self._spans[1]
-
     def span_of(self, path: Path) -> Span:
         """Return the span of the value at ``path``, or of the nearest value above it.
 

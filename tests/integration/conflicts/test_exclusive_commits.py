@@ -24,7 +24,7 @@ from maintainer.delta.jvm.commit_store import EXCLUSIVE_LOG_STORE
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitConflict
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.delta_tables import compaction, no_intent, stamp
+from tests.support.tables.delta_tables import compaction, forget_logs, no_intent, stamp
 from tests.support.writers.interleaving import Point, interleave
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_the_sum_of_an_earlier_file_of_that_name_breaks_no_reader(
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = compaction(facts)
     assert engine.writer.rewrite(facts, step, batch, stamp(), no_intent).version == 4
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     assert spark.read.format("delta").load(str(path)).count() == 40
 
 

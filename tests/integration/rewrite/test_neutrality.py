@@ -24,6 +24,7 @@ from maintainer.model.table.table_features import unsupported_features
 from tests.support.runs.rewrites import REWRITES, actions_of, partition_values, rewrite
 from tests.support.tables.delta_tables import (
     bytes_of,
+    forget_logs,
     second_engine_rows,
     spark_rows,
 )
@@ -137,7 +138,7 @@ def test_one_partition_in_two_spellings_becomes_one_file(
     _spell(path, 1, "ts", "2000-01-01 12:00:00")
     _spell(path, 3, "ts", "2000-01-02 12:00:00")
     _spell(path, 4, "ts", "2000-01-02 12:00:00")
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     rows = spark_rows(spark, path)
     receipt = rewrite(engine, path, TABLES["append only"], "compact")
     assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
@@ -155,7 +156,7 @@ def test_an_empty_partition_value_stays_what_it_is(spark: SparkSession, engine: 
         spark.sql(f"INSERT INTO delta.`{path}` VALUES ({number}, NULL)")
     for version in (1, 2):
         _spell(path, version, "p", "")
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     rows, second = spark_rows(spark, path), second_engine_rows(path)
     receipt = rewrite(engine, path, TABLES["append only"], "compact")
     assert (receipt.num_files_removed, receipt.num_files_added) == (4, 2)
@@ -233,7 +234,7 @@ def test_everything_stays(
     assert [last_of(path, one) for one in ("metaData", "protocol")] == before
     assert spark_rows(spark, path, None, *table.extra) == rows
     # And as somebody reads it who begins with the newest checkpoint.
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     after = engine.reader.facts(facts.ref)
     assert (after.version, after.schema_json, after.properties, after.protocol, after.partition_columns) == (
         receipt.version, facts.schema_json, facts.properties, facts.protocol, facts.partition_columns

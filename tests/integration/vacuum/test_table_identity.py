@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import deltalake
 import pytest
 
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import update_state
 from tests.integration.vacuum.test_vacuum_whole import aged, command, compacted, write_policy
 from tests.support.tables.builders import NOW_MS, make_facts
-from tests.support.tables.delta_tables import age, files_on_disk
+from tests.support.tables.delta_tables import age, files_on_disk, forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +96,7 @@ def test_nothing_goes_from_a_table_that_a_policy_not_selected_keeps(
     path = write_policy(project, "t")
     old = compacted(spark, path)
     age(path, 10)
-    DeltaJvm(spark).forget_logs()
+    forget_logs(spark)
     link, above = project.parent / "link", project.parent / "above"
     link.symlink_to(path)
     above.symlink_to(path.parent)

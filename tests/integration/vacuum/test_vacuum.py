@@ -23,6 +23,7 @@ from tests.support.tables.delta_tables import (
     age,
     compaction,
     files_on_disk,
+    forget_logs,
     history,
     no_intent,
     removed_files,
@@ -111,7 +112,7 @@ def test_a_writer_whose_clock_is_behind_makes_no_file_look_old(
     for crc in (path / "_delta_log").glob(".*.crc"):
         crc.unlink()
     log.write_text("\n".join(json.dumps(action) for action in lines) + "\n")
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     facts = engine.reader.facts(TableRef(str(path)))
     assert removed_files(engine, facts, before_ms=before - DAY_MS) == ()
     removed = removed_files(engine, facts)
@@ -178,10 +179,10 @@ def test_the_horizon_is_the_time_of_the_commit(spark: SparkSession, engine: Delt
             action["remove"]["deletionTimestamp"] -= 20 * DAY_MS
     log.write_text("\n".join(map(json.dumps, actions)) + "\n")
     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     assert removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS) == ()
     age(path, 10)
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     facts = engine.reader.facts(facts.ref)
     removed = removed_files(engine, facts, before_ms=now_ms - 7 * DAY_MS)
     assert len(removed) == 3

@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.cli.main import run
-from maintainer.delta.jvm import DeltaJvm
 from tests.support.tables.aged_tables import tree
 from tests.support.tables.bind_mounts import bind_mounts
-from tests.support.tables.delta_tables import age, files_on_disk, spark_rows
+from tests.support.tables.delta_tables import age, files_on_disk, forget_logs, spark_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +59,7 @@ def test_a_table_that_was_replaced_by_a_clone_of_its_clone(
     spark.sql(f"CREATE OR REPLACE TABLE delta.`{real}` SHALLOW CLONE delta.`{clone}`")
     assert live_paths(real) == {f"file:{real}/{name}" for name in needed}
     age(real, 10)
-    DeltaJvm(spark).forget_logs()
+    forget_logs(spark)
     rows = rows_of(real)
     before = tree(real)
     with bind_mounts() as mount:
@@ -88,7 +87,7 @@ def test_a_clone_without_a_policy_beside_its_source_keeps_its_files(
     spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{table}`")
     spark.sql(f"OPTIMIZE delta.`{table}`")
     age(table, 10)
-    DeltaJvm(spark).forget_logs()
+    forget_logs(spark)
     before = tree(tmp_path / "lake")
     capsys.readouterr()
     code = run(["--project", str(tmp_path), "apply", "-o", "json"])

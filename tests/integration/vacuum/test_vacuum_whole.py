@@ -13,12 +13,11 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.aged_tables import AgedTable, tree
-from tests.support.tables.delta_tables import DAY_MS, age, files_on_disk, spark_rows
+from tests.support.tables.delta_tables import DAY_MS, age, files_on_disk, forget_logs, spark_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +51,7 @@ def compacted(spark: SparkSession, path: Path) -> set[str]:
 def aged(spark: SparkSession, *paths: Path, days: int = 10) -> None:
     for path in paths:
         age(path, days)
-    DeltaJvm(spark).forget_logs()
+    forget_logs(spark)
 
 
 def command(project: Path, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:

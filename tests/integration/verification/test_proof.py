@@ -21,7 +21,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import TableError, VerificationFailed
 from maintainer.model.run.outcome import Fingerprint, Proof
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit, no_intent, stamp
+from tests.support.tables.delta_tables import bytes_of, compaction, forge_commit, forget_logs, no_intent, stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,7 +153,7 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
 
     def rewrite(*, may_leave: bool) -> TableError:
         with DeltaEngine(lease).worker("damage") as engine:
-            engine.jvm.forget_logs()
+            forget_logs(engine.jvm.spark)
             facts = engine.reader.facts(TableRef(str(path)))
             before = bytes_of(path)
             step, batch = compaction(facts)

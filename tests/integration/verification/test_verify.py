@@ -19,7 +19,7 @@ from maintainer.errors import TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
-from tests.support.tables.delta_tables import compaction, forge_commit, no_intent, stamp
+from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def _build(spark: SparkSession, path: Path, **properties: str) -> None:
 
 
 def _verify(engine: DeltaTableEngine, path: Path, version: int | None = None, **how: Any) -> CommitVerification:
-    engine.jvm.forget_logs()
+    forget_logs(engine.jvm.spark)
     prover = DeltaCommitProver(engine.jvm)
     facts = engine.reader.facts(TableRef(str(path)))
     return prover.prove(facts, prover.newest_maintenance(facts) if version is None else version, **how)
@@ -222,7 +222,7 @@ def test_the_command_proves_records_and_holds(
         actions.remove(next(one for one in actions if "add" in one))
 
     forge_commit(path, 2, lost_file)
-    spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    forget_logs(spark)
     code, out = verify(f"{path}@2", "--content", "exact")
     assert (code, "WRONG: the rows removed are the rows added" in out) == (5, True)
     code, out = verify(f"{path}@2", "--accept", "forged by a test")

@@ -29,6 +29,12 @@ GIB = 1 << 30
 DAY_MS = 86_400_000
 
 
+def forget_logs(spark: SparkSession) -> None:
+    """Drop Delta's cache of logs: the next look at any table reads its log anew."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 def no_intent(read_version: int, proof: Proof | None) -> None:
     """A ``before_commit`` that writes nothing."""
 

@@ -12,11 +12,11 @@ from maintainer.delta.commands.command_engine import CommandEngine
 from maintainer.delta.commands.command_session import classic_sessions
 from maintainer.delta.commands.connect_session import ConnectLease
 from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.protocols import TableEngine
+from tests.support.tables.delta_tables import forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def engine_of(
         (added,) = [one["add"] for one in log_of(path, version) if "add" in one]
         fault(path / added["path"])
         admit_size(path, version)
-        DeltaJvm(lease.spark).forget_logs()
+        forget_logs(lease.spark)
 
     if kind == "transaction":
         with DeltaEngine(lease, between_write_and_proof=before if fault else None).worker("contract") as worker:

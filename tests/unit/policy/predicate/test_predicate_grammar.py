@@ -11,7 +11,7 @@ TODAY = date(2026, 11, 21)
 
 
 def selects(text: str, type_name: str, value: str | None) -> bool:
-    return parse_predicate(text).evaluate({"c": value}, {"c": type_name}, TODAY)
+    return parse_predicate(text).bind({"c": type_name}, TODAY)({"c": value})
 
 
 @pytest.mark.parametrize(

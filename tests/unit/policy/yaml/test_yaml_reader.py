@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,14 @@ vacuum:
 """
 
 
+def paths_below(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of a value and of everything in it."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from paths_below(inner, (*path, key))
+
+
 @pytest.mark.parametrize("parser", [PARSER, PURE_PARSER])
 def test_places_of_keys_and_values(parser: type) -> None:
     document, findings = read_text(SOURCE, "t.yml", parser)
@@ -329,7 +338,8 @@ def test_places_of_keys_and_values(parser: type) -> None:
         end = span.end_column - 1 if span.end_line == span.line else None
         return lines[span.line - 1][span.column - 1 : end]
 
-    values = {path: shown(document.span_of(path)) for path in document.value_spans}
+    paths = list(paths_below(document.data))
+    values = {path: shown(document.span_of(path)) for path in paths}
     assert values[("table",)] == '"sales.orders"'
     assert values[("owner",)] == "'team"
     assert document.span_of(("owner",)).end_line == 4
@@ -345,7 +355,7 @@ def test_places_of_keys_and_values(parser: type) -> None:
     assert values[("vacuum", "retention")] == "retention"
     assert shown(document.span_of(("vacuum", "every"))) == "retention"
     assert {path: shown(span) for path, span in document.key_spans.items()} == {
-        path: path[-1] for path in document.value_spans if path and isinstance(path[-1], str)
+        path: path[-1] for path in paths if path and isinstance(path[-1], str)
     }
     assert document.data["description"] == "two\nlines\n"
     assert document.data["owner"] == "team sales"
