@@ -1,169 +1,116 @@
 """Writes the JSON Schemas of our documents from the models: ``python -m tools.wire_schema`` from the repository root.
 
+pydantic derives them from the types by which it reads and writes; what is counted when a document is written is added.
 A test holds the committed files and the models together, so a change of a document is seen in review.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import enum
+import inspect
 import json
-import sys
-import types
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
-from maintainer.model.codec import AS_TEXT, key_of
-from maintainer.model.plan.plan import Plan
+from pydantic.json_schema import GenerateJsonSchema
+
+from maintainer.model.codec import type_adapter
+from maintainer.model.plan.plan import Plan, TableState
+from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.commit_verdict import CheckResult, VerifyRun
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 
-_SCALARS = {str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}}
 _COUNT = {"type": "integer", "minimum": 0}
+_NEVER_READ = "Counted when written, never read back."
 
 
-class _Writer:
-    def __init__(self) -> None:
-        self.definitions: dict[str, Any] = {}
+class _FieldsAsWritten(GenerateJsonSchema):
+    """Every field is required, because each is written; none has a title, which would only repeat its name."""
 
-    def of(self, hint: Any) -> dict[str, Any]:
-        if hint in _SCALARS:
-            return dict(_SCALARS[hint])
-        if isinstance(hint, type) and issubclass(hint, enum.Enum):
-            self.definitions[hint.__name__] = {
-                "description": _summary(hint),
-                "type": "string",
-                "enum": [member.value for member in hint],
-            }
-            return {"$ref": f"#/definitions/{hint.__name__}"}
-        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-            return self._dataclass(hint)
-        origin, arguments = get_origin(hint), get_args(hint)
-        if origin in (Union, types.UnionType):
-            choices = [{"type": "null"} if one is type(None) else self.of(one) for one in arguments]
-            return {"anyOf": choices}
-        assert origin is tuple, hint
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return {"type": "array", "items": self.of(arguments[0])}
-        return {
-            "type": "array",
-            "items": [self.of(one) for one in arguments],
-            "minItems": len(arguments),
-            "maxItems": len(arguments),
-        }
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        derived = super().dataclass_schema(schema)
+        return {**derived, "additionalProperties": False, "description": inspect.cleandoc(schema["cls"].__doc__)}
 
-    def _dataclass(self, cls: type) -> dict[str, Any]:
-        if cls.__name__ not in self.definitions:
-            self.definitions[cls.__name__] = {}
-            hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
-            properties = {key_of(cls, field.name): self._field(cls, field, hints) for field in dataclasses.fields(cls)}
-            self.definitions[cls.__name__] = {
-                "description": _summary(cls),
-                "type": "object",
-                "additionalProperties": False,
-                "required": sorted(properties),
-                "properties": properties,
-            }
-        return {"$ref": f"#/definitions/{cls.__name__}"}
+    def field_is_required(self, *_: Any, **__: Any) -> bool:
+        return True
 
-    def _field(self, cls: type, field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
-        if field.name in AS_TEXT:
-            return {"type": "array", "items": {"type": "string", "pattern": "^-?[0-9]+$"}}
-        if field.name == "kind" and not field.init:
-            return {"const": field.default}
-        return self.of(hints[field.name])
+    def field_title_should_be_set(self, _: Any) -> bool:
+        return False
 
 
-def _summary(cls: type) -> str:
-    return (cls.__doc__ or "").strip().splitlines()[0]
-
-
-def _document(writer: _Writer, root: str, title: str, description: str, added: dict[str, Any]) -> dict[str, Any]:
-    definition = writer.definitions.pop(root)
-    properties = {"format_version": {"const": 1}, **definition["properties"], **added}
+def _document(model: type, title: str, description: str, added: dict[str, Any]) -> dict[str, Any]:
+    derived = type_adapter(model).json_schema(mode="serialization", schema_generator=_FieldsAsWritten)
+    definitions = derived["$defs"]
+    root = definitions.pop(model.__name__)
+    properties = {"format_version": {"const": 1}, **root["properties"], **added}
     return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$schema": GenerateJsonSchema.schema_dialect,
         "title": title,
         "description": description,
+        **_object(properties),
+        "$defs": definitions,
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
         "type": "object",
         "additionalProperties": False,
         "required": sorted(properties),
         "properties": properties,
-        "definitions": writer.definitions,
     }
 
 
-def _counted(writer: _Writer, name: str, key: str, schema: dict[str, Any]) -> None:
-    definition = writer.definitions[name]
-    definition["properties"][key] = schema
+def _counts(names: tuple[str, ...], description: str) -> dict[str, Any]:
+    return {"description": description, **_object(dict.fromkeys(names, _COUNT))}
+
+
+def _add(schema: dict[str, Any], name: str, key: str, counted: dict[str, Any]) -> None:
+    definition = schema["$defs"][name]
+    definition["properties"][key] = counted
     definition["required"] = sorted([*definition["required"], key])
 
 
 def plan_schema() -> dict[str, Any]:
     """The schema of ``plan.json``."""
-    writer = _Writer()
-    writer.of(Plan)
-    states = ["problem", "blocked", "changes", "waiting", "up_to_date"]
-    _counted(writer, "TablePlan", "state", {"enum": states, "description": "Counted when written, never read back."})
-    rewrite = ("num_batches", "num_bins", "num_files_removed", "num_files_added", "size_bytes")
-    for name, keys in {
-        "CompactStep": rewrite,
-        "ZOrderStep": rewrite,
-        "VacuumStep": ("num_files_deleted", "size_bytes"),
-        "SetPropertiesStep": ("num_properties",),
-    }.items():
-        totals = {
-            "description": "Counted when written, never read back.",
-            "type": "object",
-            "additionalProperties": False,
-            "required": sorted(keys),
-            "properties": dict.fromkeys(keys, _COUNT),
-        }
-        _counted(writer, name, "totals", totals)
     digest = {
         "type": "string",
         "pattern": "^sha256:[0-9a-f]{64}$",
         "description": "Over the canonical JSON of everything else; an edited plan is refused.",
     }
     about = "What `maintainer plan --out` writes and `maintainer apply` carries out. Sizes in bytes, times in ms UTC."
-    return _document(writer, "Plan", "maintainer plan", about, {"digest": digest})
+    schema = _document(Plan, "maintainer plan", about, {"digest": digest})
+    states = [state.value for state in TableState]
+    _add(schema, "TablePlan", "state", {"enum": states, "description": _NEVER_READ})
+    rewrite = ("num_batches", "num_bins", "num_files_removed", "num_files_added", "size_bytes")
+    for name, keys in {
+        **{step.__name__: rewrite for step in get_args(RewriteStep)},
+        "VacuumStep": ("num_files_deleted", "size_bytes"),
+        "SetPropertiesStep": ("num_properties",),
+    }.items():
+        _add(schema, name, "totals", _counts(keys, _NEVER_READ))
+    return schema
 
 
 def results_schema() -> dict[str, Any]:
     """The schema of ``results.json``."""
-    writer = _Writer()
-    writer.of(RunOutcome)
-    statuses = [status.value for status in TableStatus]
-    counts = {
-        "description": "Tables by how they ended; they add up to all selected tables, without our own ledger.",
-        "type": "object",
-        "additionalProperties": False,
-        "required": sorted(statuses),
-        "properties": dict.fromkeys(statuses, _COUNT),
-    }
+    statuses = tuple(status.value for status in TableStatus)
+    counts = _counts(statuses, "Tables by how they ended; they add up to all selected tables, without our own ledger.")
     about = "How a run ended, table by table and step by step; rewritten after every step. Times in ms UTC."
-    return _document(writer, "RunOutcome", "maintainer results", about, {"counts": counts})
+    return _document(RunOutcome, "maintainer results", about, {"counts": counts})
 
 
 def verification_schema() -> dict[str, Any]:
     """The schema of ``verification.json``."""
-    writer = _Writer()
-    writer.of(VerifyRun)
-    results = [result.value for result in CheckResult]
-    worst = {"enum": results, "description": "The gravest of all; counted when written, never read back."}
-    for name in ("CommitVerification", "TableVerification"):
-        _counted(writer, name, "result", worst)
-    counts = {
-        "description": "Tables by their result; they add up to all selected tables.",
-        "type": "object",
-        "additionalProperties": False,
-        "required": sorted(results),
-        "properties": dict.fromkeys(results, _COUNT),
-    }
+    results = tuple(result.value for result in CheckResult)
+    counts = _counts(results, "Tables by their result; they add up to all selected tables.")
     about = "What `maintainer verify` found, table by table and check by check. Times in ms UTC."
-    return _document(writer, "VerifyRun", "maintainer verify", about, {"counts": counts})
+    schema = _document(VerifyRun, "maintainer verify", about, {"counts": counts})
+    worst = {"enum": list(results), "description": f"The gravest of all. {_NEVER_READ}"}
+    for name in ("CommitVerification", "TableVerification"):
+        _add(schema, name, "result", worst)
+    return schema
 
 
 DOCUMENTS = {

@@ -1,27 +1,24 @@
-"""Convert frozen dataclasses to plain JSON values and back, by their annotations; strict in both directions.
+"""Convert frozen dataclasses to plain JSON values and back, by their annotations, with pydantic.
 
-It supports what our models use: dataclasses (unions of them are told apart by ``kind``), enums, tuples, optional
-values and plain scalars. Any other type is an error when the codec is built, so a field that is written can be read.
-A field with a default may be missing: run folders of earlier versions stay readable when a model grows.
+A document of ours is read strictly: a number is never a text, and an unknown key is an error. A field with a default
+may be missing: run folders of earlier versions stay readable when a model grows. pydantic is imported late, because
+most commands end before they need it; ``ClosedUnion`` and ``DecimalText`` are how a model annotates a field without it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
-import sys
-import types
-from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
-AS_TEXT = frozenset({"sums"})
-"""Fields whose integers are written as decimal text: they go beyond what JSON readers hold exactly (2^53)."""
-
-_SCALARS: tuple[type, ...] = (str, bool, int, float)
+MAX_DIGITS = 100
+"""Digits of an integer that is written as text."""
 
 
 class DecodeError(ValueError):
@@ -33,189 +30,132 @@ class DecodeError(ValueError):
         self.problem = problem
 
 
+class ClosedUnion:
+    """Annotate a union of dataclasses that ``kind`` tells apart."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # noqa: ANN401 (pydantic's protocol)
+        """Return what pydantic checks such a value by."""
+        from pydantic_core.core_schema import tagged_union_schema
+
+        defaults = {choice: choice.__dataclass_fields__["kind"].default for choice in get_args(source)}
+        choices = {kind.value: handler.generate_schema(choice) for choice, kind in defaults.items()}
+        return tagged_union_schema(choices, "kind")
+
+
+class DecimalText:
+    """Annotate an integer that is written as decimal text: it goes beyond what JSON readers hold exactly (2^53)."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:  # noqa: ANN401 (pydantic's protocol)
+        """Return what pydantic checks such a value by."""
+        from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+        text = {"type": "string", "pattern": "^-?[0-9]+$"}
+        reader, writer = BeforeValidator(_integer_of_text), PlainSerializer(str)
+        return handler.generate_schema(Annotated[source, reader, writer, WithJsonSchema(text)])
+
+
+def delta_name(name: str) -> str:
+    """Return the name that Delta has for a field: ``numFilesAdded`` for ``num_files_added``."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+DELTA_NAMES = {"alias_generator": delta_name, "strict": True, "extra": "forbid"}
+"""The ``__pydantic_config__`` of a class whose fields have Delta's names in documents; it takes the place of ours."""
+
+
 def canonical_json(value: object) -> str:
     """Spell a JSON value in the one canonical way: sorted keys, no blanks, no infinities."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 (a JSON value)
-    """Turn a model value into JSON values: dataclasses to dicts of all their fields, tuples to lists."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return [encode(item) for item in value]
-    cls: Any = type(value)
-    names = _field_names(cls)
-    if names is not None:
-        return {
-            key: [str(number) for number in getattr(value, name)] if name in AS_TEXT else encode(getattr(value, name))
-            for name, key in names
-        }
-    raise TypeError(f"{type(value).__name__} is not part of a model")
+    """Turn a model value into JSON values: dataclasses to dicts of all their fields, tuples to lists.
+
+    Raises:
+        TypeError: The value is not part of a model.
+    """
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        raise TypeError(f"{type(value).__name__} is not part of a model")
+    return type_adapter(type(value)).dump_python(value, mode="json", by_alias=True, warnings=False)
 
 
-def decode(cls: type[T], document: object) -> T:
+def decode(cls: type[T], document: object, *, ignore_unknown: bool = False) -> T:
     """Turn JSON values back into a model value.
+
+    Args:
+        cls: The model's class.
+        document: JSON values, or what one gets by reading them.
+        ignore_unknown: Leave out keys that a newer version wrote; they are an error otherwise.
 
     Raises:
         DecodeError: A key without a default is missing, a key is unknown or of the wrong type, or the model refuses
             the values.
     """
-    hint: Any = cls
-    value: T = _decoder(hint)(document, "")
+    from pydantic import ValidationError
+
+    if not isinstance(document, dict):
+        raise DecodeError("", f"expected an object, found {type(document).__name__}")
+    model: Any = cls
+    adapter = type_adapter(model, ignore_unknown=ignore_unknown)
+    try:
+        # As JSON, because there a list is strictly a tuple, and a word strictly a member of an enum.
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError:
+        # A path that is not text in any encoding arrives with surrogates, which pydantic reads from no JSON text.
+        text = None
+    except ValueError as error:
+        raise DecodeError("", str(error)) from error
+    try:
+        value: T = adapter.validate_json(text) if text else adapter.validate_python(document, strict=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        problem = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
+        raise DecodeError(_dotted(first["loc"], document), problem) from error
     return value
 
 
 @cache
-def _field_names(cls: type) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, key_of(cls, field.name)) for field in dataclasses.fields(cls))
+def type_adapter(cls: type, *, ignore_unknown: bool = False) -> TypeAdapter[Any]:
+    """Return pydantic's reader and writer of a model class, which also derives its JSON Schema."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    # A dataclass takes its settings from itself alone, and an optional one from here, down to the last field.
+    optional: Any = cls | None
+    return TypeAdapter(optional, config=ConfigDict(strict=True, extra="ignore" if ignore_unknown else "forbid"))
 
 
-def key_of(cls: type, name: str) -> str:
-    """Return the key under which a field stands in a document.
-
-    It is the field's name, or, in a class that says ``DELTA_NAMES``, the name that Delta has for it:
-    ``numFilesAdded`` for ``num_files_added``.
-    """
-    if not getattr(cls, "DELTA_NAMES", False):
-        return name
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
+def _integer_of_text(text: object) -> int:
+    if not isinstance(text, str) or not text.removeprefix("-").isdecimal() or len(text) > MAX_DIGITS:
+        raise ValueError("expected an integer as text")
+    return int(text)
 
 
-_Decoder = Callable[[Any, str], Any]
-
-
-@cache
-def _decoder(hint: Any) -> _Decoder:  # noqa: ANN401 (a type annotation)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _dataclass_decoder(hint)
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return _enum_decoder(hint)
-    if hint in _SCALARS:
-        return _scalar_decoder(hint)
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _union_decoder(arguments)
-    if origin is tuple:
-        return _tuple_decoder(arguments)
-    raise TypeError(f"{hint!r} cannot be written as JSON")
-
-
-def _scalar_decoder(scalar: Any) -> _Decoder:  # noqa: ANN401
-    def decode_scalar(value: Any, path: str) -> Any:  # noqa: ANN401
-        # A bool is an int to Python and not to JSON; an int is a fine float.
-        if type(value) is scalar or (scalar is float and type(value) is int):
-            return scalar(value)
-        raise DecodeError(path, f"expected {scalar.__name__}, found {type(value).__name__}")
-
-    return decode_scalar
-
-
-def _enum_decoder(cls: type[enum.Enum]) -> _Decoder:
-    members = {member.value: member for member in cls}
-
-    def decode_enum(value: Any, path: str) -> Any:  # noqa: ANN401
-        if isinstance(value, str) and value in members:
-            return members[value]
-        raise DecodeError(path, f"{value!r} is not one of {', '.join(members)}")
-
-    return decode_enum
-
-
-def _union_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    choices = [argument for argument in arguments if argument is not type(None)]
-    optional = len(choices) < len(arguments)
-    if len(choices) == 1:
-        inner = _decoder(choices[0])
-        return lambda value, path: None if value is None and optional else inner(value, path)
-    by_kind = {_kind_of(choice): _decoder(choice) for choice in choices}
-
-    def decode_union(value: Any, path: str) -> Any:  # noqa: ANN401
-        if value is None and optional:
-            return None
-        kind = value.get("kind") if isinstance(value, dict) else None
-        if not isinstance(kind, str) or kind not in by_kind:
-            raise DecodeError(path, f"kind is not one of {', '.join(by_kind)}")
-        return by_kind[kind](value, path)
-
-    return decode_union
-
-
-def _kind_of(cls: type) -> str:
-    kind = next((field.default for field in dataclasses.fields(cls) if field.name == "kind"), None)
-    if not isinstance(kind, str):
-        raise TypeError(f"{cls.__name__} is part of a union and has no kind")
-    return kind
-
-
-def _tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        item = _decoder(arguments[0])
-
-        def decode_items(value: Any, path: str) -> Any:  # noqa: ANN401
-            if not isinstance(value, list):
-                raise DecodeError(path, f"expected a list, found {type(value).__name__}")
-            return tuple(item(inner, f"{path}[{index}]") for index, inner in enumerate(value))
-
-        return decode_items
-    items = [_decoder(argument) for argument in arguments]
-
-    def decode_row(value: Any, path: str) -> Any:  # noqa: ANN401
-        if not isinstance(value, list) or len(value) != len(items):
-            raise DecodeError(path, f"expected a list of {len(items)}")
-        return tuple(
-            decode_item(inner, f"{path}[{index}]")
-            for index, (decode_item, inner) in enumerate(zip(items, value, strict=True))
-        )
-
-    return decode_row
-
-
-def _text_integers(value: Any, path: str) -> tuple[int, ...]:  # noqa: ANN401
-    if isinstance(value, list) and all(isinstance(text, str) and text.lstrip("-").isdecimal() for text in value):
-        return tuple(int(text) for text in value if len(text) < 100)
-    raise DecodeError(path, "expected a list of integers as text")
-
-
-def _dataclass_decoder(cls: type) -> _Decoder:
-    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
-    fields = {
-        key_of(cls, field.name): (
-            field.name,
-            _text_integers if field.name in AS_TEXT else _decoder(hints[field.name]),
-            field.init,
-        )
-        for field in dataclasses.fields(cls)
-    }
-    # What an earlier version did not know yet, and wrote documents without: its default says the same.
-    optional = {
-        key_of(cls, field.name)
-        for field in dataclasses.fields(cls)
-        if field.init and not (field.default is field.default_factory is dataclasses.MISSING)
-    }
-
-    def decode_dataclass(value: Any, path: str) -> Any:  # noqa: ANN401
-        if not isinstance(value, dict):
-            raise DecodeError(path, f"expected an object, found {type(value).__name__}")
-        wrong = sorted(str(key) for key in (value.keys() ^ fields.keys()) - (optional - value.keys()))
-        if wrong:
-            raise DecodeError(path, f"missing or unknown: {', '.join(wrong)}")
-        made = {}
-        for key, (name, inner, init) in fields.items():
-            if key not in value:
-                continue
-            decoded = inner(value[key], f"{path}.{key}" if path else key)
-            if init:
-                made[name] = decoded
+def _dotted(location: tuple[int | str, ...], document: object) -> str:
+    """Spell a place in a document, without the kinds that pydantic counts as parts of it."""
+    path, value = "", document
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif isinstance(value, dict) and part not in value and part == value.get("kind"):
+            continue
+        else:
+            path += f".{part}" if path else part
         try:
-            return cls(**made)
-        except ValueError as error:
-            raise DecodeError(path, str(error)) from error
+            value = value[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            value = None
+    return path
 
-    return decode_dataclass
 
-
-__all__ = ["DecodeError", "canonical_json", "decode", "encode", "key_of"]
+__all__ = [
+    "DELTA_NAMES",
+    "ClosedUnion",
+    "DecimalText",
+    "DecodeError",
+    "canonical_json",
+    "decode",
+    "delta_name",
+    "encode",
+    "type_adapter",
+]

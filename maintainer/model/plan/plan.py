@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.codec import ClosedUnion
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
@@ -144,7 +146,7 @@ class TablePlan:
     policy_file: str
     policy_digest: str
     observed: Observed | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Annotated[Step, ClosedUnion()], ...] = ()
     left_alone: tuple[LeftAlone, ...] = ()
     blocked: tuple[Reason, ...] = ()
     problem: Problem | None = None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.reasons import Reason
@@ -127,7 +128,7 @@ class SetPropertiesStep:
     after: tuple[tuple[str, str], ...]
     reasons: tuple[Reason, ...]
     unset: tuple[str, ...] = ()
-    kind: StepKind = field(default=StepKind.SET_PROPERTIES, init=False)
+    kind: Literal[StepKind.SET_PROPERTIES] = StepKind.SET_PROPERTIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class CompactStep(OneFileABin):
     reasons: tuple[Reason, ...]
     auto: bool = False
     repartition: bool = False
-    kind: StepKind = field(default=StepKind.COMPACT, init=False)
+    kind: Literal[StepKind.COMPACT] = StepKind.COMPACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ class ZOrderStep(BatchedStep):
     reasons: tuple[Reason, ...]
     turn: Turn | None = None
     settings: ZOrderSettings | None = None
-    kind: StepKind = field(default=StepKind.ZORDER, init=False)
+    kind: Literal[StepKind.ZORDER] = StepKind.ZORDER
 
     @property
     def num_files_added(self) -> int:
@@ -281,7 +282,7 @@ class PartitionRewriteStep(BatchedStep):
     request: RewriteRequest
     max_threads: int
     reasons: tuple[Reason, ...]
-    kind: StepKind = field(default=StepKind.REWRITE, init=False)
+    kind: Literal[StepKind.REWRITE] = StepKind.REWRITE
 
     @property
     def num_files_added(self) -> int:
@@ -308,7 +309,7 @@ class ClusterStep(BatchedStep):
     max_threads: int
     full: bool
     reasons: tuple[Reason, ...]
-    kind: StepKind = field(default=StepKind.CLUSTER, init=False)
+    kind: Literal[StepKind.CLUSTER] = StepKind.CLUSTER
 
     @property
     def num_files_added(self) -> int:
@@ -331,7 +332,7 @@ class PurgeStep(OneFileABin):
 
     max_threads: int
     reasons: tuple[Reason, ...]
-    kind: StepKind = field(default=StepKind.PURGE, init=False)
+    kind: Literal[StepKind.PURGE] = StepKind.PURGE
 
     def row_order_tags(self, bin_: Bin) -> tuple[tuple[str, str], ...]:
         """Return the tags that the file of a bin keeps: a lone file's tags of its order, none of several.
@@ -365,7 +366,7 @@ class VacuumStep:
     trash_seconds: int = 0
     emptied: tuple[TrashedRun, ...] = ()
     listing: Listing | None = None
-    kind: StepKind = field(default=StepKind.VACUUM, init=False)
+    kind: Literal[StepKind.VACUUM] = StepKind.VACUUM
 
     @property
     def size_bytes(self) -> int:

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from maintainer.model.codec import DELTA_NAMES
+
 
 @dataclass(frozen=True, slots=True)
 class FileSizeMetrics:
     """Sizes of files in bytes, as recorded in the log. ``min`` and ``max`` are None where there is no file."""
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     min: int | None = None
     max: int | None = None
@@ -50,7 +52,7 @@ NO_FILES = FileSizeMetrics()
 class DeletionVectorStats:
     """Deletion vectors that went with the removed files, and how many rows they hid."""
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     num_deletion_vectors_removed: int
     num_deletion_vector_rows_removed: int
@@ -60,7 +62,7 @@ class DeletionVectorStats:
 class ZOrderFileStats:
     """Files of one kind and their bytes."""
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     num: int
     size: int
@@ -75,7 +77,7 @@ class ZOrderStats:
     for each partition.
     """
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     strategy_name: str
     input_cube_files: ZOrderFileStats
@@ -90,7 +92,7 @@ class ZOrderStats:
 class ClusteringFileStats:
     """Files of one kind and their bytes."""
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     num_files: int
     size: int
@@ -104,7 +106,7 @@ class ClusteringStats:
     counts among the input also what it leaves alone; here that is in the plan, with the reason.
     """
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     input_z_cube_files: ClusteringFileStats
     input_other_files: ClusteringFileStats
@@ -121,7 +123,7 @@ class OptimizeMetrics:
     those of them that were not removed. ``num_batches`` are commits. Times are milliseconds since 1970 UTC.
     """
 
-    DELTA_NAMES: ClassVar[bool] = True
+    __pydantic_config__: ClassVar = DELTA_NAMES
 
     num_files_added: int
     num_files_removed: int

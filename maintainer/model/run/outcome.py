@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.codec import DecimalText
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
@@ -19,7 +21,7 @@ class Fingerprint:
     """An order-free digest of rows: their number and sums of hashes (plain integers, added over bins)."""
 
     rows: int
-    sums: tuple[int, ...]
+    sums: tuple[Annotated[int, DecimalText()], ...]
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
         if len(self.sums) != len(other.sums):

@@ -10,7 +10,6 @@ import json
 from typing import TextIO
 
 from maintainer.model.closed_types import assert_never
-from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -106,8 +105,8 @@ def _object(kind: str, event: ProgressEvent, fields: Json) -> Json:
 
 
 def _picked(value: object, names: str) -> Json:
-    """Return fields of a model value by their names, in this order; enums as their words."""
-    return {name: encode(getattr(value, name)) for name in names.split()}
+    """Return fields of a model value by their names, in this order."""
+    return {name: getattr(value, name) for name in names.split()}
 
 
 _ASSERTION = "expectation column outcome version expected observed error"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"pyspark", "py4j", "delta", "great_expectations", "pandas", "numpy", "scipy", "rich", "pygments"}
+HEAVY = {"pyspark", "py4j", "delta", "great_expectations", "pandas", "numpy", "scipy", "rich", "pygments", "pydantic"}
 MAX_MODULES = 700
 """``validate`` needs about 500 modules today, Great Expectations alone 2,600: a heavy import cannot hide below this."""
 

@@ -105,4 +105,4 @@ def test_the_small_install_holds_no_engine() -> None:
     block = re.search(r"^dependencies = \[\n(.*?)^\]", text, flags=re.MULTILINE | re.DOTALL)
     assert block is not None
     names = set(re.findall(r'^    "([a-z0-9-]+)', block.group(1), flags=re.MULTILINE))
-    assert names == {"pyyaml", "jsonschema", "click", "jinja2", "tzdata"}
+    assert names == {"pyyaml", "jsonschema", "pydantic", "click", "jinja2", "tzdata"}
