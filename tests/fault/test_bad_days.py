@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,17 +92,25 @@ def test_a_table_over_its_time_is_cancelled_and_nothing_of_it_is_committed(
 ) -> None:
     path = small_table(spark, lake / "slow")
 
-    written_at: list[float] = []
+    written, cancelled = threading.Event(), threading.Event()
 
-    def slow_storage(storage: TableStorage, written: list[WrittenFile]) -> None:
+    class CancelledEngine(DeltaEngine):
+        """Says when it has cancelled a worker's jobs."""
+
+        def cancel(self, name: str) -> None:
+            super().cancel(name)
+            cancelled.set()
+
+    def slow_storage(storage: TableStorage, files: list[WrittenFile]) -> None:
         # The time runs out only now: a task that is cancelled while it writes may leave the beginning of a file.
-        written_at.append(time.monotonic())
-        time.sleep(3)
+        written.set()
+        assert cancelled.wait(600)
 
-    clock = Clock(monotonic=lambda: time.monotonic() + (3600 if written_at else 0))
+    clock = Clock(monotonic=lambda: time.monotonic() + (3600 if written.is_set() else 0))
     journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
     outcome = run_fleet(
-        plan_tables(engine, path, timeout_seconds=600), DeltaEngine(lease, between_write_and_proof=slow_storage),
+        plan_tables(engine, path, timeout_seconds=600),
+        CancelledEngine(lease, between_write_and_proof=slow_storage),
         journal=journal, verifier=PlainVerifier(), clock=clock,
     )  # fmt: skip
     (table,) = outcome.tables
