@@ -1,6 +1,6 @@
 """Find policies that reach the same physical table: nothing may be done to a table with two policies.
 
-Two spellings of one name are found without reading anything (``policy.identity``). Otherwise the storage is asked: a
+Two spellings of one name are found without reading anything (``identity``). Otherwise the storage is asked: a
 path on this machine's disks for every policy, a catalog's name and a URI only where files are to be deleted, because
 each of them costs a request.
 """

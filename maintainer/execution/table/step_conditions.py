@@ -1,6 +1,6 @@
 """Reduce or refuse a step right before it runs, on a table that may have changed since it was planned. Pure.
 
-The rules are those of ``recheck.staleness``: another table, schema, partitioning or protocol refuses; missing files
+The rules are those of ``planning.staleness``: another table, schema, partitioning or protocol refuses; missing files
 drop their bins; nothing is ever added. The window is checked before each step and commit, so that a long run does not
 outlast it.
 """

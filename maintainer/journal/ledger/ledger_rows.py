@@ -1,7 +1,7 @@
 """Make the rows of the ledger: one a step, for people and for any engine that reads Delta. Pure.
 
 A ``LedgerSink`` (``maintainer.delta.engine.ledger_table``) appends them once a run, because an append a step would cost
-more than the step. Until then they lie in the run folder (``journal.ledger_pending``).
+more than the step. Until then they lie in the run folder (``ledger_pending``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LedgerRow:
     Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
     how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
     ``error`` (could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of incremental Z-order
-    (``planning.layout`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere. ``source`` is None for a
+    (``layout_figures`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere. ``source`` is None for a
     row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and its ``predicted_*`` are
     None where only the table's history knew of it.
     """

@@ -234,7 +234,7 @@ class ZOrderStep(BatchedStep):
     def file_tags(self) -> tuple[tuple[str, str], ...]:
         """The columns of the order.
 
-        A turn's files carry its own tags instead (``model.zorder``): only together with others are they in order.
+        A turn's files carry its own tags instead (``zorder_turn``): only together with others are they in order.
         """
         if self.turn is not None:
             return ((PACKED_TAG, str(self.max_file_size_bytes)),)

@@ -33,7 +33,7 @@ class Strategy(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutFigures:
-    """How a table's files lie to queries on its Z-order columns, by the log alone (``planning.layout``).
+    """How a table's files lie to queries on its Z-order columns, by the log alone (``layout_figures``).
 
     ``files_read`` and ``bytes_read`` are what an average sample query cannot skip. ``overlap_depth`` is the number of
     files over one point, 1 at best. ``unindexed_ratio`` is the share of bytes not in the newest revision, 0 to 1.

@@ -63,7 +63,7 @@ class StatusRow:
     ``auto_compact`` is whether writers compact by themselves, and ``auto_compact_source`` who says so: ``session``, a
     table property by its name, ``default``; or, where ``auto_compact`` is None, why nobody can say. ``files_read`` (by
     an average sample query), ``overlap_depth`` and ``unindexed_ratio`` describe an incremental Z-order's layout
-    (``planning.layout``). ``scheduled`` says that the next apply would rewrite files; ``running`` is the run that works
+    (``layout_figures``). ``scheduled`` says that the next apply would rewrite files; ``running`` is the run that works
     on the table now, None without one.
     """
 

@@ -5,7 +5,7 @@ clock. The rate of an hour is the posterior mean of a gamma prior that weighs as
 rate (Gelman and others, *Bayesian Data Analysis*, third edition, section 2.6), so a few observations change little.
 The probability of at least one commit is 1 - exp(-expected commits). This is an upper bound: a commit that takes
 files of another partition conflicts with none of ours. The results of our own rewrites weigh more the more there are;
-see ``budget.expected_loss``.
+see ``run_budget.expected_loss``.
 
 A partition is *hot* when our rewrites of it lost against another writer. Its newest files are left alone for a while,
 so that a rewrite does not lose every night against the same writer. A person can set the same by ``quietFor`` and

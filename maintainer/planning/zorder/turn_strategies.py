@@ -7,7 +7,7 @@ they join lie in narrower cubes. At least one result has a higher level, so ever
 Pieces rewrites the aligned cube where queries gain most for its bytes. New rows come as small files with a wide cube
 each. Leveled compaction never joins them with the table's narrow files, because they differ in level and in cube. So
 a cube is rewritten whole, with all files inside it, as files of full size. The cube is the one where the expected
-cost of a query (``query_cost``) falls most for each byte rewritten. It is rewritten only if queries read at least
+cost of a query (``read_share``) falls most for each byte rewritten. It is rewritten only if queries read at least
 ``MIN_EXCESS`` more of it than they would afterwards.
 """
 

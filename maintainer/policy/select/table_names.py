@@ -2,7 +2,7 @@
 
 Without a catalog only spellings can be compared: back-ticks, case, the default catalog, ``file:`` and ``s3a:``,
 relative paths, ``..`` and trailing slashes. That two of them reach one table all the same (a *name* and a *path*, a
-symlink) only the storage can tell: ``app.policy_places`` asks it.
+symlink) only the storage can tell: ``policy_places`` asks it.
 """
 
 from __future__ import annotations

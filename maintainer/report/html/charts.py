@@ -188,7 +188,7 @@ class PastPoint:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPoint:
-    """How the files of a table with an incremental Z-order lay at a time (``planning.layout`` says what that is)."""
+    """How the files of a table with an incremental Z-order lay at a time (``layout_figures`` says what that is)."""
 
     at_ms: int
     files_read: float
