@@ -104,7 +104,7 @@ def results_schema() -> dict[str, Any]:
 def verification_schema() -> dict[str, Any]:
     """The schema of ``verification.json``."""
     results = tuple(result.value for result in CheckResult)
-    counts = _counts(results, "Tables by their result; they add up to all selected tables.")
+    counts = _counts(results, "Tables by their result; they add up to all selected tables but our own ledger.")
     about = "What `maintainer verify` found, table by table and check by check. Times in ms UTC."
     schema = _document(VerifyRun, "maintainer verify", about, {"counts": counts})
     worst = {"enum": list(results), "description": f"The gravest of all. {_NEVER_READ}"}

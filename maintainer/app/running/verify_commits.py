@@ -27,10 +27,14 @@ _EVENT_RESULT = {CheckResult.PROVEN: "pass", CheckResult.WRONG: "fail", CheckRes
 
 @dataclass(frozen=True, slots=True)
 class VerifyTarget:
-    """A table, and the version to prove; None for the newest that maintenance made."""
+    """A table, and the version to prove; None for the newest that maintenance made.
+
+    ``is_ledger``: it is our own ledger, which is not counted among the user's tables.
+    """
 
     ref: TableRef
     version: int | None = None
+    is_ledger: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     records = remembered(project.runs_dir)
     answers = []
     for target in request.targets:
-        answer = _verify(worker, journal, records, target, request)
+        answer = replace(_verify(worker, journal, records, target, request), is_ledger=target.is_ledger)
         answers.append(answer)
         request.on_table(answer)
     run = VerifyRun(journal.run_id, started_at_ms, (clock() - started_at_ms) / 1000, tuple(answers))

@@ -58,7 +58,7 @@ def verify_command(
         targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
     else:
         chosen = operations.chosen_policies(project, spec, command="verify")
-        targets = tuple(VerifyTarget(policy.table) for policy in chosen)
+        targets = tuple(VerifyTarget(policy.table, is_ledger=policy.is_ledger) for policy in chosen)
     style = Style(context.color_stderr)
 
     def print_result(table: TableVerification) -> None:
@@ -90,7 +90,8 @@ def _printed(run: VerifyRun, output: str, style: Style) -> str:
 
 
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:
-    codes = (code for result, code in EXIT_CODES.items() if run.count(result) and not accepted)
+    results = {table.result for table in run.tables}
+    codes = (code for result, code in EXIT_CODES.items() if result in results and not accepted)
     return next(codes, ExitCode.OK)
 
 

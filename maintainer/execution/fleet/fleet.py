@@ -169,7 +169,7 @@ class _Fleet:
                     num_steps=len(context.step_numbers),
                     num_workers=workers,
                     run_folder=os.fspath(context.journal.folder.path),
-                    planned_bytes=sum(step.size_bytes for table in self._plan.user_tables for step in table.rewrites),
+                    planned_bytes=sum(step.size_bytes for step in self._plan.rewrites),
                     timeout_seconds=self._bounds.run_timeout_seconds,
                 )
             )

@@ -217,8 +217,8 @@ class Plan:
 
     @property
     def rewrites(self) -> tuple[RewriteStep, ...]:
-        """The steps of all tables that rewrite files, in order."""
-        return tuple(step for table in self.tables for step in table.rewrites)
+        """The steps of the user's tables that rewrite files, in order."""
+        return tuple(step for table in self.user_tables for step in table.rewrites)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
         """Return all steps of all tables, in order."""

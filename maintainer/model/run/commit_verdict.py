@@ -76,13 +76,17 @@ class CommitVerification:
 
 @dataclass(frozen=True, slots=True)
 class TableVerification:
-    """One table's answer: a commit that was checked, or why none could be."""
+    """One table's answer: a commit that was checked, or why none could be.
+
+    ``is_ledger``: it is our own ledger, which is not counted among the user's tables.
+    """
 
     ref: TableRef
     commit: CommitVerification | None = None
     problem: Problem | None = None
     quarantined: str | None = None
     note: str | None = None
+    is_ledger: bool = False
 
     @property
     def result(self) -> CheckResult:
@@ -99,6 +103,11 @@ class VerifyRun:
     duration_seconds: float
     tables: tuple[TableVerification, ...]
 
+    @property
+    def user_tables(self) -> tuple[TableVerification, ...]:
+        """All tables but our own ledger."""
+        return tuple(table for table in self.tables if not table.is_ledger)
+
     def count(self, result: CheckResult) -> int:
-        """Count the tables with this result."""
-        return sum(table.result is result for table in self.tables)
+        """Count the user's tables with this result."""
+        return sum(table.result is result for table in self.user_tables)

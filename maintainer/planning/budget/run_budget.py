@@ -53,7 +53,7 @@ def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan,
     """Return the plan with those rewrites that the budgets have room for, and what was chosen.
 
     A table's own budget cuts its rewrites, bin by bin; those of the run and of owners take a table's rewrites whole or
-    not at all.
+    not at all. Our own ledger is no table of the user's: it has no part in a budget.
 
     Args:
         plan: With everything that could be done.
@@ -62,7 +62,9 @@ def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan,
     """
     tables = [cut_to(table, budgets.of_table(table.ref), learned) for table in plan.tables]
     candidates = [
-        candidate for table in tables if (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
+        candidate
+        for table in tables
+        if not table.is_ledger and (candidate := candidate_of(table, plan.created_at_ms, learned)) is not None
     ]
     choice = choose(candidates, budgets)
     waiting = {entry.candidate.name: entry for entry in choice.waiting}

@@ -1,7 +1,7 @@
 """Findings of a run: what failed, lost against another writer, was blocked or interrupted, the worst first.
 
-In JUnit XML a suite is a table, a case is a step or an assertion. Every table of the run has a suite, and a table
-without steps one case that says why.
+In JUnit XML a suite is a table, a case is a step or an assertion. Every table of the user's has a suite, and a table
+without steps one case that says why. Our own ledger has one only where something about it did not go well.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ def render_junit(outcome: RunOutcome) -> str:
     suites = [
         Suite(table.ref.identifier, _cases(table), sum(step.duration_seconds for step in table.steps))
         for table in outcome.tables
+        if not table.is_ledger or any(case.element for case in _cases(table))
     ]
     return render_suites("maintainer apply", suites, outcome.duration_seconds, outcome.started_at_ms)
 

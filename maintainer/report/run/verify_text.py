@@ -39,7 +39,8 @@ def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
     for table in run.tables:
         lines += [*_table(table, style), ""]
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in CheckResult if run.count(result))
-    lines.append(f"{count(len(run.tables), 'table')}: {totals or 'none selected'}, "
+    of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
+    lines.append(f"{count(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
                  f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -91,8 +92,11 @@ def _check(check: CommitCheck, style: Style) -> Iterator[str]:
 
 
 def verify_junit(run: VerifyRun) -> str:
-    """Return a verification as JUnit XML: a suite is a table, a case a check; what could not be checked, an error."""
-    suites = [_suite(table) for table in run.tables]
+    """Return a verification as JUnit XML: a suite is a table, a case a check; what could not be checked, an error.
+
+    Our own ledger has a suite only when it was not proven.
+    """
+    suites = [_suite(table) for table in run.tables if not table.is_ledger or table.result is not CheckResult.PROVEN]
     return render_suites("maintainer verify", suites, run.duration_seconds, run.started_at_ms)
 
 

@@ -268,6 +268,14 @@ def junit_counts_a_case_too_many(project: ForgedProject) -> None:
     project.compacted.junit = (project.compacted.junit or "").replace('tests="2"', 'tests="3"')
 
 
+@forgery("junit_agrees_with_results", "counts the ledger")
+def junit_counts_the_ledger(project: ForgedProject) -> None:
+    """Its suite stays, and the table in it becomes the ledger."""
+    project.table(COMPACTED)["policy_file"] = "built-in"
+    assert project.compacted.results is not None
+    project.compacted.results["counts"]["done"] = 0
+
+
 @forgery("report_agrees_with_results", "says 2 changed, results.json 1")
 def the_report_says_another_figure(project: ForgedProject) -> None:
     report = project.compacted.report or ""

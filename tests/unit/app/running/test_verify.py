@@ -18,6 +18,7 @@ from maintainer.app.running.verify_commits import (
     VerifyTarget,
     parse_target,
     verification_document,
+    verification_from_json,
     verification_json,
     verify_tables,
 )
@@ -124,6 +125,11 @@ class Bench:
 
     def verify(self, answers: Answers, *names: str, accept: str | None = None, exact: bool = False) -> VerifyRun:
         targets = [parse_target(name, TableRef) for name in names]
+        return self.verify_targets(answers, targets, accept=accept, exact=exact)
+
+    def verify_targets(
+        self, answers: Answers, targets: Sequence[VerifyTarget], *, accept: str | None = None, exact: bool = False
+    ) -> VerifyRun:
         request = VerifyRequest(targets, exact=exact, accept=accept)
         return verify_tables(self.project, ProvingWorker(answers, answers, StoragePlaces()), self.journal(), request)
 
@@ -231,6 +237,29 @@ def test_a_table_that_cannot_be_read_stops_no_other(bench: Bench) -> None:
 def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[CommitVerification, ...], code: int) -> None:
     answers = Answers({f"a.t{number}": one for number, one in enumerate(commits)})
     assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
+
+
+def test_the_ledger_is_counted_apart_and_its_verdict_holds(bench: Bench) -> None:
+    """Of the ledger the documents say what came of it, but it is no table of the user's."""
+
+    def verified(of_ledger: CommitVerification) -> VerifyRun:
+        answers = Answers({"a.t": GOOD, "ledger": of_ledger})
+        targets = (VerifyTarget(TableRef("a.t")), VerifyTarget(TableRef("ledger"), is_ledger=True))
+        return bench.verify_targets(answers, targets)
+
+    run = verified(GOOD)
+    assert json.loads(verification_json(run))["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0}
+    assert verification_from_json(verification_json(run)) == run
+    assert "\n1 table: 1 proven; our own ledger: proven, " in render_verify(run)
+    assert [suite.get("name") for suite in ElementTree.fromstring(verify_junit(run))] == ["a.t"]
+    assert _exit_code(run, accepted=False) is ExitCode.OK
+    for commit, word, code in (
+        (GONE, "could not check", ExitCode.FINDINGS), (BAD_ROWS, "WRONG", ExitCode.VERIFICATION_FAILED),
+    ):  # fmt: skip
+        run = verified(commit)
+        assert f"\n1 table: 1 proven; our own ledger: {word}, " in render_verify(run)
+        assert [suite.get("name") for suite in ElementTree.fromstring(verify_junit(run))] == ["a.t", "ledger"]
+        assert _exit_code(run, accepted=False) is code
 
 
 def test_every_document_says_the_same(bench: Bench) -> None:

@@ -6,10 +6,13 @@ import dataclasses
 import io
 from datetime import timezone
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, ExitCode
+from maintainer.app.project_folders import Project
+from maintainer.app.running.apply_plan import check_run_limits
+from maintainer.errors import CommitNotLanded, ExitCode, Refused
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, Problem
@@ -27,7 +30,8 @@ from maintainer.model.run.progress import (
     StepStarted,
 )
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.project_settings import LEDGER_POLICY, ledger_resolution
+from maintainer.planning.budget.run_budget import Learned, expected_seconds, within_budget
+from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget, Budgets, ledger_resolution
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.run_view import run_view
 from maintainer.report.plan.plan_markdown import render_plan_markdown
@@ -38,6 +42,7 @@ from maintainer.report.run.run_text import render_run
 from maintainer.report.status_documents import status_prometheus
 from maintainer.report.status_text import render_status
 from maintainer.report.style import PLAIN
+from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, Station, compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
@@ -120,6 +125,41 @@ def test_a_ledger_that_cannot_be_maintained_is_a_warning_and_no_failed_table(nig
     assert f"The ledger ({LEDGER}): compact failed." in said
     assert "maintainer retry" not in said
     assert 'failures="0" errors="0" skipped="1"' in render_junit(outcome)
+
+
+def test_junit_has_the_ledger_only_where_something_is_wrong_with_it(night: Night) -> None:
+    plan = night.plan()
+    suites = ElementTree.fromstring(render_junit(night.run(plan)).encode())
+    assert [suite.get("name") for suite in suites] == ["a", "b"]
+    assert suites.get("tests") == str(len(suites.findall(".//testcase")))
+
+    def full(at: Station) -> None:
+        raise CommitNotLanded("no space left on device")
+
+    later = Night(night.runs_dir.parent / "later")
+    later.lake.at("commit", full, table=LEDGER)
+    suites = ElementTree.fromstring(render_junit(later.run()).encode())
+    (of_ledger,) = [suite for suite in suites if suite.get("name") == LEDGER]
+    assert [case.find("skipped") is not None for case in of_ledger] == [True]
+
+
+def test_limits_and_budgets_of_a_run_are_about_the_tables_of_the_user(night: Night, tmp_path: Path) -> None:
+    plan = night.plan()
+    num_files = sum(step.num_files for table in plan.user_tables for step in table.rewrites)
+    size_bytes = sum(step.size_bytes for table in plan.user_tables for step in table.rewrites)
+
+    def project(max_files: int) -> Project:
+        settings = f"version: 1\nlimits: {{maxFiles: {max_files}, maxBytes: {size_bytes}B}}\n"
+        root = tmp_path / str(max_files)
+        return Project.load(write_project(root, {"maintainer.yml": settings, "policies/a.yml": "table: a\n"}))
+
+    check_run_limits(project(num_files), plan)
+    with pytest.raises(Refused, match="more than the project allows"):
+        check_run_limits(project(num_files - 1), plan)
+    budgets = Budgets(run=Budget(size_bytes=size_bytes, num_files=num_files))
+    assert within_budget(plan, budgets, Learned())[0] == plan
+    learned = Learned(bytes_per_second={"compact": 1.0})
+    assert expected_seconds(plan, learned) == size_bytes
 
 
 def test_progress_numbers_and_counts_the_steps_of_the_user(night: Night) -> None:
