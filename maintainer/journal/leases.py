@@ -22,6 +22,7 @@ from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
 from maintainer.journal.folder.run_folder import file_name
+from maintainer.model.codec import decode
 
 FOLDER = "leases"
 LEASE_SECONDS = 120
@@ -256,13 +257,6 @@ def _lock_of(path: Path) -> Path:
 def _read(path: Path) -> Holder | None:
     """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return Holder(
-            str(document["run_id"]),
-            str(document["table"]),
-            str(document["host"]),
-            int(document["token"]),
-            int(document["expires_at_ms"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return decode(Holder, json.loads(path.read_text(encoding="utf-8")), ignore_unknown=True)
+    except (OSError, ValueError):
         return None

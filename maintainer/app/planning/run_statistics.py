@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
+from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.reasons import ReasonCode
@@ -41,40 +41,10 @@ class Lessons:
     """
 
     created_at_ms: int
-    timed: dict[str, Timed] = field(default_factory=dict)
-    tried: dict[str, tuple[int, int]] = field(default_factory=dict)
-    waiting: tuple[str, ...] = ()
-    settled: tuple[str, ...] = ()
-
-    @staticmethod
-    def from_text(text: str) -> Lessons:
-        """Read a run's file.
-
-        Raises:
-            ValueError: It is damaged.
-        """
-        try:
-            value = json.loads(text)
-            return Lessons(
-                int(value["created_at_ms"]),
-                {str(kind): _timed(figures) for kind, figures in value["timed"].items()},
-                {str(name): (int(tries), int(lost)) for name, (tries, lost) in value["tried"].items()},
-                tuple(map(str, value["waiting"])),
-                tuple(map(str, value["settled"])),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no lessons: {error}") from error
-
-
-def _timed(value: dict[str, Any]) -> Timed:
-    """Read sums back; what an earlier version wrote, two figures for each kind, is damaged and drawn anew."""
-    return Timed(
-        int(value["num_commits"]),
-        int(value["size_bytes"]),
-        float(value["seconds"]),
-        float(value["squares"]),
-        float(value["products"]),
-    )
+    timed: dict[str, Timed]
+    tried: dict[str, tuple[int, int]]
+    waiting: tuple[str, ...]
+    settled: tuple[str, ...]
 
 
 def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
@@ -123,7 +93,8 @@ def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
 
 def _read(folder: Path) -> Lessons | None:
     with contextlib.suppress(OSError, ValueError):
-        return Lessons.from_text((folder / LESSONS_FILE).read_bytes().decode("utf-8", "surrogatepass"))
+        text = (folder / LESSONS_FILE).read_bytes().decode("utf-8", "surrogatepass")
+        return decode(Lessons, json.loads(text))
     try:
         outcome = run_from_json((folder / "results.json").read_text(encoding="utf-8"))
         return lessons_of(from_json((folder / "plan.json").read_text(encoding="utf-8"), where=str(folder)), outcome)

@@ -157,6 +157,6 @@ def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[P
             continue
         try:
             document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            yield LedgerRow.from_json(json.dumps(document["step"]))
+            yield LedgerRow.from_document(document["step"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield path, str(error)

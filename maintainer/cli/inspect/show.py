@@ -126,7 +126,7 @@ def _show_undelete(context: CliContext, path: Path, output: str) -> None:
         click.echo(text, nl=False)
         return
     with _checked(path, "not the record of an undelete"):
-        row = LedgerRow.from_json(json.dumps(json.loads(text)["step"]))
+        row = LedgerRow.from_document(json.loads(text)["step"])
     click.echo(render_history([history_row(row)], Style(context.color), tz=local_zone()), nl=False)
 
 

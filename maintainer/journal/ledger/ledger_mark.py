@@ -9,6 +9,7 @@ from pathlib import Path
 
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.model.codec import decode
 
 MARK_FILE = "ledger.json"
 REBUILD_HELP = "nothing is appended to it until then, the rows wait in the run folders: `maintainer ledger rebuild`"
@@ -25,9 +26,9 @@ class LedgerMark:
 
 def read_mark(runs_dir: Path) -> LedgerMark | None:
     """Return the ledger as a run of this state last left it; None where no run has appended yet."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        value = json.loads((runs_dir.parent / MARK_FILE).read_text(encoding="utf-8"))
-        return LedgerMark(str(value["location"]), str(value["table_id"]), int(value["version"]))
+    with contextlib.suppress(OSError, ValueError):
+        document = json.loads((runs_dir.parent / MARK_FILE).read_text(encoding="utf-8"))
+        return decode(LedgerMark, document, ignore_unknown=True)
     return None
 
 

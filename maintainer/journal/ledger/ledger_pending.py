@@ -7,6 +7,7 @@ runs that were killed before they could. No table fails by an append.
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
@@ -146,4 +147,4 @@ def read_pending(path: Path) -> tuple[LedgerRow, ...]:
         text = path.read_bytes().decode("utf-8", "surrogatepass")
     except FileNotFoundError:
         return ()
-    return tuple(LedgerRow.from_json(line) for line in text.split("\n") if line)
+    return tuple(LedgerRow.from_document(json.loads(line)) for line in text.split("\n") if line)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.model.closed_types import assert_never
+from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import (
     BatchedStep,
@@ -80,17 +81,13 @@ class LedgerRow:
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> LedgerRow:
+    def from_document(document: object) -> LedgerRow:
         """Read a row back; unknown keys of a newer version are left out.
 
         Raises:
-            ValueError: Not a row.
+            DecodeError: Not a row.
         """
-        try:
-            value = json.loads(text)
-            return LedgerRow(**{field.name: value.get(field.name) for field in fields(LedgerRow)})
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"not a ledger row: {text[:200]}") from error
+        return decode(LedgerRow, document, ignore_unknown=True)
 
 
 class LedgerSink(Protocol):

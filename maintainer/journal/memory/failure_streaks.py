@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from maintainer.journal.events.event_log import Event
 
@@ -51,32 +49,3 @@ class Streak:
         elif status in _WELL:
             failed, failing_since = 0, None
         return Streak(lost, last, failed, failing_since, hot, hot_since)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the streak as ``state.json`` keeps it."""
-        return {
-            "lost": self.lost,
-            "last_lost_at_ms": self.last_lost_at_ms,
-            "failed": self.failed,
-            "failing_since_ms": self.failing_since_ms,
-            "hot": self.hot,
-            "hot_since_ms": self.hot_since_ms,
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Streak:
-        """Read it back.
-
-        Raises:
-            KeyError: A field is missing.
-            TypeError: A field is no number.
-            ValueError: A field is no number.
-        """
-
-        def time(name: str) -> int | None:
-            return None if value[name] is None else int(value[name])
-
-        return Streak(
-            int(value["lost"]), time("last_lost_at_ms"), int(value["failed"]), time("failing_since_ms"),
-            int(value["hot"]), time("hot_since_ms"),
-        )  # fmt: skip

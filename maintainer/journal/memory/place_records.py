@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.event_log import Event
@@ -102,43 +101,6 @@ class PlaceRecord:
         """Whether anything in it keeps files from being deleted, or says that it no longer does."""
         return bool(self.unproven) or self.quarantined is not None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as ``state.json`` keeps it."""
-        return {
-            "first_at_ms": self.first_at_ms,
-            "last_optimize_at_ms": self.last_optimize_at_ms,
-            "last_vacuum_at_ms": self.last_vacuum_at_ms,
-            "unproven": sorted(self.unproven)[-MAX_UNPROVEN_VERSIONS:],
-            "proven": self.proven,
-            "quarantined": self.quarantined,
-            "quarantined_at_ms": self.quarantined_at_ms,
-            "lifted_at_ms": self.lifted_at_ms,
-            "last_listing_at_ms": self.last_listing_at_ms,
-            "vacuumed_bytes": self.vacuumed_bytes[-MAX_VACUUMS_REMEMBERED:],
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> PlaceRecord:
-        """Read it back.
-
-        Raises:
-            KeyError: A field is missing.
-            TypeError: A field is of another type.
-            ValueError: A field is no number.
-        """
-        return PlaceRecord(
-            first_at_ms=_optional_int(value["first_at_ms"]),
-            last_optimize_at_ms=_optional_int(value["last_optimize_at_ms"]),
-            last_vacuum_at_ms=_optional_int(value["last_vacuum_at_ms"]),
-            unproven={int(version) for version in value["unproven"]},
-            proven=[int(version) for version in value["proven"]],
-            quarantined=None if value["quarantined"] is None else str(value["quarantined"]),
-            quarantined_at_ms=int(value["quarantined_at_ms"]),
-            lifted_at_ms=int(value["lifted_at_ms"]),
-            last_listing_at_ms=_optional_int(value["last_listing_at_ms"]),
-            vacuumed_bytes=[int(size) for size in value["vacuumed_bytes"]],
-        )
-
 
 def table_record(records: Mapping[str, PlaceRecord], table_id: str, location: str, places: TablePlaces) -> TableRecord:
     """Put together what is remembered of the table at a location.
@@ -217,11 +179,3 @@ def bounded(records: Mapping[str, PlaceRecord]) -> Mapping[str, PlaceRecord]:
     )
     forgotten = frozenset(idle[:surplus])
     return {location: record for location, record in records.items() if location not in forgotten}
-
-
-def _optional_int(value: object) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int):
-        raise TypeError(f"not a time: {value!r}")
-    return value

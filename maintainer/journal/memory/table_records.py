@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from maintainer.engine.protocols import TablePlaces
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, is_alive, read_events
@@ -22,7 +24,8 @@ from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.atomic_files import exclusive, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.failure_streaks import Streak
-from maintainer.journal.memory.place_records import REWRITES, PlaceRecord, bounded, table_record
+from maintainer.journal.memory.place_records import MAX_UNPROVEN_VERSIONS, REWRITES, PlaceRecord, bounded, table_record
+from maintainer.model.codec import decode, encode
 from maintainer.model.table.table_facts import TableRecord
 
 STATE_FILE = "state.json"
@@ -54,12 +57,23 @@ class Remembered:
 
 @dataclass(slots=True)
 class _State:
-    """The fold of the runs named in ``runs``."""
+    """The fold of the runs named in ``runs``, as ``state.json`` keeps it."""
 
     runs: set[str] = field(default_factory=set)
     tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
     streaks: dict[str, Streak] = field(default_factory=dict)
     table_ids: dict[str, str] = field(default_factory=dict)
+    format_version: str = STATE_FORMAT
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON document, without what is too much to remember."""
+        tables = {table_id: dict(bounded(records)) for table_id, records in self.tables.items()}
+        document: dict[str, Any] = encode(replace(self, tables=tables))
+        document["runs"].sort()
+        for records in document["tables"].values():
+            for record in records.values():
+                record["unproven"] = sorted(record["unproven"])[-MAX_UNPROVEN_VERSIONS:]
+        return document
 
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
@@ -107,19 +121,8 @@ def update_state(runs_dir: Path) -> None:
     """
     with exclusive(runs_dir.parent / f".{STATE_FILE}.lock"):
         _, over = _current(runs_dir)
-        tables = {
-            table_id: {location: record.to_json() for location, record in sorted(bounded(records).items())}
-            for table_id, records in sorted(over.tables.items())
-        }
-        streaks = {name: streak.to_json() for name, streak in sorted(over.streaks.items())}
-        document = {
-            "format_version": STATE_FORMAT,
-            "runs": sorted(over.runs),
-            "tables": tables,
-            "streaks": streaks,
-            "table_ids": dict(sorted(over.table_ids.items())),
-        }
-        write_atomically(runs_dir.parent / STATE_FILE, json.dumps(document, indent=1).encode() + b"\n")
+        text = json.dumps(over.document(), indent=1, sort_keys=True)
+        write_atomically(runs_dir.parent / STATE_FILE, text.encode() + b"\n")
 
 
 def _current(runs_dir: Path) -> tuple[_State, _State]:
@@ -140,11 +143,7 @@ def _current(runs_dir: Path) -> tuple[_State, _State]:
         else:
             still_open.append(read)
     over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
-    tables = {
-        table_id: {location: PlaceRecord.from_json(record.to_json()) for location, record in records.items()}
-        for table_id, records in over.tables.items()
-    }
-    everything = _State(set(over.runs), tables, dict(over.streaks), dict(over.table_ids))
+    everything = deepcopy(over) if still_open else over
     for read in still_open:
         everything.fold_run(read)
     return everything, over
@@ -163,15 +162,12 @@ def _load(path: Path) -> _State | None:
         document = json.loads(path.read_bytes())
         if document["format_version"] != STATE_FORMAT:
             return None
-        tables = {
-            str(table_id): {str(location): PlaceRecord.from_json(value) for location, value in records.items()}
-            for table_id, records in document["tables"].items()
-        }
-        streaks = {str(name): Streak.from_json(value) for name, value in document["streaks"].items()}
-        table_ids = {str(name): str(table_id) for name, table_id in document["table_ids"].items()}
-        return _State({str(run) for run in document["runs"]}, tables, streaks, table_ids)
+        state = decode(_State, document)
+        if state.document() != document:
+            raise ValueError("it lacks something")
+        return state
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError):
         _log.warning("%s cannot be read; it is rebuilt from the run folders", path)
         return None

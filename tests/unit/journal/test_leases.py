@@ -101,6 +101,17 @@ def test_a_damaged_lease_keeps_nobody_out(tmp_path: Path, content: bytes) -> Non
         first.check(lease, TABLE)
 
 
+@pytest.mark.parametrize("table", [TABLE, "/lake/caf\udce9"])
+def test_a_lease_of_a_newer_version_or_an_odd_name_holds(tmp_path: Path, table: str) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock, 1), leases(tmp_path, clock, 2)
+    lease = first.acquire(KEY, table)
+    lease.path.write_text(json.dumps({**json.loads(lease.path.read_text()), "later": [1]}))
+    first.check(lease, table)
+    with pytest.raises(Refused, match="another run is working on the table"):
+        second.acquire(KEY, table)
+
+
 def test_of_many_at_once_exactly_one_gets_it(tmp_path: Path) -> None:
     clock = Hours()
     everyone = [leases(tmp_path, clock, number) for number in range(8)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted, proof_of, rows_of
+from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import (
@@ -74,9 +76,17 @@ def test_a_deletion_that_only_empties_the_trash_has_no_versions() -> None:
 
 def test_rows_come_back_from_json() -> None:
     for row in rows():
-        assert LedgerRow.from_json(row.to_json()) == row
-    with pytest.raises(ValueError, match="ledger row"):
-        LedgerRow.from_json("3")
+        assert LedgerRow.from_document(json.loads(row.to_json())) == row
+
+
+def test_a_row_of_another_version_is_read_and_anything_else_is_refused() -> None:
+    document = json.loads(rows()[0].to_json())
+    assert LedgerRow.from_document({**document, "later": 1}) == rows()[0]
+    earlier = {key: value for key, value in document.items() if key not in ("strategy", "source")}
+    assert LedgerRow.from_document(earlier) == rows()[0]
+    for damaged in (3, {}, {**document, "table": None}, {**document, "bytes_added": "8"}):
+        with pytest.raises(DecodeError):
+            LedgerRow.from_document(damaged)
 
 
 def test_properties_predict_no_files() -> None:

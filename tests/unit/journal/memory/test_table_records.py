@@ -178,6 +178,22 @@ def test_a_lost_or_damaged_index_is_rebuilt_from_the_runs(runs: Runs, damage: st
     assert json.loads(state.read_text())["runs"] == ["20261121T220001Z-0000", "20261121T220002Z-0000"]
 
 
+@pytest.mark.parametrize("value", [None, ["2"], 2, [True]])
+def test_an_index_that_lost_what_holds_vacuum_back_is_rebuilt(runs: Runs, value: object) -> None:
+    journal = runs.start()
+    runs.landed(journal, 2, verified="error")
+    runs.end(journal)
+    state = runs.runs_dir.parent / "state.json"
+    document = json.loads(state.read_text())
+    record = document["tables"]["id-t"]["mem:/t"]
+    assert record["unproven"] == [2]
+    record["unproven"] = value
+    if value is None:
+        del record["unproven"]
+    state.write_text(json.dumps(document))
+    assert runs.record().unproven_versions == (2,)
+
+
 def test_the_index_remembers_runs_whose_folders_are_gone(runs: Runs) -> None:
     journal = runs.start()
     runs.landed(journal, 2, verified="error")
