@@ -59,7 +59,7 @@ def auto_compact(
         What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``: a hook must
         not fail a write that has succeeded.
     """
-    from maintainer.app.hook.auto_compact_hook import auto_compact as run
+    from maintainer.app.auto_compact_hook import auto_compact as run
 
     return run(
         spark,

@@ -12,13 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
-from maintainer.app.ledger_access import open_ledger
-from maintainer.app.lookback.hook_commits import append_hook_commits
-from maintainer.app.lookback.repeated_trouble import in_a_row
-from maintainer.app.lookback.report_pages import run_page
+from maintainer.app.lookback.ledger_access import open_ledger
+from maintainer.app.lookback.run_history import in_a_row, run_page
+from maintainer.app.lookback.table_history import append_hook_commits
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
 from maintainer.app.project_folders import Project, local_zone
-from maintainer.app.run_result import RunResult
+from maintainer.app.run_result import PreparationClock, RunResult
 from maintainer.app.running.apply_plan import (
     apply_plan,
     check_run_limits,
@@ -27,12 +26,10 @@ from maintainer.app.running.apply_plan import (
     open_journal,
 )
 from maintainer.app.running.restore_files import undelete_run
-from maintainer.app.running.run_preparation import PreparationClock
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.running.watch_loop import watch as watch_tables
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.table_selection import Look, choose, narrowed
+from maintainer.app.selection.run_spec import Look, RunSpec, choose, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
 from maintainer.errors import MaintainerError

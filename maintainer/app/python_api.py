@@ -14,8 +14,7 @@ from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.run_result import RunResult
-from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
-from maintainer.app.selection.table_selection import SelectionOptions, choose
+from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions, choose
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.progress import ProgressSink

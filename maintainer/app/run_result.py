@@ -1,14 +1,32 @@
-"""The result of a run: every outcome, and the exit code that follows from it."""
+"""The result of a run (every outcome, and the exit code that follows from it), and the time before it."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.outcome import Preparation, RunOutcome, TableStatus
+
+
+class PreparationClock:
+    """Runs from the moment in which it is made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._started = self._began
+
+    def started(self) -> None:
+        """Record that the engine is up and planning begins."""
+        self._started = time.monotonic()
+
+    def planned(self) -> Preparation:
+        """Record that planning is over, and return what both took."""
+        return Preparation(self._started - self._began, time.monotonic() - self._started)
+
 
 _GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 

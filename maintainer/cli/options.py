@@ -15,8 +15,7 @@ from click.shell_completion import CompletionItem
 from click.types import StringParamType
 
 from maintainer.app.engine_access import ENGINES, EngineOptions
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.table_selection import SelectionOptions, Shard
+from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError
 from maintainer.execution.fleet.rollout import parse_batches

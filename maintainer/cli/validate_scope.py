@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.app.selection.table_selection import SelectionOptions, choose
+from maintainer.app.selection.run_spec import SelectionOptions, choose
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.checks.policy_checks import check_file
 from maintainer.policy.diagnostics import Diagnostic
@@ -119,7 +119,7 @@ def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Chec
     Raises:
         ProjectError: There is no project, or no such environment.
     """
-    from maintainer.app.policytests.policy_tests import run_policy_tests  # planning is loaded only when it is asked for
+    from maintainer.app.policy_tests import run_policy_tests  # planning is loaded only when it is asked for
 
     project = load_project(root, env)
     if project.has_errors:

@@ -1,4 +1,4 @@
 """What past runs did, from run folders, table histories and the ledger.
 
-History, the last outcome of each table, reports as HTML, and rebuilding a ledger. Nothing here changes a table.
+History, reports as HTML, tables in trouble again and again, and the ledger. Nothing here changes a table.
 """

@@ -13,9 +13,8 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
-from maintainer.app.planning.neighbours import neighbours
 from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
-from maintainer.app.planning.policy_places import PolicyPlaces
+from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project

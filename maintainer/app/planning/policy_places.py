@@ -1,22 +1,30 @@
-"""Find policies that reach the same physical table: nothing may be done to a table with two policies.
+"""Find policies that reach the same physical table, and Delta tables beside the project's own that no policy names.
 
-Two spellings of one name are found without reading anything (``identity``). Otherwise the storage is asked: a
-path on this machine's disks for every policy, a catalog's name and a URI only where files are to be deleted, because
-each of them costs a request.
+Nothing may be done to a table with two policies. Two spellings of one name are found without reading anything
+(``identity``). Otherwise the storage is asked: a path on this machine's disks for every policy, a catalog's name and
+a URI only where files are to be deleted, because each of them costs a request.
+
+``status`` shows tables without a policy, and they are read before files are deleted: a shallow clone is often made
+beside its source, and its source's log does not name it. Tables of a catalog and on other storage are not searched.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
+from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TablePlaces, TableReader
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.select.table_names import identity, table_ref
 
 
 def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
@@ -111,3 +119,53 @@ class PolicyPlaces:
         place = self._places.place_at(location)
         if place is not None:
             self._place_of[name] = place
+
+
+MAX_FOLDERS, MAX_ENTRIES, MAX_UNMANAGED = 100, 2_000, 1_000
+"""Folders that neighbours are looked for in, entries looked at in each, and neighbours named."""
+
+
+def neighbours(project: Project) -> list[TableRef]:
+    """Find Delta tables in folders that hold a managed table, and that no policy file names.
+
+    A table that is reached through a link lies in two folders. Links beside a table are not followed.
+    """
+    tables = [policy.table for policy in project.policies]
+    names, places = {identity(table) for table in tables}, {os.path.realpath(place) for place in _places(tables)}
+    beside = (
+        table_ref(str(place), project.root)
+        for folder in _folders(tables)
+        for place in _tables_in(folder)
+        if os.path.realpath(place) not in places
+    )
+    return [ref for ref in dict.fromkeys(beside) if identity(ref) not in names][:MAX_UNMANAGED]
+
+
+def unmanaged_tables(project: Project) -> list[TableRef]:
+    """Find those neighbours that no rule of the project reaches, either."""
+    return [ref for ref in neighbours(project) if not project.loaded.match_rules_for(ref)]
+
+
+def _folders(tables: Iterable[TableRef]) -> list[Path]:
+    """Folders that hold a managed table each, sorted; the ledger's own holds nothing of the user's."""
+    parents = {folder.parent for place in _places(tables) for folder in (place, Path(os.path.realpath(place)))}
+    return sorted(parent for parent in parents if parent.name != ".maintainer")[:MAX_FOLDERS]
+
+
+def _places(tables: Iterable[TableRef]) -> Iterator[Path]:
+    return (Path(ref.location) for ref in tables if ref.is_path and os.path.isabs(ref.location))
+
+
+def _tables_in(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name
+                for _, entry in zip(range(MAX_ENTRIES), entries, strict=False)
+                if entry.is_dir(follow_symlinks=False)
+            )
+    except OSError:
+        return  # the table in it cannot be read either, and says so
+    for name in names:
+        if (folder / name / "_delta_log").is_dir():
+            yield folder / name

@@ -1,21 +1,184 @@
-"""Collect what ``status`` shows of all tables: plans, past runs, and neighbours that nobody manages."""
+"""Make the row of one table in ``status`` (its state, its next steps, who works on it), and look at all of them.
+
+A look takes plans, past runs, and neighbours that nobody manages.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.app.ledger_access import ledger_problem
+from maintainer.app.lookback.ledger_access import ledger_problem
 from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
-from maintainer.app.planning.neighbours import unmanaged_tables
+from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.table_selection import SelectionOptions, narrowed
-from maintainer.app.status.status_row import running_tables, status_row
-from maintainer.model.plan.plan import Problem
-from maintainer.model.run.auto_compaction import SESSION_ENABLED
+from maintainer.app.selection.run_spec import SelectionOptions, narrowed
+from maintainer.journal.folder.atomic_files import reading_runs
+from maintainer.journal.leases import current_holders
+from maintainer.journal.memory.place_records import REWRITES
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.plan import LeftAlone, Problem, TablePlan
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import BatchedStep, SetPropertiesStep, Step, VacuumStep
+from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.model.table.table_features import UNSUPPORTED_CODES
+from maintainer.planning.zorder.zorder_options import layout_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import format_size
+
+
+def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSwitch | str | None:
+    """Return whether writers of a table compact by themselves, or why that is unknown; None for an unread table."""
+    return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
+
+
+def running_tables(runs_dir: Path, now_ms: int) -> Mapping[str, str]:
+    """Return the run that works on each table now, by the table's identifier.
+
+    Raises:
+        EnvironmentUnfit: E641, the folder of leases cannot be listed.
+    """
+    with reading_runs(runs_dir.parent):
+        return {table: holder.run_id for table, holder in current_holders(runs_dir, now_ms).items()}
+
+
+def status_row(
+    look: TableLook,
+    past: Sequence[HistoryRow],
+    auto_compact_in_session: str | None = None,
+    running: str | None = None,
+) -> StatusRow:
+    """Return one table's state.
+
+    Args:
+        look: The table as planning sees it now.
+        past: Its own steps, newest first.
+        auto_compact_in_session: ``spark.databricks.delta.autoCompact.enabled`` of the session, None where not set.
+        running: The run that works on it now.
+    """
+    plan, facts, record = look.plan, look.facts, look.record
+    last = past[0] if past else None
+    proven = next((row for row in past if row.proof is not None), None)
+    optimized = next((row for row in past if row.step in REWRITES), None)
+    switch = auto_compact_of(look, auto_compact_in_session)
+    bound = look.policy.optimize.min_file_size_bytes
+    small = [] if facts is None else [file for file in facts.files if file.size_bytes < bound]
+    layout = None if facts is None else layout_of(look.policy, facts)
+    return StatusRow(
+        table=str(plan.ref),
+        state=_state(plan, last, small),
+        small_files=None if facts is None else len(small),
+        small_bytes=None if facts is None else sum(file.size_bytes for file in small),
+        deleted_rows_ratio=None if facts is None else _deleted_rows_ratio(facts),
+        num_files=None if facts is None else len(facts.files),
+        size_bytes=None if facts is None else facts.size_bytes,
+        version=None if facts is None else facts.version,
+        last_optimize_at_ms=record.last_optimize_at_ms,
+        last_optimize_status=optimized.status if optimized else None,
+        last_vacuum_at_ms=record.last_vacuum_at_ms,
+        last_proof=proven.proof if proven else None,
+        last_proof_at_ms=proven.at_ms if proven else None,
+        next=_next(plan, last, bound),
+        auto_compact=switch.enabled if isinstance(switch, AutoCompactSwitch) else None,
+        auto_compact_source=switch.source.value if isinstance(switch, AutoCompactSwitch) else switch,
+        files_read=layout.files_read if layout else None,
+        overlap_depth=layout.overlap_depth if layout else None,
+        unindexed_ratio=layout.unindexed_ratio if layout else None,
+        scheduled=bool(plan.rewrites),
+        running=running,
+        policy_file=plan.policy_file,
+        owner=plan.owner,
+    )
+
+
+def _deleted_rows_ratio(facts: TableFacts) -> float | None:
+    """The share of rows that deletion vectors hide; None where the log does not count the rows of each file."""
+    if any(file.physical_records is None for file in facts.files):
+        return None
+    rows = sum(file.physical_records or 0 for file in facts.files)
+    return sum(file.deleted_records for file in facts.files) / rows if rows else 0.0
+
+
+def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
+    """Whether small files would be compacted, were they not in a partition that is still being written."""
+    for entry in plan.left_alone:
+        if entry.reason.code in (ReasonCode.HOT, ReasonCode.HOT_PARTITION, ReasonCode.NEWEST_PARTITION):
+            affected = [file for file in small if entry.partition_values in (None, file.partition_values)]
+            if len(affected) > 1 and entry.num_files > 1:
+                return True
+    return False
+
+
+def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) -> str:
+    if plan.problem is not None:
+        return "unsupported" if plan.problem.code in UNSUPPORTED_CODES else "problem"
+    codes = {reason.code for reason in plan.blocked}
+    if ReasonCode.QUARANTINED in codes:
+        return "quarantined"
+    if codes:
+        return "blocked"
+    if any(entry.reason.code is ReasonCode.SUSPENDED for entry in plan.left_alone):
+        return "suspended"
+    if last is not None and last.status in _NEEDS_A_LOOK:
+        return "failed"
+    if not plan.steps:
+        return "hot" if _is_hot(plan, small) else "ok"
+    return "drift" if all(isinstance(step, SetPropertiesStep) for step in plan.steps) else "due"
+
+
+def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> str:
+    if plan.problem is not None:
+        return plan.problem.what
+    if plan.blocked:
+        return plan.blocked[0].text
+    if plan.steps:
+        return ", ".join(_step_in_brief(step) for step in plan.steps)
+    if last is not None and last.status in _NEEDS_A_LOOK:
+        return f"last {last.step} {last.status.replace('_', ' ')}: maintainer history"
+    waits = next((entry.reason.text for entry in plan.left_alone if entry.reason.code in _WAITING), None)
+    if waits is not None:
+        return waits
+    stays = next((entry.reason.text for entry in plan.left_alone if _keeps_small(entry, small_below_bytes)), None)
+    return f"nothing to do: {stays}" if stays else "nothing to do"
+
+
+def _keeps_small(entry: LeftAlone, small_below_bytes: int) -> bool:
+    """Whether this is why small files stay as they are."""
+    return entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes
+
+
+_NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})
+"""Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
+
+
+_WAITING = frozenset(
+    {
+        ReasonCode.SUSPENDED,
+        ReasonCode.OUTSIDE_WINDOW,
+        ReasonCode.NOT_DUE,
+        ReasonCode.NOT_WORTH_IT,
+        ReasonCode.OVER_BUDGET,
+        ReasonCode.HOT,
+        ReasonCode.HOT_PARTITION,
+    }
+)
+"""Why something is not done now and will be later: what ``next`` says of a table without a step."""
+
+
+def _step_in_brief(step: Step) -> str:
+    match step:
+        case SetPropertiesStep():
+            return "properties"
+        case BatchedStep() | VacuumStep():
+            return f"{step.kind} {format_size(step.size_bytes)}"
+        case _:
+            assert_never(step)
+
 
 MAX_PAST_STEPS = 10_000
 _NO_POLICY = "no policy names it, nothing is done to it: maintainer inventory"

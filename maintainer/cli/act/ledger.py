@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine
-from maintainer.app.lookback.rebuild_ledger import RebuildEnd, RebuildRequest, rebuild_ledger
+from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
-from maintainer.app.running.break_lease import break_leases_on, leases_now
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.table_selection import Look, choose
+from maintainer.app.running.restore_files import break_leases_on, leases_now
+from maintainer.app.selection.run_spec import Look, RunSpec, choose
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_options
 from maintainer.errors import ExitCode

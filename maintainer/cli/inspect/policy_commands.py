@@ -13,8 +13,7 @@ import click
 
 from maintainer.app.engine_access import open_engine
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.table_selection import choose
+from maintainer.app.selection.run_spec import RunSpec, choose
 from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_table, warn, writing
 from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options

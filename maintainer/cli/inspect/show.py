@@ -18,7 +18,7 @@ from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.status_row import auto_compact_of
+from maintainer.app.status.status_look import auto_compact_of
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.operations import project_engine
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.selection.table_selection import Shard
+from maintainer.app.selection.run_spec import RunSpec, Shard
 from maintainer.cli.options import BUDGET, ENGINE, FAILURES, ROLLOUT, SHARD, spec_options
 from maintainer.delta.commands.connect_session import open_connect, remote_of
 from maintainer.delta.spark.start_conf import SessionOptions

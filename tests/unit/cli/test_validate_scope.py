@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.selection.table_selection import SelectionOptions
+from maintainer.app.selection.run_spec import SelectionOptions
 from maintainer.cli.main import run
 from maintainer.cli.validate_scope import check_selected
 from tests.support.policies.projects import git, write_project

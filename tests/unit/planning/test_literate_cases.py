@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from maintainer.app.policytests.policy_test_facts import facts_of, now_of, record_of, with_made_up_sample
+from maintainer.app.policy_tests import facts_of, now_of, record_of, with_made_up_sample
 from maintainer.model.table.table_facts import Update
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.policytests.policy_tests import run_policy_tests
+from maintainer.app.policy_tests import run_policy_tests
 from maintainer.policy.diagnostics import CROSS_FILE, TITLES
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.yaml.yaml_reader import read_document

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.planning.make_plan import TableLook, known_tables
-from maintainer.app.planning.neighbours import MAX_ENTRIES, neighbours, unmanaged_tables
+from maintainer.app.planning.policy_places import MAX_ENTRIES, neighbours, unmanaged_tables
 from maintainer.app.project_folders import Project
-from maintainer.app.status.status_row import status_row
+from maintainer.app.status.status_look import status_row
 from maintainer.errors import TableError
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord

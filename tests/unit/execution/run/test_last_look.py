@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.lookback.repeated_trouble import in_a_row
+from maintainer.app.lookback.run_history import in_a_row
 from maintainer.errors import ExitCode
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.run_context import Clock, RetryBounds

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.lookback.repeated_trouble import MAX_NAMED, in_a_row
+from maintainer.app.lookback.run_history import MAX_NAMED, in_a_row
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.failure_streaks import Streak
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import maintainer
-from maintainer.app.hook import auto_compact_run
+from maintainer.app import auto_compact_run
 from maintainer.delta.engine import table_engine
 from maintainer.delta.log import write_history
 from maintainer.delta.spark import spark_session as session

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from maintainer.delta.engine.table_engine import DeltaTableEngine
     from maintainer.delta.spark.spark_session import SparkSession
 
+
 MAX_OWN_VERSIONS = 1000
 """So many commits of the callers are remembered, over all tables: the newest."""
 

@@ -81,7 +81,7 @@ def test_it_works_on_a_thread_of_its_own() -> None:
 
 
 def test_an_attempt_that_takes_too_long_is_cancelled_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maintainer.app.hook import auto_compact_hook as auto_compact
+    from maintainer.app import auto_compact_hook as auto_compact
 
     monkeypatch.setattr(auto_compact, "CANCEL_SECONDS", 0.01)
     cancelled: list[str] = []
@@ -117,7 +117,7 @@ def test_importing_the_package_imports_neither_spark_nor_the_engine() -> None:
 
 
 def test_two_of_one_table_in_one_process_do_not_meet() -> None:
-    from maintainer.app.hook.auto_compact_run import _alone
+    from maintainer.app.auto_compact_run import _alone
 
     with _alone("file:/a") as first, _alone("file:/a") as second, _alone("file:/b") as other:
         assert (first, second, other) == (True, False, True)

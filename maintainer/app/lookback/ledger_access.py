@@ -1,4 +1,4 @@
-"""Rebuild the ledger from run folders and from the histories of the project's tables. Changes no other table."""
+"""Open the ledger of a project for a run, or say why there is none, and rebuild it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,40 @@ from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
-from maintainer.journal.ledger.ledger_mark import write_mark
+from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
-from maintainer.journal.ledger.ledger_rebuild import Rebuilt, each_row, fill_up
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, each_row, fill_up
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
+from maintainer.model.plan.plan import Problem
 from maintainer.model.table.commit_records import CommitsRead
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+_NO_LEDGER = Problem(
+    "E654",
+    "over Spark Connect no ledger table is kept: its path would be one of the server's",
+    help="the run folder holds the same rows; `maintainer history` reads it",
+)
+
+
+def open_ledger(project: Project, opened: OpenedEngine, on_problem: Callable[[Problem], None]) -> LedgerStore | None:
+    """Open the project's ledger; None over Spark Connect, which ``on_problem`` is given as E654."""
+    ledger = opened.ledger_at(project.ledger_location)
+    if ledger is None:
+        on_problem(_NO_LEDGER)
+    return ledger
+
+
+def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | None:
+    """Look at the ledger as it lies there: what is wrong with it; None where nothing is, or where there is none yet."""
+    if ledger is None:
+        return None
+    try:
+        check_mark(read_mark(project.runs_dir), ledger.mark(), ledger.location)
+    except MaintainerError as error:
+        value = f" ({error.found})" if error.found else ""
+        return Problem(error.code, f"{error.what}{value}", error.where, error.help)
+    return None
+
 
 MAX_COMMITS_READ = 10_000
 """So many of a table's newest commits are looked at."""

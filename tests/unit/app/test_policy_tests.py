@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.policytests.policy_tests import run_policy_tests
+from maintainer.app.policy_tests import run_policy_tests
 from maintainer.cli.main import run
 from maintainer.policy.project.policy_project import load_project
 from tests.support.policies.projects import write_project
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 
 POLICY = """\
 table: s.t

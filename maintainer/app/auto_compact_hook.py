@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from maintainer.app.hook.auto_compact_run import HookRequest, run_hook
+from maintainer.app.auto_compact_run import HookRequest, run_hook
 from maintainer.errors import MaintainerError
 from maintainer.model.codec import encode
 from maintainer.model.run.auto_compaction import OPERATION, RUN_PREFIX, AutoCompactResult, AutoCompactStatus
@@ -26,6 +26,7 @@ from maintainer.planning.auto_compact_plan import AutoCompactArguments
 
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import SparkSession
+
 
 DEFAULT_TIMEOUT_SECONDS = 3600.0
 CANCEL_SECONDS = 30.0
