@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import reading_runs, write_atomically
+from maintainer.journal.folder.atomic_files import read_document, reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan
@@ -93,11 +93,10 @@ def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
 
 def _read(folder: Path) -> Lessons | None:
     with contextlib.suppress(OSError, ValueError):
-        text = (folder / LESSONS_FILE).read_bytes().decode("utf-8", "surrogatepass")
-        return decode(Lessons, json.loads(text))
+        return decode(Lessons, json.loads(read_document(folder / LESSONS_FILE)))
     try:
-        outcome = run_from_json((folder / "results.json").read_text(encoding="utf-8"))
-        return lessons_of(from_json((folder / "plan.json").read_text(encoding="utf-8"), where=str(folder)), outcome)
+        outcome = run_from_json(read_document(folder / "results.json"))
+        return lessons_of(from_json(read_document(folder / "plan.json"), where=str(folder)), outcome)
     except (OSError, ValueError, MaintainerError):
         return None
 

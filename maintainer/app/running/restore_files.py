@@ -15,7 +15,7 @@ from typing import Any
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import FOLDER, Holder, break_lease, current_holders, lease_files
@@ -205,7 +205,7 @@ def past_undeletes(runs_dir: Path, *, most: int) -> Iterator[LedgerRow | tuple[P
         if not path.is_file():
             continue
         try:
-            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            document: dict[str, Any] = json.loads(read_document(path))
             yield LedgerRow.from_document(document["step"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield path, str(error)

@@ -35,6 +35,7 @@ from maintainer.cli.options import (
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.journal.folder.atomic_files import read_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json
 from maintainer.report.run.run_text import render_run
@@ -85,7 +86,7 @@ def _read_plan(path: Path) -> Plan:
     """
     try:
         if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
-            return from_json(path.read_text(encoding="utf-8"), where=str(path))
+            return from_json(read_document(path), where=str(path))
         reason = "it is too large to be a plan of ours"
     except OSError as error:
         reason = error.strerror or str(error)

@@ -22,6 +22,7 @@ from maintainer.app.status.status_look import auto_compact_of
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.journal.folder.atomic_files import read_document
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
 from maintainer.model.plan.plan import Plan
@@ -163,7 +164,7 @@ def _folders(context: CliContext) -> Iterator[Path]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_document(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ProjectError(

@@ -10,6 +10,7 @@ from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import Fate, Intent
+from maintainer.journal.folder.atomic_files import read_document
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
@@ -106,7 +107,7 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
     """Return the files that a run's deletion was to take, from its folder; None where the plan cannot be read."""
     path = runs_dir / intent.stamp.run_id / "plan.json"
     try:
-        plan = from_json(path.read_text(encoding="utf-8"), where=str(path))
+        plan = from_json(read_document(path), where=str(path))
     except (OSError, ValueError, MaintainerError):
         return None
     for table, step in plan.steps():

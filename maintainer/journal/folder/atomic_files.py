@@ -102,6 +102,16 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
         sync_folder(path.parent)
 
 
+def read_document(path: Path) -> str:
+    """Return the text of a document of ours; a name in it that is text in no encoding was written with surrogates.
+
+    Raises:
+        OSError: It cannot be read.
+        UnicodeDecodeError: It is something else.
+    """
+    return path.read_bytes().decode("utf-8", "surrogatepass")
+
+
 def try_lock(handle: int) -> bool:
     """Take an advisory lock that ends with the process; False when another one holds it.
 

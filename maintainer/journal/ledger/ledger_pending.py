@@ -12,7 +12,7 @@ from pathlib import Path
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, append_event, is_alive, last_event
-from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
@@ -144,7 +144,7 @@ def read_pending(path: Path) -> tuple[LedgerRow, ...]:
         ValueError: It holds something else.
     """
     try:
-        text = path.read_bytes().decode("utf-8", "surrogatepass")
+        text = read_document(path)
     except FileNotFoundError:
         return ()
     return tuple(LedgerRow.from_document(json.loads(line)) for line in text.split("\n") if line)

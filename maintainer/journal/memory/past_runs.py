@@ -12,7 +12,7 @@ from pathlib import Path
 
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, is_alive, last_event, read_events
-from maintainer.journal.folder.atomic_files import reading_runs
+from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import Plan
@@ -115,8 +115,8 @@ def _record(folder: Path, plan: Plan, results: RunOutcome) -> RunRecord:
 
 def _plan(folder: Path) -> Plan:
     path = folder / PLAN_FILE
-    return from_json(path.read_text(encoding="utf-8"), where=str(path))
+    return from_json(read_document(path), where=str(path))
 
 
 def _results(folder: Path) -> RunOutcome:
-    return run_from_json((folder / RESULTS_FILE).read_text(encoding="utf-8"))
+    return run_from_json(read_document(folder / RESULTS_FILE))

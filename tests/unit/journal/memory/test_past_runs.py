@@ -1,0 +1,35 @@
+"""A run's record is read back from its folder, whatever its tables are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.planning.run_statistics import past_lessons
+from maintainer.execution.table.deletion_record import planned_files
+from maintainer.journal.events.intents import Intent
+from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.memory.past_runs import read_record
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.results_document import run_to_json
+from maintainer.model.table.commit_records import CommitStamp
+from tests.support.runs.fake_lake import FakeLake, plan_all, plan_of, vacuum
+from tests.support.tables.builders import NOW_MS
+
+
+@pytest.mark.parametrize("name", ["orders", "caf\u00e9", "caf\udce9"])
+def test_the_record_of_a_table_with_any_name_is_read_back(tmp_path: Path, name: str) -> None:
+    plan = plan_all(plan_of(FakeLake().table(name, (1,)), vacuum("x")))
+    outcome = RunOutcome("20261121T220001Z-0000", NOW_MS, 1.0, (TableOutcome(plan.tables[0].ref, TableStatus.DONE),))
+    folder = RunFolder.create(tmp_path, outcome.run_id)
+    folder.write_plan(to_json(plan))
+    folder.write_results(run_to_json(outcome))
+    record = read_record(folder.path)
+    assert (record.plan, record.results) == (plan, outcome)
+    assert [lessons.settled for lessons in past_lessons(tmp_path)] == [(name,)]
+    [step] = plan.tables[0].steps
+    stamp = CommitStamp(outcome.run_id, plan.tables[0].step_id(step), 0, "sha256:0")
+    intent = Intent(stamp, NOW_MS, name, "id", "mem:/t", "vacuum", 1, proven=True)
+    assert [file.path for file in planned_files(tmp_path, intent) or ()] == ["x"]
