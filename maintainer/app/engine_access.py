@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 
 if TYPE_CHECKING:
+    from maintainer.delta.engine.table_reader import DeltaTableReader
     from maintainer.delta.spark.start_conf import SessionOptions
 
 
@@ -130,9 +132,9 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
             remote_engine = OpenedEngine(
                 over_connect,
                 lambda location: None,
-                _no_proving,
+                lambda: _not_over_connect("`maintainer verify` reads single files of a version"),
                 connect_history,
-                _no_finding,
+                lambda: _not_over_connect("`maintainer inventory` looks through folders"),
                 session_setting=lambda key: connected.spark.conf.get(key, None),
             )
             yield _warned(remote_engine, options)
@@ -142,18 +144,9 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
 
 
 @contextmanager
-def _no_proving() -> Iterator[ProvingWorker]:
+def _not_over_connect(what: str) -> Iterator[Any]:
     raise NotSupportedYet(
-        "`maintainer verify` reads single files of a version, which Spark Connect cannot",
-        help="run it where the session is in this process, for example --master local[*]",
-    )
-    yield
-
-
-@contextmanager
-def _no_finding() -> Iterator[TableFinder]:
-    raise NotSupportedYet(
-        "`maintainer inventory` looks through folders, which Spark Connect cannot",
+        f"{what}, which Spark Connect cannot",
         help="run it where the session is in this process, for example --master local[*]",
     )
     yield
@@ -182,21 +175,16 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
                 yield ProvingWorker(worker.reader, DeltaCommitProver(worker.jvm), DeltaEngine.places)
 
         @contextmanager
-        def history() -> Iterator[HistoryReader]:
-            with DeltaEngine(lease).worker("history") as worker:
-                yield worker.reader
-
-        @contextmanager
-        def finder() -> Iterator[TableFinder]:
-            with DeltaEngine(lease).worker("inventory") as worker:
+        def reader(name: str) -> Iterator[DeltaTableReader]:
+            with DeltaEngine(lease).worker(name) as worker:
                 yield worker.reader
 
         classic = OpenedEngine(
             chosen,
             lambda location: LedgerTable(worker_session(lease), location),
             proving,
-            history,
-            finder,
+            partial(reader, "history"),
+            partial(reader, "inventory"),
             kill=lease.kill,
             session_setting=lambda key: lease.spark.conf.get(key, None),
         )

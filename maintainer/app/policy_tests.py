@@ -36,7 +36,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.zorder_options import sample_wanted
-from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_check import check_schema, kind_of
@@ -183,13 +183,13 @@ def _run(project: LoadedProject, document: Document, path: Path, test: Mapping[s
     try:
         policy = project.resolve_table(test["table"])
     except ProjectError as error:
-        yield _finding("P361", document, (*path, "table"), error.what, error.help or "name a table of this project")
+        yield document.error_at((*path, "table"), "P361", error.what, error.help or "name a table of this project")
         return
     plan = _plan(project, policy, test)
     expect = test["expect"]
     for key, problem in _differences(plan, expect):
         message = f"test `{test['name']}`: {problem}"
-        yield _finding("P360", document, (*path, "expect", *key), message, _hint(plan))
+        yield document.error_at((*path, "expect", *key), "P360", message, _hint(plan))
 
 
 def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any]) -> TablePlan:
@@ -246,7 +246,3 @@ def _hint(plan: TablePlan) -> str:
     steps = [f"{step.kind} {dict(_facts_of_step(step))}" for step in plan.steps]
     reasons = sorted({f"{entry.reason.code.value} ({entry.num_files} files)" for entry in plan.left_alone})
     return f"planned: {'; '.join(steps) or 'no step'}; left alone: {', '.join(reasons) or 'nothing'}"
-
-
-def _finding(code: str, document: Document, path: Path, message: str, help: str) -> Diagnostic:
-    return Diagnostic(code, Severity.ERROR, message, document.file, document.span_of(path), help)

@@ -60,9 +60,9 @@ def pad_left(text: str, cells: int) -> str:
     return " " * (cells - display_width(text)) + text
 
 
-def padded_width(texts: Iterable[str], at_most: int = WIDEST_PADDED_NAME) -> int:
-    """Return the width of a column: the widest text that is not wider than ``at_most`` cells."""
-    return max((width for width in map(display_width, texts) if width <= at_most), default=0)
+def padded_width(texts: Iterable[str]) -> int:
+    """Return the width of a column: the widest text that is not wider than ``WIDEST_PADDED_NAME``."""
+    return max((width for width in map(display_width, texts) if width <= WIDEST_PADDED_NAME), default=0)
 
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:

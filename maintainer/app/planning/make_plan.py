@@ -98,44 +98,35 @@ def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> t
     return tuple(sorted(named | set(neighbours(project))))
 
 
+@dataclass(slots=True)
 class _Tables:
     """The plans made so far, and what each table is planned with."""
 
-    def __init__(
-        self,
-        request: PlanRequest,
-        records: Remembered,
-        today: date,
-        project_tables: tuple[TableRef, ...],
-        places: TablePlaces,
-        policy_places: PolicyPlaces,
-    ) -> None:
-        self._request = request
-        self._places = places
-        self._policy_places = policy_places
-        self._project_tables = project_tables
-        self._records = records
-        self._today = today
-        self._lock = threading.Lock()
-        self.plans: list[TablePlan] = []
-        self._num_planned = 0
-        self._num_tables = sum(not policy.is_ledger for policy in request.policies)
+    request: PlanRequest
+    records: Remembered
+    today: date
+    project_tables: tuple[TableRef, ...]
+    places: TablePlaces
+    policy_places: PolicyPlaces
+    plans: list[TablePlan] = field(default_factory=list)
+    num_planned: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def plan_all(self, engine: Engine) -> None:
-        pool = PlanPool(engine, self._plan, self._give_up, Clock(), self._request.table_seconds)
-        pool.run(self._request.policies, self._request.jobs)
+        pool = PlanPool(engine, self._plan, self._give_up, Clock(), self.request.table_seconds)
+        pool.run(self.request.policies, self.request.jobs)
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
-        request = self._request
+        request = self.request
         facts, record = None, TableRecord()
         try:
             table = read_for_planning(
-                reader, policy, self._records, self._places, now_ms=request.now_ms, today=self._today,
-                options=request.options, tables=self._project_tables,
+                reader, policy, self.records, self.places, now_ms=request.now_ms, today=self.today,
+                options=request.options, tables=self.project_tables,
             )  # fmt: skip
             table, plan = plan_beside_writers(reader, table)
             facts, record = table.facts, table.record
-            self._policy_places.opened(plan, reader)
+            self.policy_places.opened(plan, reader)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
@@ -157,13 +148,14 @@ class _Tables:
         self._keep(policy, problem_plan(policy, error), None, TableRecord())
 
     def _keep(self, policy: ResolvedPolicy, plan: TablePlan, facts: TableFacts | None, record: TableRecord) -> None:
-        request = self._request
-        with self._lock:
+        request = self.request
+        with self.lock:
             self.plans.append(plan)
-            self._num_planned += not plan.is_ledger
+            self.num_planned += not plan.is_ledger
             if request.on_table is not None:
-                number = 0 if plan.is_ledger else self._num_planned
-                request.on_table(TableLook(policy, plan, facts, record, number, self._num_tables))
+                number = 0 if plan.is_ledger else self.num_planned
+                total = sum(not policy.is_ledger for policy in request.policies)
+                request.on_table(TableLook(policy, plan, facts, record, number, total))
 
 
 def _bug(error: Exception) -> TableError:

@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.execution.run.run_context import Clock
@@ -36,6 +36,7 @@ class _Member:
     given_up: bool = False
 
 
+@dataclass(slots=True)
 class PlanPool:
     """Looks at each policy's table once.
 
@@ -47,23 +48,15 @@ class PlanPool:
         table_seconds: Longest look at one table.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        look: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None],
-        give_up: Callable[[ResolvedPolicy, str], None],
-        clock: Clock,
-        table_seconds: float = DEFAULT_TABLE_SECONDS,
-    ) -> None:
-        self._engine = engine
-        self._look = look
-        self._give_up = give_up
-        self._clock = clock
-        self._table_seconds = table_seconds
-        self._waiting: deque[ResolvedPolicy] = deque()
-        self._members: list[_Member] = []
-        self._failures: list[BaseException] = []
-        self._lock = threading.Lock()
+    engine: Engine
+    look: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None]
+    give_up: Callable[[ResolvedPolicy, str], None]
+    clock: Clock
+    table_seconds: float = DEFAULT_TABLE_SECONDS
+    _waiting: deque[ResolvedPolicy] = field(default_factory=deque, init=False)
+    _members: list[_Member] = field(default_factory=list, init=False)
+    _failures: list[BaseException] = field(default_factory=list, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run(self, policies: Sequence[ResolvedPolicy], jobs: int) -> None:
         """Look at all tables, so many at once.
@@ -82,7 +75,7 @@ class PlanPool:
         if self._failures:
             raise self._failures[0]
         while self._waiting:
-            self._give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
+            self.give_up(self._waiting.popleft(), f"{MAX_GIVEN_UP} tables before it did not answer")
 
     def _hire(self) -> None:
         member = _Member(f"plan-{len(self._members)}")
@@ -96,9 +89,9 @@ class PlanPool:
 
     def _work(self, member: _Member) -> None:
         try:
-            with self._engine.worker(member.name) as worker:
+            with self.engine.worker(member.name) as worker:
                 while (policy := self._take(member)) is not None:
-                    self._look(worker.reader, policy, lambda: self._ended(member))
+                    self.look(worker.reader, policy, lambda: self._ended(member))
         except BaseException as error:
             if not member.given_up:
                 self._failures.append(error)
@@ -107,7 +100,7 @@ class PlanPool:
         with self._lock:
             if self._failures or member.given_up or not self._waiting:
                 return None
-            member.policy, member.started = self._waiting.popleft(), self._clock.monotonic()
+            member.policy, member.started = self._waiting.popleft(), self.clock.monotonic()
             return member.policy
 
     def _ended(self, member: _Member) -> bool:
@@ -121,12 +114,12 @@ class PlanPool:
             policy = member.policy
             if policy is None:
                 return
-            limit = min(self._table_seconds, policy.limits.timeout_seconds)
-            if self._clock.monotonic() - member.started <= limit:
+            limit = min(self.table_seconds, policy.limits.timeout_seconds)
+            if self.clock.monotonic() - member.started <= limit:
                 return
             member.given_up = True
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
-            self._engine.cancel(member.name)
-        self._give_up(policy, f"no answer within {limit:g} s")
+            self.engine.cancel(member.name)
+        self.give_up(policy, f"no answer within {limit:g} s")
         if self._waiting and sum(member.given_up for member in self._members) < MAX_GIVEN_UP:
             self._hire()

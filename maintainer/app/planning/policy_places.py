@@ -21,7 +21,7 @@ from maintainer.errors import MaintainerError
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.select.table_names import identity, table_ref
@@ -42,14 +42,8 @@ def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
         if other is table or other.key == table.key:
             continue
         where = f"{other.document.file}:{other.document.span_of(('table',)).line}"
-        yield Diagnostic(
-            "P350",
-            Severity.ERROR,
-            f"`{table.written}` has a policy already: `{other.written}` is the same table on this machine",
-            table.document.file,
-            table.document.span_of(("table",)),
-            f"one table, one file: the other is {where}",
-        )
+        message = f"`{table.written}` has a policy already: `{other.written}` is the same table on this machine"
+        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {where}")
 
 
 class PolicyPlaces:

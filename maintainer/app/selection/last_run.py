@@ -9,7 +9,7 @@ are compared, and names when there is no known place.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,26 +179,23 @@ def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...
     )
 
 
-class LastResults:
-    """The status of today's tables in the newest run, also under other policy names.
+def ended_as(refs: Iterable[TableRef], runs_dir: Path) -> Callable[[str, str], bool]:
+    """Read the newest run, and return the check whether a table of today ended as a value of ``result:`` says.
+
+    A table that was not in the run ended in no way.
 
     Args:
-        refs: All tables that may be asked about.
+        refs: All tables that may be asked about, also under other policy names than in the run.
         runs_dir: The folder of all runs.
 
     Raises:
         ProjectError: E624 there is no run, or the newest one cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-
-    def __init__(self, refs: Iterable[TableRef], runs_dir: Path) -> None:
-        self._results = last_results(runs_dir)
-        self._tables = current_tables(refs, runs_dir)
-
-    def ended_as(self, identifier: str, value: str) -> bool:
-        """Tell whether a table ended as a value of ``result:`` says; one that was not in the run ended in no way."""
-        table = self._tables[identifier]
-        return any(status in _STATUSES[value] and table.was(recorded) for recorded, status in self._results)
+    results, tables = last_results(runs_dir), current_tables(refs, runs_dir)
+    return lambda identifier, value: any(
+        status in _STATUSES[value] and tables[identifier].was(recorded) for recorded, status in results
+    )
 
 
 _ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING, TableStatus.UNSUPPORTED})

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,10 +91,12 @@ def choose(
     methods: dict[Method, Callable[[str, str], bool]] = {}
     if options.since is not None:
         _check_since_used(include, leave_out)
-        changed = _Modified(project, options.since)
-        methods[Method.STATE] = lambda identifier, _value: identifier in changed.tables or identifier in broken
+        changed = cache(partial(modified_tables, project, options.since))  # git is asked once, and only if need be
+        methods[Method.STATE] = lambda identifier, _value: identifier in changed() or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
-        methods[Method.RESULT] = _ended_as(project, candidates)
+        from maintainer.app.selection.last_run import ended_as  # planning is loaded only when it is asked for
+
+        methods[Method.RESULT] = ended_as([candidate.table for candidate in candidates], Path(project.project.run_dir))
     if look is Look.COMES:
         methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)
@@ -121,25 +123,6 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
 
 def _drifted(plan: TablePlan) -> bool:
     return any(isinstance(step, SetPropertiesStep) for step in plan.steps)
-
-
-def _ended_as(project: LoadedProject, candidates: Sequence[Selectable]) -> Callable[[str, str], bool]:
-    """Read the last run, and return the check that ``result:`` selects by."""
-    from maintainer.app.selection.last_run import LastResults  # planning is loaded only when it is asked for
-
-    return LastResults((candidate.table for candidate in candidates), Path(project.project.run_dir)).ended_as
-
-
-class _Modified:
-    """Asks git once, and only if a table is asked about."""
-
-    def __init__(self, project: LoadedProject, ref: str) -> None:
-        self._project = project
-        self._ref = ref
-
-    @cached_property
-    def tables(self) -> frozenset[str]:
-        return modified_tables(self._project, self._ref)
 
 
 def _check_since_used(*selectors: Selector) -> None:

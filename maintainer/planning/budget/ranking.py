@@ -159,15 +159,14 @@ class _Spent:
         self.seconds += candidate.seconds
 
 
-def autocomp_scores(
-    gain_and_cost: Mapping[str, tuple[float, float]], gain_weight: float = 0.7, cost_weight: float = 0.3
-) -> dict[str, float]:
+GAIN_WEIGHT, COST_WEIGHT = 0.7, 0.3
+
+
+def autocomp_scores(gain_and_cost: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """Return AutoComp's scores as OpenHouse computes them: weighted min-max over all candidates of this run.
 
     Args:
         gain_and_cost: Files reduced and compute cost, by name.
-        gain_weight: Weight of the gain.
-        cost_weight: Weight of the cost.
     """
     if not gain_and_cost:
         return {}
@@ -179,7 +178,7 @@ def autocomp_scores(
     gains = scaled([gain for gain, _ in gain_and_cost.values()])
     costs = scaled([cost for _, cost in gain_and_cost.values()])
     return {
-        name: gain_weight * gain - cost_weight * cost
+        name: GAIN_WEIGHT * gain - COST_WEIGHT * cost
         for name, gain, cost in zip(gain_and_cost, gains, costs, strict=True)
     }
 

@@ -47,22 +47,23 @@ def plan_clustering(table: TableInput) -> Decision:
     optimize, cluster = policy.optimize, policy.optimize.cluster
     selection = select_partitions(table)
     left_alone = list(selection.left_alone)
-    files = [file for partition in selection.partitions for file in partition.files]
+    selected = [file for partition in selection.partitions for file in partition.files]
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
-    chosen = _choose(files, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
+    chosen = _choose(selected, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
     bins = list(pack_in_order(chosen.taken, max_bin_bytes=cluster.bin_size_bytes))
-    origin = policy.place_of("optimize.cluster.minCubeSize")
-    if chosen.sealed:
-        text = f"{count_of(len(chosen.sealed), 'file')} in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
-        left_alone.append(leave_files(ReasonCode.SEALED_CUBE, text, chosen.sealed, origin))
-    if chosen.other:
-        text = f"{count_of(len(chosen.other), 'file')} clustered by other columns before"
-        left_alone.append(
-            leave_files(ReasonCode.OTHER_CLUSTERING, text, chosen.other, policy.place_of("optimize.cluster.full"))
-        )
-    if chosen.done:
-        text = f"{count_of(len(chosen.done), 'file')} clustered already, no file without a cube beside them"
-        left_alone.append(leave_files(ReasonCode.SAME_CLUSTERING, text, chosen.done, origin))
+    least = "optimize.cluster.minCubeSize"
+    for code, files, text, key in (
+        (
+            ReasonCode.SEALED_CUBE,
+            chosen.sealed,
+            f"in cubes of {format_size(cluster.min_cube_size_bytes)} or more",
+            least,
+        ),
+        (ReasonCode.OTHER_CLUSTERING, chosen.other, "clustered by other columns before", "optimize.cluster.full"),
+        (ReasonCode.SAME_CLUSTERING, chosen.done, "clustered already, no file without a cube beside them", least),
+    ):
+        if files:
+            left_alone.append(leave_files(code, f"{count_of(len(files), 'file')} {text}", files, policy.place_of(key)))
     bins, not_worth_it = weigh(
         policy, bins, lambda file: cube_of(file) is None, "file not clustered", "files not clustered"
     )

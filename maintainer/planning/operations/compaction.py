@@ -108,15 +108,15 @@ def _has_fresh_files(
 def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:
     optimize = policy.optimize
     left_alone: list[LeftAlone] = []
-    at_target = [file for _, part in parts for file in part.at_target]
     least = policy.place_of("optimize.minFileSize")
-    if at_target:
-        text = f"{count_of(len(at_target), 'file')} of {format_size(optimize.min_file_size_bytes)} or more"
-        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, at_target, least))
+    at_target = [file for _, part in parts for file in part.at_target]
     packed = [file for _, part in parts for file in part.packed]
-    if packed:
-        text = f"{count_of(len(packed), 'file')} as the last compaction wrote them, nothing new beside them"
-        left_alone.append(leave_files(ReasonCode.AT_TARGET, text, packed, least))
+    for files, text in (
+        (at_target, f"of {format_size(optimize.min_file_size_bytes)} or more"),
+        (packed, "as the last compaction wrote them, nothing new beside them"),
+    ):
+        if files:
+            left_alone.append(leave_files(ReasonCode.AT_TARGET, f"{count_of(len(files), 'file')} {text}", files, least))
     size = format_size(optimize.max_file_size_bytes)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,

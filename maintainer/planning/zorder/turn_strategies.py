@@ -186,7 +186,6 @@ def select_piece(
     *,
     max_file_size_bytes: int,
     bytes_per_iteration: int,
-    min_excess: float = MIN_EXCESS,
 ) -> Piece | None:
     """Return the piece with the greatest gain per byte, None where none is worth its bytes.
 
@@ -198,7 +197,6 @@ def select_piece(
         revision: The revision.
         max_file_size_bytes: Size of the files that are written.
         bytes_per_iteration: A piece with more bytes is not taken; smaller ones inside it may be.
-        min_excess: See ``MIN_EXCESS``.
     """
     files = sorted(files, key=lambda file: file.file.key)
     best: tuple[float, int, str, PartitionValues] | None = None
@@ -208,7 +206,7 @@ def select_piece(
         if not totals.num_fresh or totals.num_files < 2 or totals.size_bytes > bytes_per_iteration:
             continue
         after = _cost_after(totals, cube, revision, max_file_size_bytes)
-        if totals.cost < (1 + min_excess) * after:
+        if totals.cost < (1 + MIN_EXCESS) * after:
             continue
         costs[cube, partition] = (totals.cost, after)
         candidate = ((after - totals.cost) / max(1, totals.size_bytes), len(cube), cube, partition)

@@ -147,13 +147,8 @@ def check_tables(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
         if other is not table:
             alike = "" if other.written == table.written else f" (as `{other.written}`)"
             place = f"{other.document.file}:{other.document.span_of(('table',)).line}"
-            yield _error(
-                "P350",
-                f"`{table.written}` has a policy already{alike}",
-                table.document,
-                ("table",),
-                f"one table, one file: the other is {place}",
-            )
+            message = f"`{table.written}` has a policy already{alike}"
+            yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {place}")
 
 
 def check_profiles(profiles: Iterable[ProfileSource]) -> Iterator[Diagnostic]:
@@ -162,13 +157,8 @@ def check_profiles(profiles: Iterable[ProfileSource]) -> Iterator[Diagnostic]:
     for profile in sorted(profiles, key=lambda profile: profile.document.file):
         other = first.setdefault(profile.name, profile)
         if other is not profile:
-            yield _error(
-                "P352",
-                f"there are two profiles `{profile.name}`",
-                profile.document,
-                (),
-                f"the other is {other.document.file}; a profile's name is its file's name, so rename one",
-            )
+            help = f"the other is {other.document.file}; a profile's name is its file's name, so rename one"
+            yield profile.document.error_at((), "P352", f"there are two profiles `{profile.name}`", help)
 
 
 def check_extends(tables: Iterable[TableSource], known: Iterable[str]) -> Iterator[Diagnostic]:
@@ -179,7 +169,7 @@ def check_extends(tables: Iterable[TableSource], known: Iterable[str]) -> Iterat
             if name not in names:
                 near = nearest(name, names)
                 help = f"did you mean `{near}`?" if near else f"make policies/_profiles/{name}.yml"
-                yield _error("P351", f"there is no profile `{name}`", table.document, ("extends", position), help)
+                yield table.document.error_at(("extends", position), "P351", f"there is no profile `{name}`", help)
 
 
 def check_rules(matched: Mapping[str, Sequence[RuleSource]]) -> Iterator[Diagnostic]:
@@ -219,13 +209,9 @@ def _conflict(keys: Keys, first: RuleSource, second: RuleSource, tables: Sequenc
     name = ".".join(keys)
     place = _place(keys, first.layer)
     more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
-    return _error(
-        "P353",
-        f"{place} sets `{name}` differently, with the same priority {first.priority}, for `{min(tables)}`{more}",
-        second.document,
-        _data_path(keys, second.layer),
-        "give one rule a higher `priority`, or make them reach different tables",
-    )
+    message = f"{place} sets `{name}` differently, with the same priority {first.priority}, for `{min(tables)}`{more}"
+    help = "give one rule a higher `priority`, or make them reach different tables"
+    return second.document.error_at(_data_path(keys, second.layer), "P353", message, help)
 
 
 def _place(keys: Keys, layer: Layer) -> Origin:
@@ -236,7 +222,3 @@ def _place(keys: Keys, layer: Layer) -> Origin:
 def _data_path(keys: Keys, layer: Layer) -> Path:
     setting = layer.leaves.get(keys)
     return setting.path if setting else keys
-
-
-def _error(code: str, message: str, document: Document, path: Path, help: str) -> Diagnostic:
-    return Diagnostic(code, Severity.ERROR, message, document.file, document.span_of(path), help)

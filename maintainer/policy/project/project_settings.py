@@ -18,7 +18,7 @@ from pathlib import Path
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.diagnostics import Diagnostic, Severity, nearest
+from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
@@ -213,23 +213,22 @@ def _replaced(
     if not isinstance(value, str) or "${env:" not in value:
         return value
 
+    def refuse(message: str) -> None:
+        help = "set it, or give a default as in `${env:NAME:-default}`"
+        findings.append(document.error_at(path, "P354", message, help))
+
     def text_of(match: re.Match[str]) -> str:
         variable = _VARIABLE.fullmatch(match.group())
         if variable is None:
-            findings.append(_problem(document, path, f"`{match.group()}` is not an environment variable"))
+            refuse(f"`{match.group()}` is not an environment variable")
             return match.group()
         text = environ.get(variable[1], variable[2])
         if text is None:
-            findings.append(_problem(document, path, f"the environment variable `{variable[1]}` is not set"))
+            refuse(f"the environment variable `{variable[1]}` is not set")
             return match.group()
         return text
 
     return _OPENING.sub(text_of, value)
-
-
-def _problem(document: Document, path: DataPath, message: str) -> Diagnostic:
-    help = "set it, or give a default as in `${env:NAME:-default}`"
-    return Diagnostic("P354", Severity.ERROR, message, document.file, document.span_of(path), help)
 
 
 LEDGER_POLICY = BUILT_IN.file

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import Diagnostic, Span
 from maintainer.policy.schema.formats import Problem, check_format, schema_validator
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
@@ -114,14 +114,14 @@ class _SchemaCheck:
         data = self._document.data
         for key, message in self._refused.items():
             if key in data:
-                yield self._at_key("P208", message, (key,), "remove it")
+                yield self._document.error_at((key,), "P208", message, "remove it", at_key=True)
         if self._kind is DocumentKind.POLICY and "table" not in data and ("table",) not in self._document.unreadable:
             help = "add `table: sales.orders`, or `match:` to make it a rule for many tables"
-            yield self._at_value("P202", "the file names no table", (), help)
+            yield self._document.error_at((), "P202", "the file names no table", help)
         variables = set() if self._kind is DocumentKind.PROJECT else set(_texts_with_variables(data, ()))
         for path in variables:
             help = "only maintainer.yml may use them: what a policy says must not depend on the machine"
-            yield self._at_value("P309", f"{dotted(path)} uses an environment variable", path, help)
+            yield self._document.error_at(path, "P309", f"{dotted(path)} uses an environment variable", help)
         allowed = {key: value for key, value in data.items() if key not in self._refused}
         for path, error in self._errors(allowed):
             if path not in variables:
@@ -149,12 +149,14 @@ class _SchemaCheck:
         match error.validator:
             case _ if "propertyNames" in error.absolute_schema_path:
                 message = f"{shown(value)} is not a name for a key here"
-                yield self._at_key("P205", message, (*path, value), "use letters, digits, `_`, `.` and `-`")
+                help = "use letters, digits, `_`, `.` and `-`"
+                yield self._document.error_at((*path, value), "P205", message, help, at_key=True)
             case "additionalProperties":
                 known = [key for key in schema.get("properties", {}) if path or key not in self._refused]
                 for key in value.keys() - schema.get("properties", {}).keys():
                     message = f"unknown key {shown(key)} {_where(path)}"
-                    yield self._at_key("P201", message, (*path, key), unknown_key_help(key, known, path))
+                    help = unknown_key_help(key, known, path)
+                    yield self._document.error_at((*path, key), "P201", message, help, at_key=True)
             case "required":
                 # jsonschema makes an error of each missing key, and names it in the message only.
                 for key in limit:
@@ -177,7 +179,7 @@ class _SchemaCheck:
         name = dotted(path)
         match error.validator:
             case "x-notSupported":
-                return self._at_value("P312", f"{name}: not supported yet", path, limit)
+                return self._document.error_at(path, "P312", f"{name}: not supported yet", limit)
             case "enum" | "const":
                 return self._not_allowed(schema, value, path)
             case "x-format":
@@ -186,18 +188,18 @@ class _SchemaCheck:
                 return self._format_problem(problem, value, path)
             case "x-aboveZero":
                 word = "longer" if schema["x-format"] == "duration" else "larger"
-                return self._at_value("P307", f"{name}: must be {word} than 0", path, limit)
+                return self._document.error_at(path, "P307", f"{name}: must be {word} than 0", limit)
             case "minLength":
-                return self._at_value("P206", f"{name} is empty", path, example_help(schema))
+                return self._document.error_at(path, "P206", f"{name} is empty", example_help(schema))
             case "maxLength":
                 message = f"{name} has {len(value)} characters; at most {limit} are allowed"
-                return self._at_value("P206", message, path, "make it shorter")
+                return self._document.error_at(path, "P206", message, "make it shorter")
             case "pattern":
-                return self._at_value("P205", f"{name} cannot be {shown(value)}", path, example_help(schema))
+                return self._document.error_at(path, "P205", f"{name} cannot be {shown(value)}", example_help(schema))
             case rule:
                 word = {"minimum": "at least", "maximum": "at most"}[str(rule)]
                 message = f"{name} must be {word} {limit}, not {shown(value)}"
-                return self._at_value("P206", message, path, example_help(schema))
+                return self._document.error_at(path, "P206", message, example_help(schema))
 
     def _repeated(self, items: list[Any], path: Path) -> Iterator[Diagnostic]:
         seen: set[tuple[type, object]] = set()
@@ -207,38 +209,39 @@ class _SchemaCheck:
                 continue
             if (type(item), item) in seen:
                 message = f"{dotted(path)} has {shown(item)} twice"
-                yield self._at_value("P207", message, (*path, position), "remove one of the two")
+                yield self._document.error_at((*path, position), "P207", message, "remove one of the two")
             seen.add((type(item), item))
 
     def _count(self, rule: str, limit: int, count: int, path: Path) -> Diagnostic:
         noun = "item" if rule.endswith("Items") else "key"
         if rule.startswith("max"):
             message = f"{dotted(path)} has {count} {noun}s; at most {limit} are allowed"
-            return self._at_key("P206", message, path, "make it shorter")
+            return self._document.error_at(path, "P206", message, "make it shorter", at_key=True)
         message = f"{dotted(path)} has too few {noun}s" if count else f"{dotted(path)} is empty"
-        return self._at_key("P206", message, path, f"it needs at least {limit} {noun}")
+        return self._document.error_at(path, "P206", message, f"it needs at least {limit} {noun}", at_key=True)
 
     def _wrong_type(self, schema: JsonObject, value: object, path: Path) -> Diagnostic:
         if value is None:
-            return self._at_key("P203", f"{dotted(path)} has no value", path, example_help(schema))
+            help = example_help(schema)
+            return self._document.error_at(path, "P203", f"{dotted(path)} has no value", help, at_key=True)
         is_collection = isinstance(value, (dict, list))
         if "enum" in schema and not is_collection:
             return self._not_allowed(schema, value, path)
         message = f"{dotted(path)} must be {expected(schema)}, not {shown(value)}"
-        return (self._at_key if is_collection else self._at_value)("P203", message, path, type_help(schema, value))
+        return self._document.error_at(path, "P203", message, type_help(schema, value), at_key=is_collection)
 
     def _not_allowed(self, schema: JsonObject, value: object, path: Path) -> Diagnostic:
         if path == ("version",):
             help = "write `version: 1`; a newer format needs a newer maintainer"
-            return self._at_value("P209", f"version {shown(value)} of the format is not known", path, help)
+            return self._document.error_at(path, "P209", f"version {shown(value)} of the format is not known", help)
         allowed = [written(choice) for choice in schema["enum"] if choice is not None]
         message = f"{dotted(path)} must be {either([f'`{choice}`' for choice in allowed])}, not {shown(value)}"
-        return self._at_value("P204", message, path, enum_help(allowed, value))
+        return self._document.error_at(path, "P204", message, enum_help(allowed, value))
 
     def _missing(self, key: str, schema: JsonObject, path: Path) -> Diagnostic:
         examples = schema.get("examples")
         help = f"add `{key}: {written(examples[0])}`" if examples else None
-        return self._at_key("P202", f"`{key}` is missing {_where(path)}", path, help)
+        return self._document.error_at(path, "P202", f"`{key}` is missing {_where(path)}", help, at_key=True)
 
     def _format_problem(self, problem: Problem, value: object, path: Path) -> Diagnostic:
         span = self._document.span_of(path)
@@ -255,14 +258,6 @@ class _SchemaCheck:
             return span
         first = start + min(offset, max(len(value) - 1, 0)) + 1
         return Span(span.line, first, span.line, max(min(first + length, start + len(value) + 1), first + 1))
-
-    def _at_key(self, code: str, message: str, path: Path, help: str | None) -> Diagnostic:
-        span = self._document.key_span_of(path)
-        return Diagnostic(code, Severity.ERROR, message, self._document.file, span, help)
-
-    def _at_value(self, code: str, message: str, path: Path, help: str | None) -> Diagnostic:
-        span = self._document.span_of(path)
-        return Diagnostic(code, Severity.ERROR, message, self._document.file, span, help)
 
 
 def _where(path: Path) -> str:

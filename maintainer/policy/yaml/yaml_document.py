@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from maintainer.policy.diagnostics import START_OF_FILE, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 
 # What YAML calls printable, less: NEL, LS and PS (line breaks to YAML, not to editors), a byte order mark inside
 # the text, and the direction marks that make a line look other than it is. A lone CR is refused as well.
@@ -178,6 +178,11 @@ class Document:
     def key_span_of(self, path: Path) -> Span:
         """Return the span of the key that names ``path``; for a list item or the whole, that of the value."""
         return self.key_spans.get(path) or self.span_of(path)
+
+    def error_at(self, path: Path, code: str, message: str, help: str | None, *, at_key: bool = False) -> Diagnostic:
+        """Return an error about the value at ``path``, or about the key that names it."""
+        span = self.key_span_of(path) if at_key else self.span_of(path)
+        return Diagnostic(code, Severity.ERROR, message, self.file, span, help)
 
 
 _last_asked: dict[str, tuple[Document, tuple[dict[Path, Span], dict[Path, Span]]]] = {}
