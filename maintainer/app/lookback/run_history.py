@@ -6,13 +6,14 @@ Neither Spark nor a network is needed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from maintainer.app.running.restore_files import past_undeletes
-from maintainer.app.selection.last_run import CurrentTable, RecordedTable
+from maintainer.app.selection.last_run import CurrentTable, RecordedTable, TableIndex
 from maintainer.errors import ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
@@ -21,6 +22,9 @@ from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.report.text_layout import count
+
+if TYPE_CHECKING:
+    from maintainer.report.html.charts import TableKey
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
@@ -103,7 +107,8 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
             earlier.append((run.plan, run.outcome))
     if chosen is None:
         raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
-    past = past_of([*reversed(earlier), (chosen.plan, chosen.outcome)])
+    runs = [(chosen.plan, chosen.outcome), *earlier]
+    past = past_of(runs[::-1], _key_of(runs))
     view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder))
     return chosen.folder, render_run_page(view)
 
@@ -140,7 +145,13 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int, bes
                 links[run.outcome.run_id] = quote(Path(os.path.relpath(report, beside)).as_posix())
     if not runs:
         raise _no_run(None, runs_dir, "there is no run in this time")
-    return render_fleet_page(fleet_view(list(reversed(runs)), tz, unread=unread, links=links))
+    return render_fleet_page(fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs)))
+
+
+def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
+    """Return what tells tables apart in the plans of runs, the newest first: see `TableIndex`."""
+    index = TableIndex(plan for plan, _ in runs)
+    return lambda table: index.key_of(RecordedTable.of_plan(table))
 
 
 def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:

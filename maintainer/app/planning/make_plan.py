@@ -196,4 +196,4 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
     budgets = project.loaded.project.budgets.with_run(given)
     if not budgets.bounded:
         return plan
-    return within_budget(plan, budgets, learn(past_lessons(project.runs_dir)))[0]
+    return within_budget(plan, budgets, learn(past_lessons(project.runs_dir), plan))[0]

@@ -9,23 +9,42 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from maintainer.app.selection.last_run import RecordedTable, TableIndex, recorded_tables
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import read_document, reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders
-from maintainer.model.codec import decode
-from maintainer.model.plan.plan import Plan
+from maintainer.model.codec import canonical_json, decode, encode
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.results_document import run_from_json
+from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.ranking import Timed, pace_of
 from maintainer.planning.budget.run_budget import Learned
 
 MAX_RUNS_LEARNED_FROM = 60
 LESSONS_FILE = "lessons.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TableLesson:
+    """What one run teaches of a table.
+
+    Args:
+        table: The table as the run met it.
+        tries: Rewrites that the run tried.
+        lost: Those of them that were lost against other writers.
+        waits: Whether a budget left the table out altogether.
+    """
+
+    table: RecordedTable
+    tries: int = 0
+    lost: int = 0
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +54,18 @@ class Lessons:
     Args:
         created_at_ms: When its plan was made.
         timed: Steps that succeeded, by kind.
-        tried: Rewrites tried and lost against other writers, by table.
-        waiting: Tables that a budget left out altogether.
-        settled: The other tables of the plan.
+        tables: All tables of the plan.
     """
 
     created_at_ms: int
     timed: dict[str, Timed]
-    tried: dict[str, tuple[int, int]]
-    waiting: tuple[str, ...]
-    settled: tuple[str, ...]
+    tables: tuple[TableLesson, ...]
 
 
 def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
     """Return the lessons of a run."""
     timed: dict[str, Timed] = {}
-    tried: dict[str, tuple[int, int]] = {}
+    tried: dict[TableRef, tuple[int, int]] = {}
     for table in outcome.tables:
         for step in table.steps:
             size = sum(commit.bytes_removed for commit in step.commits)
@@ -58,21 +73,28 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
                 timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
                 timed[step.kind] = timed.get(step.kind, Timed()) + timing
             if step.kind not in ("set_properties", "vacuum"):
-                tries, lost = tried.get(table.ref.identifier, (0, 0))
-                tried[table.ref.identifier] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
-    waiting: list[str] = []
-    settled: list[str] = []
-    for planned in plan.tables:
-        # A table whose own budget cut its rewrites short is worked on every night: it does not wait.
-        left_out = any(entry.reason.code is ReasonCode.OVER_BUDGET for entry in planned.left_alone)
-        waits = left_out and not planned.rewrites
-        (waiting if waits else settled).append(planned.ref.identifier)
-    return Lessons(plan.created_at_ms, timed, tried, tuple(waiting), tuple(settled))
+                tries, lost = tried.get(table.ref, (0, 0))
+                tried[table.ref] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
+    recorded = recorded_tables(plan)
+    return Lessons(
+        plan.created_at_ms,
+        timed,
+        tuple(
+            TableLesson(recorded[planned.ref], *tried.get(planned.ref, (0, 0)), waits=_waits(planned))
+            for planned in plan.tables
+        ),
+    )
+
+
+def _waits(planned: TablePlan) -> bool:
+    """Return whether a budget left a table out; one whose own budget cut its rewrites short is worked on each night."""
+    left_out = any(entry.reason.code is ReasonCode.OVER_BUDGET for entry in planned.left_alone)
+    return left_out and not planned.rewrites
 
 
 def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:
     """Put a run's lessons beside its results. One that cannot be written is drawn anew when it is needed."""
-    text = json.dumps(asdict(lessons_of(plan, outcome)), ensure_ascii=False, separators=(",", ":"))
+    text = canonical_json(encode(lessons_of(plan, outcome)))
     with contextlib.suppress(OSError):
         write_atomically(folder / LESSONS_FILE, text.encode("utf-8", "surrogatepass"), durable=False)
 
@@ -101,21 +123,38 @@ def _read(folder: Path) -> Lessons | None:
         return None
 
 
-def learn(runs: Iterable[Lessons]) -> Learned:
-    """Put the lessons of past runs together; the newest comes first."""
-    learned = Learned()
+def learn(runs: Iterable[Lessons], plan: Plan) -> Learned:
+    """Put the lessons of past runs together for the tables of a plan.
+
+    A table is known by its id: it keeps its past under another policy name, and a copy has a past of its own.
+
+    Args:
+        runs: The lessons, the newest first.
+        plan: Whose tables are asked about; only what was read of them has a past.
+    """
+    index = TableIndex([plan])
     timed: dict[str, Timed] = {}
-    settled: set[str] = set()
+    yielded: dict[int, tuple[int, int]] = {}
+    waiting_since_ms: dict[int, int] = {}
+    settled: set[int] = set()
     for run in runs:
         for kind, timing in run.timed.items():
             timed[kind] = timed.get(kind, Timed()) + timing
-        for name, (tries, lost) in run.tried.items():
-            so_far = learned.yielded.get(name, (0, 0))
-            learned.yielded[name] = (so_far[0] + tries, so_far[1] + lost)
-        for name in run.waiting:
-            if name not in settled:
-                learned.waiting_since_ms[name] = run.created_at_ms
-        settled.update(run.settled)
+        known = [(key, lesson) for lesson in run.tables if (key := index.key_of(lesson.table)) is not None]
+        for key, lesson in known:
+            if lesson.tries:
+                tries, lost = yielded.get(key, (0, 0))
+                yielded[key] = (tries + lesson.tries, lost + lesson.lost)
+            if lesson.waits and key not in settled:
+                waiting_since_ms[key] = run.created_at_ms
+        settled.update(key for key, lesson in known if not lesson.waits)
+    learned = Learned()
+    for ref, recorded in recorded_tables(plan).items():
+        key = index.key_of(recorded)
+        if key in yielded:
+            learned.yielded[ref.identifier] = yielded[key]
+        if key in waiting_since_ms:
+            learned.waiting_since_ms[ref.identifier] = waiting_since_ms[key]
     for kind, timing in timed.items():
         if timing.seconds > 0:
             pace = pace_of(timing)

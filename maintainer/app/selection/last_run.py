@@ -21,7 +21,7 @@ from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.journal.memory.table_records import remembered
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.select.table_names import identity, table_ref
@@ -41,6 +41,13 @@ class RecordedTable:
         return self.location or (self.ref.location if self.ref.is_path else None)
 
     @staticmethod
+    def of_plan(table: TablePlan) -> RecordedTable:
+        """Return a table of a run's plan."""
+        if table.observed is None:
+            return RecordedTable(table.ref)
+        return RecordedTable(table.ref, table.observed.table_id, table.observed.location)
+
+    @staticmethod
     def of_row(row: LedgerRow, root: Path) -> RecordedTable:
         """Return the table of a row in the ledger of the project at a folder."""
         return RecordedTable(table_ref(row.table, root), row.table_id, row.location)
@@ -48,12 +55,7 @@ class RecordedTable:
 
 def recorded_tables(plan: Plan) -> dict[TableRef, RecordedTable]:
     """Return the tables of a run's plan, by what the plan calls them."""
-    return {
-        table.ref: RecordedTable(table.ref, table.observed.table_id, table.observed.location)
-        if table.observed
-        else RecordedTable(table.ref)
-        for table in plan.tables
-    }
+    return {table.ref: RecordedTable.of_plan(table) for table in plan.tables}
 
 
 class FoundBy(enum.Enum):
@@ -98,6 +100,40 @@ class CurrentTable:
         if place_key(self.places, self.location) == place_key(self.places, then):
             return True
         return same_id and self.table_id is not None and not self.places.may_hold(then, self.table_id)
+
+
+class TableIndex:
+    """Tells which records of several runs are of one table, by its id; a copy is a table of its own.
+
+    Args:
+        plans: Of the runs, the newest first. The newest record of a table stands for the table as it is now.
+    """
+
+    def __init__(self, plans: Iterable[Plan]) -> None:
+        self._tables: list[CurrentTable] = []
+        self._by_id: dict[str, list[int]] = {}
+        self._by_name: dict[str, list[int]] = {}
+        self._keys: dict[RecordedTable, int | None] = {}
+        places = StoragePlaces()
+        for plan in plans:
+            for recorded in recorded_tables(plan).values():
+                key = self.key_of(recorded)
+                if key is None and recorded.table_id is not None:
+                    key = self._keys[recorded] = len(self._tables)
+                    self._by_id.setdefault(recorded.table_id, []).append(key)
+                    self._tables.append(
+                        CurrentTable(recorded.ref, recorded.location, recorded.table_id, FoundBy.ID, places)
+                    )
+                if key is not None:
+                    self._by_name.setdefault(identity(recorded.ref), []).append(key)
+
+    def key_of(self, recorded: RecordedTable) -> int | None:
+        """Return the number of the table that a record is of; None if no plan has that table with its id."""
+        if recorded not in self._keys:
+            by_name = self._by_name.get(identity(recorded.ref), [])
+            keys = by_name if recorded.table_id is None else self._by_id.get(recorded.table_id, [])
+            self._keys[recorded] = next((key for key in keys if self._tables[key].was(recorded)), None)
+        return self._keys[recorded]
 
 
 def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, CurrentTable]:

@@ -176,7 +176,8 @@ class RunSpec:
     Attributes:
         selection: Which tables; all by default.
         shard: Which part of them, for several drivers side by side.
-        tables: Only tables with these identifiers; None for all. ``retry`` names the rest of a run so.
+        tables: Only tables with these identifiers; None for all. ``retry`` names the rest of a run so: it has matched
+            the run's records with today's policies by the tables' ids before, so a name means a policy of today.
         origin: Where ``tables`` comes from, as a plan records it.
         engine: Which Spark does the work.
         budget: How much is rewritten at most; what is not set comes from maintainer.yml.

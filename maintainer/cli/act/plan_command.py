@@ -34,7 +34,7 @@ def plan_text(
     for_apply: bool = False,
 ) -> str:
     """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
-    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
+    learned = learn(past_lessons(project.runs_dir), plan) if plan.has_changes else Learned()
     options = PlanOptions(
         project=project.root.name,
         num_policies=project.loaded.policy_count,

@@ -182,7 +182,7 @@ def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
     policy = project.loaded.resolve_table(table)
     decisions = operations.why(project, spec, policy)
     plan = decisions.plan
-    learned = learn(past_lessons(project.runs_dir)) if plan.has_changes else Learned()
+    learned = learn(past_lessons(project.runs_dir), plan) if plan.has_changes else Learned()
     options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))
     auto_compact = auto_compact_of(decisions.look, decisions.session_auto_compact)
     text = render_why(

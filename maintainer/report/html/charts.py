@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
@@ -23,6 +23,9 @@ from maintainer.units import format_size
 
 Spelled = Callable[[float], str]
 """How a figure is written."""
+
+TableKey = Callable[[TablePlan], object | None]
+"""What is equal for one table in the plans of several runs; None for a table that a run could not read."""
 
 MAX_BARS = 14
 """Buckets of powers of two are joined in pairs until so many bars are enough."""
@@ -212,31 +215,49 @@ class Curve:
     caption: str
 
 
-def past_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> dict[str, TablePast]:
-    """Return each table as every run met it, by identifier; runs are oldest first."""
-    points: dict[str, list[PastPoint]] = {}
-    layout: dict[str, list[LayoutPoint]] = {}
+def recorded_key(table: TablePlan) -> object | None:
+    """Return the table's id and its location as written; None where the run could not read it."""
+    return None if table.observed is None else (table.observed.table_id, table.observed.location)
+
+
+def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded_key) -> dict[str, TablePast]:
+    """Return each table as every run met it, by each identifier that a policy had for it.
+
+    Args:
+        runs: The oldest first.
+        key_of: Which tables of two plans are one.
+    """
+    points: dict[object, list[PastPoint]] = {}
+    layout: dict[object, list[LayoutPoint]] = {}
+    keys: dict[str, object] = {}
     for plan, outcome in runs:
+        drawn: set[object] = set()
         for table in plan.tables:
-            seen = table.observed
-            if seen is not None:
-                point = PastPoint(
-                    plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files, seen.small_bytes
-                )
-                points.setdefault(table.ref.identifier, []).append(point)
+            seen, key = table.observed, key_of(table)
+            if seen is None or key is None:
+                continue
+            keys[table.ref.identifier] = key
+            if key in drawn:  # two policies of one table: a run touches it for neither
+                continue
+            drawn.add(key)
+            points.setdefault(key, []).append(
+                PastPoint(plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files, seen.small_bytes)
+            )
             before = next(
                 (step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None
             )
             if before is not None:
-                layout.setdefault(table.ref.identifier, []).append(_layout(plan.created_at_ms, before))
+                layout.setdefault(key, []).append(_layout(plan.created_at_ms, before))
         for ended in outcome.tables:
-            name, at_ms = ended.ref.identifier, outcome.started_at_ms + round(outcome.duration_seconds * 1000)
-            if any(step.commits for step in ended.steps) and name in points:
-                points[name].append(_left_by(ended, points[name][-1], at_ms))
+            key, at_ms = keys.get(ended.ref.identifier), outcome.started_at_ms + round(outcome.duration_seconds * 1000)
+            if key is None:
+                continue
+            if any(step.commits for step in ended.steps):
+                points[key].append(_left_by(ended, points[key][-1], at_ms))
             after = next((turn.after for step in ended.steps for turn in reversed(step.turns) if turn.after), None)
             if after is not None:
-                layout.setdefault(name, []).append(_layout(at_ms, after))
-    return {name: TablePast(tuple(points.get(name, ())), tuple(layout.get(name, ()))) for name in {*points, *layout}}
+                layout.setdefault(key, []).append(_layout(at_ms, after))
+    return {name: TablePast(tuple(points[key]), tuple(layout.get(key, ()))) for name, key in keys.items()}
 
 
 def _left_by(table: TableOutcome, met: PastPoint, at_ms: int) -> PastPoint:

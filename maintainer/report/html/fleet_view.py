@@ -9,7 +9,7 @@ from datetime import tzinfo
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.report.html.charts import PastPoint, TablePast, past_of
+from maintainer.report.html.charts import PastPoint, TableKey, TablePast, past_of, recorded_key
 from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.text_layout import count, when
@@ -75,13 +75,14 @@ def fleet_view(
     *,
     unread: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
+    key_of: TableKey = recorded_key,
 ) -> FleetView:
     """Gather what the report of a fleet shows.
 
     ``runs`` are oldest first, at least one; ``unread`` names those that could not be read, ``links`` the place of each
-    run's own report, relative to the page.
+    run's own report, relative to the page. ``key_of`` says which tables of two plans are one.
     """
-    pasts = past_of(runs)
+    pasts = past_of(runs, key_of)
     seen: dict[str, list[tuple[RunOutcome, TableOutcome]]] = {}
     for _, outcome in runs:
         for table in outcome.tables:

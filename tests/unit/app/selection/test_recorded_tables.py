@@ -14,9 +14,10 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from maintainer.app.selection.last_run import RecordedTable, TableIndex
 from maintainer.cli.main import run
 from maintainer.journal.journal import Journal
-from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.results_document import run_to_json
@@ -241,3 +242,36 @@ def test_nothing_of_it_starts_spark(root: Path, capsys: pytest.CaptureFixture[st
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "1 table\n")
+
+
+def plan_at(path: Path, *, name: str | None = None, read: bool = True) -> Plan:
+    """The plan of a run that met a table at a path, under a policy's name."""
+    observed = samples.orders().observed
+    assert observed is not None
+    if read:
+        table_id = str(deltalake.DeltaTable(path).metadata().id)
+        observed = replace(observed, location=f"file:{path}", table_id=table_id)
+    table = replace(samples.orders(), ref=TableRef(name or path.name, str(path)), observed=observed if read else None)
+    return samples.plan(table)
+
+
+class TestAnIndexOverRuns:
+    def test_a_renamed_and_moved_table_is_one_and_its_copy_another(self, root: Path) -> None:
+        path = table(root, "orders")
+        first, unread = plan_at(path), plan_at(path, read=False)
+        shutil.copytree(path, root / "lake" / "copy")
+        copy = plan_at(root / "lake" / "copy")
+        index = TableIndex([copy, first])
+        keys = [index.key_of(RecordedTable.of_plan(plan.tables[0])) for plan in (first, unread, copy)]
+        assert keys[0] == keys[1] != keys[2]
+        shutil.rmtree(root / "lake" / "copy")
+        path.rename(root / "lake" / "moved")
+        moved = plan_at(root / "lake" / "moved")
+        index = TableIndex([moved, first])
+        assert len({index.key_of(RecordedTable.of_plan(plan.tables[0])) for plan in (moved, first)}) == 1
+
+    def test_a_table_without_a_record_is_none_of_them(self, root: Path) -> None:
+        path, other = table(root, "orders"), table(root, "other")
+        index = TableIndex([plan_at(path)])
+        for plan in (plan_at(other), plan_at(other, read=False), plan_at(other, name="orders")):
+            assert index.key_of(RecordedTable.of_plan(plan.tables[0])) is None

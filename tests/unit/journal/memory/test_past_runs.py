@@ -28,7 +28,8 @@ def test_the_record_of_a_table_with_any_name_is_read_back(tmp_path: Path, name: 
     folder.write_results(run_to_json(outcome))
     record = read_record(folder.path)
     assert (record.plan, record.results) == (plan, outcome)
-    assert [lessons.settled for lessons in past_lessons(tmp_path)] == [(name,)]
+    names = [(lesson.table.ref.identifier, lesson.waits) for run in past_lessons(tmp_path) for lesson in run.tables]
+    assert names == [(name, False)]
     [step] = plan.tables[0].steps
     stamp = CommitStamp(outcome.run_id, plan.tables[0].step_id(step), 0, "sha256:0")
     intent = Intent(stamp, NOW_MS, name, "id", "mem:/t", "vacuum", 1, proven=True)

@@ -203,6 +203,27 @@ def test_fleet_counts_write_amplification_by_what_others_added() -> None:
     assert (met, left.num_files, left.size_bytes) == (PastPoint(9, 10, 1000), 6, 900)
 
 
+def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    idle = replace(good, tables=())
+
+    def night(at_ms: int, name: str, table_id: str, num_files: int) -> tuple[Plan, RunOutcome]:
+        observed = replace(samples.observed(7, num_files, 1000), table_id=table_id)
+        table = replace(plan.tables[0], ref=TableRef(name), observed=observed, steps=())
+        return replace(plan, tables=(table,), created_at_ms=at_ms), idle
+
+    def files(past: TablePast) -> list[int]:
+        return [point.num_files for point in past.points]
+
+    renamed = past_of([night(1, "old", "id-1", 10), night(2, "new", "id-1", 9)])
+    assert {name: files(past) for name, past in renamed.items()} == {"old": [10, 9], "new": [10, 9]}
+    made_anew = past_of([night(1, "t", "id-1", 10), night(2, "t", "id-2", 3)])
+    assert {name: files(past) for name, past in made_anew.items()} == {"t": [3]}
+    (first, _), (second, _) = night(1, "a", "id-1", 10), night(1, "b", "id-1", 10)
+    both = past_of([(replace(first, tables=(*first.tables, *second.tables)), idle)])
+    assert {name: files(past) for name, past in both.items()} == {"a": [10], "b": [10]}
+
+
 def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
     past = TablePast(
         (PastPoint(1, 40, 1000, 40, 1000), PastPoint(2, 12, 1000, 3, 100)),
