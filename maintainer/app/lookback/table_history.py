@@ -27,7 +27,7 @@ from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up, rows_from_history
 from maintainer.journal.ledger.ledger_rows import LedgerRow
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import StepStatus
@@ -67,8 +67,10 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
                 policy = policies.get(table.ref)
                 if policy is None or table.observed is None or time.monotonic() - started > MAX_SECONDS:
                     continue
-                seen = looked.get(table.observed.table_id)
-                if seen is None or seen < table.observed.version:
+                seen = looked.get(_looked_key(table.observed))
+                if seen is not None and seen > table.observed.version:
+                    seen = None  # an older state was put back: its new commits have numbers that were read before
+                if seen != table.observed.version:
                     try:
                         rows += _rows(worker.reader, policy, table, seen, plan.created_at_ms, heads)
                     except MaintainerError as error:
@@ -113,12 +115,17 @@ def _rows(
     fresh = [commit for commit in read.commits if seen is None or commit.version > seen]
     reaches_back = seen is None or len(fresh) < len(read.commits) or len(fresh) == MAX_COMMITS_READ
     if fresh and (reaches_back or fresh[-1].version in ((seen or 0) + 1, read.oldest_version)):
-        heads[table.observed.table_id] = fresh[0].version
+        heads[_looked_key(table.observed)] = fresh[0].version
     hooks = tuple(commit for commit in fresh if commit.stamp is not None and commit.stamp.kind == STEP_KIND)
     located = replace(
         read, commits=hooks, location=table.observed.location, table_id=read.table_id or table.observed.table_id
     )
     return rows_from_history(policy, located)
+
+
+def _looked_key(observed: Observed) -> str:
+    """Return what a look is remembered by: the table's id and its place, for a copy has the id of its original."""
+    return f"{observed.table_id} {observed.location}"
 
 
 def _looked(path: Path) -> Mapping[str, int]:
@@ -130,9 +137,6 @@ def _looked(path: Path) -> Mapping[str, int]:
 
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
-
-MAX_HOOK_COMMITS = 10_000
-"""Commits of one table that are looked through for one call of the hook, the newest."""
 
 NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
 
@@ -217,7 +221,7 @@ def hook_rows(project: Project, run_id: str, options: EngineOptions) -> list[His
         with suppress(MaintainerError, OSError, ValueError):
             log = None if table.location is None else LocalLog.at(table.location)
             if log is not None and table.location is not None:
-                read = read_commits(log, table.location, limit=MAX_HOOK_COMMITS)
+                read = read_commits(log, table.location, limit=MAX_COMMITS_READ)
                 of_run = [one for one in read.commits if one.stamp is not None and one.stamp.run_id == run_id]
                 if of_run:
                     return [_row(commit, name, lambda _run_id: False) for commit in of_run]

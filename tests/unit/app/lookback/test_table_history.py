@@ -142,6 +142,29 @@ def test_each_commit_comes_once(looks: Looks) -> None:
     assert (row.table_id, row.location) == (looks.table.table_id, looks.table.location)
 
 
+def test_a_copy_with_the_id_of_its_original_is_looked_at_by_itself(looks: Looks) -> None:
+    for _ in range(4):
+        looks.table.append(5)
+    assert looks.look() == []
+    original = looks.table
+    looks.table = looks.lake.table("s.copy", (1, 2), (3,))
+    looks.table.table_id = original.table_id
+    write_project(looks.project.root, {"policies/copy.yml": "version: 1\ntable: s.copy\n"})
+    looks.project = Project.load(looks.project.root)
+    looks.hook()
+    assert looks.table.version < original.version
+    assert looks.look() == [("1", 2)]
+
+
+def test_a_log_that_was_put_back_to_an_older_version_is_looked_at_again(looks: Looks) -> None:
+    for _ in range(4):
+        looks.table.append(5)
+    assert looks.look() == []
+    del looks.table.versions[3:]
+    looks.hook()
+    assert looks.look() == [("1", 3)]
+
+
 @pytest.mark.parametrize("damage", ["gone", "damaged"])
 def test_a_run_that_dies_before_it_remembers_its_look_makes_no_row_twice(looks: Looks, damage: str) -> None:
     looks.hook()
