@@ -183,12 +183,18 @@ def without_hot(
     runs = count_of(record.lost_in_a_row, "run")
     won = f"written less than {format_duration(seconds)} ago, and another writer won in {runs} in a row"
 
+    return _without(facts, hot, won, None)
+
+
+def _without(
+    facts: TableFacts, hot: list[Partition], why: str, origin: str | None
+) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
     def text(files: int, partitions: int) -> str:
-        return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "") + f" {won}"
+        return count_of(files, "file") + (f" of {partitions:,} partitions" if partitions > 1 else "") + f" {why}"
 
     values = {partition.values for partition in hot}
     cool = tuple(file for file in facts.files if file.partition_values not in values)
-    return cool, leave_partitions(ReasonCode.HOT_PARTITION, text, hot)
+    return cool, leave_partitions(ReasonCode.HOT_PARTITION, text, hot, origin)
 
 
 LIKELY = 0.5
@@ -260,10 +266,7 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
         if any(update.meets((partition.values,)) for update in hot)
     ]
 
-    def text(files: int, number: int) -> str:
-        return count_of(files, "file") + (f" of {number:,} partitions" if number > 1 else "") + f" hot: {why}"
-
-    return _without(facts, partitions), leave_partitions(ReasonCode.HOT_PARTITION, text, partitions, origin)
+    return _without(facts, partitions, f"hot: {why}", origin)
 
 
 def _next_is_likely(policy: ResolvedPolicy, rhythm: WriterRhythm | None, now_ms: int) -> bool:
@@ -299,8 +302,3 @@ def _why(facts: TableFacts, hot: tuple[Update, ...], now_ms: int, quiet_seconds:
     span = format_duration(max(1, round(facts.writers.seconds)))
     updates = f"{count_of(facts.writers.num_taking, 'update')} by others in {span}, the last {ago} ago"
     return f"{updates}; the next one is likely within {quiet} (quietAfterUpdates)"
-
-
-def _without(facts: TableFacts, partitions: list[Partition]) -> tuple[DataFile, ...]:
-    values = {partition.values for partition in partitions}
-    return tuple(file for file in facts.files if file.partition_values not in values)

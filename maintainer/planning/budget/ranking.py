@@ -103,22 +103,23 @@ def choose(
         by_score: The higher, the earlier; what the budgets' scorer says if None.
     """
     by_score = by_score or scorer_of(budgets.scorer, candidates)
-    spent = _Spent()
-    owners: dict[str, _Spent] = {}
+    spent = Spent()
+    owners: dict[str, Spent] = {}
     chosen: list[Candidate] = []
     waiting: list[Waiting] = []
     for candidate in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
-        share = owners.setdefault(candidate.owner, _Spent()) if candidate.owner is not None else None
+        share = owners.setdefault(candidate.owner, Spent()) if candidate.owner is not None else None
         own = budgets.of_owner(candidate.owner)
-        exceeded = spent.exceeds(budgets.run, candidate) or (
-            share is not None and (why := share.exceeds(own, candidate)) and f"{why} of {candidate.owner}"
+        amount = candidate.size_bytes, candidate.num_files, candidate.seconds
+        exceeded = spent.exceeds(budgets.run, *amount) or (
+            share is not None and (why := share.exceeds(own, *amount)) and f"{why} of {candidate.owner}"
         )
         if exceeded:
             waiting.append(Waiting(candidate, len(waiting) + 1, exceeded))
             continue
-        spent.take(candidate)
+        spent.take(*amount)
         if share is not None:
-            share.take(candidate)
+            share.take(*amount)
         chosen.append(candidate)
     return Choice(tuple(chosen), tuple(waiting))
 
@@ -138,25 +139,28 @@ def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Cand
 
 
 @dataclass(slots=True)
-class _Spent:
+class Spent:
+    """What was taken from a budget: bytes, files and seconds."""
+
     size_bytes: int = 0
     num_files: int = 0
     seconds: float = 0.0
 
-    def exceeds(self, budget: Budget, candidate: Candidate) -> str | None:
-        """Return the first bound that the candidate would break, in words."""
-        if budget.size_bytes is not None and self.size_bytes + candidate.size_bytes > budget.size_bytes:
+    def exceeds(self, budget: Budget, size_bytes: int, num_files: int, seconds: float) -> str | None:
+        """Return the first bound that so much more would break, in words."""
+        if budget.size_bytes is not None and self.size_bytes + size_bytes > budget.size_bytes:
             return "the budget of bytes"
-        if budget.num_files is not None and self.num_files + candidate.num_files > budget.num_files:
+        if budget.num_files is not None and self.num_files + num_files > budget.num_files:
             return "the budget of files"
-        if budget.seconds is not None and self.seconds + candidate.seconds > budget.seconds:
+        if budget.seconds is not None and self.seconds + seconds > budget.seconds:
             return "the budget of time"
         return None
 
-    def take(self, candidate: Candidate) -> None:
-        self.size_bytes += candidate.size_bytes
-        self.num_files += candidate.num_files
-        self.seconds += candidate.seconds
+    def take(self, size_bytes: int, num_files: int, seconds: float) -> None:
+        """Add what is taken."""
+        self.size_bytes += size_bytes
+        self.num_files += num_files
+        self.seconds += seconds
 
 
 GAIN_WEIGHT, COST_WEIGHT = 0.7, 0.3

@@ -20,7 +20,7 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.budget.other_writers import lost_ratio
-from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Waiting, choose
+from maintainer.planning.budget.ranking import DEFAULT_BYTES_PER_SECOND, Candidate, Choice, Spent, Waiting, choose
 from maintainer.policy.project.project_settings import Budget, Budgets
 from maintainer.units import format_size
 
@@ -97,9 +97,7 @@ class _Room:
 
     budget: Budget
     learned: Learned
-    size_bytes: int = 0
-    num_files: int = 0
-    seconds: float = 0.0
+    spent: Spent = field(default_factory=Spent)
     num_left: int = 0
     left_bytes: int = 0
 
@@ -119,19 +117,12 @@ class _Room:
     def _takes(self, kind: str, bins: Sequence[Bin]) -> bool:
         size, files = sum(bin_.size_bytes for bin_ in bins), sum(len(bin_.files) for bin_ in bins)
         # What a commit takes by itself is counted with the first bin: the others go into the same one, or a few more.
-        seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.num_files else 1)
-        bound = self.budget
-        if (
-            (bound.size_bytes is not None and self.size_bytes + size > bound.size_bytes)
-            or (bound.num_files is not None and self.num_files + files > bound.num_files)
-            or (bound.seconds is not None and self.seconds + seconds > bound.seconds)
-        ):
+        seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.spent.num_files else 1)
+        if self.spent.exceeds(self.budget, size, files, seconds):
             self.num_left += files
             self.left_bytes += size
             return False
-        self.size_bytes += size
-        self.num_files += files
-        self.seconds += seconds
+        self.spent.take(size, files, seconds)
         return True
 
 

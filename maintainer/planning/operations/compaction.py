@@ -69,7 +69,7 @@ def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
 
 
 def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:
-    deleted = {file.key for file in partition.files if has_many_deleted_rows(file, optimize)}
+    deleted = {file.key for file in partition.files if has_many_deleted_rows(file, optimize.max_deleted_rows_ratio)}
     taken = [file for file in partition.files if is_small(file, optimize) or file.key in deleted]
     at_target = tuple(file for file in partition.files if not is_small(file, optimize) and file.key not in deleted)
     done = {file.key for file in taken if is_packed(file, optimize.max_file_size_bytes) and file.key not in deleted}
@@ -156,7 +156,11 @@ def weigh(
     if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
         text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"
         unmet.append((text, "optimize.when.minSmallBytes"))
-    purged = [bin_ for bin_ in bins if any(has_many_deleted_rows(file, policy.optimize) for file in bin_.files)]
+    purged = [
+        bin_
+        for bin_ in bins
+        if any(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in bin_.files)
+    ]
     if not unmet or len(purged) == len(bins):
         return bins, []
     purged_keys = {bin_.files[0].key for bin_ in purged}
@@ -177,7 +181,7 @@ def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
 
 def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[Reason, ...]:
     """Say how many of the files are rewritten for their deleted rows; nothing when none is."""
-    number = sum(has_many_deleted_rows(file, policy.optimize) for file in files)
+    number = sum(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in files)
     if not number:
         return ()
     share = f"{policy.optimize.max_deleted_rows_ratio * 100:.4g}%"

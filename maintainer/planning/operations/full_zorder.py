@@ -37,7 +37,7 @@ def plan_zorder(table: TableInput) -> Decision:
     single: list[Partition] = []
     bins: list[Bin] = []
     for partition in selection.partitions:
-        if any(has_many_deleted_rows(file, optimize) for file in partition.files):
+        if any(has_many_deleted_rows(file, optimize.max_deleted_rows_ratio) for file in partition.files):
             bins.append(Bin(partition.files))
         elif all(_is_ordered(file, tag, optimize, facts.zordered_paths) for file in partition.files):
             in_order.append(partition)

@@ -16,11 +16,9 @@ from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import deleted_rows_reason, weigh
 from maintainer.planning.plan_input import Decision, Partition, TableInput, count_of, leave_files
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, pack_batches, select_partitions
-from maintainer.planning.selection.schema_columns import FoundColumn, find_column, nearest_column
+from maintainer.planning.selection.schema_columns import UNORDERED_TYPES, FoundColumn, find_column, nearest_column
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
-
-_UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
 
 
 def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
@@ -43,7 +41,7 @@ def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, 
             raise TableError(f"sort column `{name}` does not exist", code="T411", where=where, found=name, help=help)
         if column.dotted.lower() in partition_columns:
             raise _refused(column, "is a partition column: all of a file has one value of it", "T412", where)
-        if column.type_name.startswith(_UNORDERED_TYPES):
+        if column.type_name.startswith(UNORDERED_TYPES):
             raise _refused(column, f"has a type without order, {column.type_name}", "T414", where)
         columns.append(column)
     if len(set(columns)) < len(columns):
@@ -82,7 +80,7 @@ def plan_rewrite(table: TableInput) -> Decision:
     as_is: list[DataFile] = []
     bins: list[Bin] = []
     for partition in selection.partitions:
-        if any(has_many_deleted_rows(file, optimize) for file in partition.files):
+        if any(has_many_deleted_rows(file, optimize.max_deleted_rows_ratio) for file in partition.files):
             bins.append(Bin(partition.files))
         elif all(_is_as_asked(file, request) for file in partition.files):
             done += partition.files

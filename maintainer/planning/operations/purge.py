@@ -14,7 +14,12 @@ from maintainer.model.plan.steps import ROW_ORDER_TAGS, Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.plan_input import Decision, Partition, TableInput, count_of
 from maintainer.planning.schedule import optimize_is_due
-from maintainer.planning.selection.file_selection import pack_batches, pack_bins, select_partitions
+from maintainer.planning.selection.file_selection import (
+    has_many_deleted_rows,
+    pack_batches,
+    pack_bins,
+    select_partitions,
+)
 from maintainer.planning.selection.schema_columns import files_to_open
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy
 
@@ -46,7 +51,12 @@ def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decisio
         return Decision()
     bins: list[Bin] = []
     for partition in select_partitions(table).partitions:
-        due = [file for file in partition.files if file.key not in taken and _is_due(file, facts, purge)]
+        due = [
+            file
+            for file in partition.files
+            if file.key not in taken
+            and (has_many_deleted_rows(file, purge.deleted_rows_ratio) or _has_dropped_columns(file, facts, purge))
+        ]
         arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]
         bins += [Bin((file,)) for file in arranged]
         loose = Partition(partition.values, tuple(file for file in due if file not in arranged))
@@ -62,18 +72,6 @@ def plan_purge(table: TableInput, taken: Collection[tuple[str, str]]) -> Decisio
     return Decision(step)
 
 
-def _is_due(file: DataFile, facts: TableFacts, purge: PurgePolicy) -> bool:
-    return _has_deleted_rows(file, purge) or _has_dropped_columns(file, facts, purge)
-
-
-def _has_deleted_rows(file: DataFile, purge: PurgePolicy) -> bool:
-    """Whether more rows are soft-deleted than allowed; without statistics nobody can say, so it always counts."""
-    if file.deletion_vector is None:
-        return False
-    ratio = file.deleted_rows_ratio
-    return ratio is None or ratio > purge.deleted_rows_ratio
-
-
 def _has_dropped_columns(file: DataFile, facts: TableFacts, purge: PurgePolicy) -> bool:
     return purge.dropped_columns and file.key in (facts.files_with_dropped_columns or ())
 
@@ -82,7 +80,7 @@ def _reasons(
     policy: ResolvedPolicy, facts: TableFacts, files: list[DataFile], purge: PurgePolicy
 ) -> tuple[Reason, ...]:
     reasons = []
-    deleted = sum(_has_deleted_rows(file, purge) for file in files)
+    deleted = sum(has_many_deleted_rows(file, purge.deleted_rows_ratio) for file in files)
     if deleted:
         share = f"more than {purge.deleted_rows_ratio * 100:.4g}% of its" if deleted == 1 else ""
         share = share or f"more than {purge.deleted_rows_ratio * 100:.4g}% of their"

@@ -22,7 +22,7 @@ from maintainer.planning.properties.property_names import (
     kind_of,
     parse_interval_ms,
 )
-from maintainer.planning.selection.schema_columns import nearest
+from maintainer.policy.diagnostics import nearest
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy
 from maintainer.units import format_duration
 

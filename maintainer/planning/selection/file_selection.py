@@ -126,16 +126,16 @@ def is_small(file: DataFile, optimize: OptimizePolicy) -> bool:
     return file.size_bytes < optimize.min_file_size_bytes
 
 
-def has_many_deleted_rows(file: DataFile, optimize: OptimizePolicy) -> bool:
+def has_many_deleted_rows(file: DataFile, max_ratio: float) -> bool:
     """Return whether so many rows are soft-deleted that the file is rewritten whatever its size.
 
-    Strictly above ``max_deleted_rows_ratio``; a deletion vector without statistics always counts, because
+    Strictly above the ratio; a deletion vector without statistics always counts, because
     nobody can say how many of the rows are gone.
     """
     if file.deletion_vector is None:
         return False
     ratio = file.deleted_rows_ratio
-    return ratio is None or ratio > optimize.max_deleted_rows_ratio
+    return ratio is None or ratio > max_ratio
 
 
 def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:

@@ -12,7 +12,6 @@ since. And a file written after such a file was written without the same columns
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -24,6 +23,7 @@ from maintainer.errors import TableError
 from maintainer.model.plan.plan import PlannedColumn
 from maintainer.model.plan.steps import DROPPED_COLUMNS_TAG
 from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.policy.diagnostics import nearest
 
 # Moves with every append to a table with an identity column; it is state, not schema.
 _STATE_KEYS = frozenset({"delta.identity.highWaterMark"})
@@ -160,16 +160,13 @@ def _type_name(type_: object) -> str:
     return str(type_.get("type", "unknown")) if isinstance(type_, dict) else str(type_)
 
 
+UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
+"""Types of columns that rows cannot be ordered by."""
+
+
 def nearest_column(facts: TableFacts, name: str) -> str | None:
     """Return the column whose name is most like the one given, None when none is."""
     return nearest(name, [FoundColumn(parts, "").quoted for parts in _leaves(read_schema(facts), ())])
-
-
-def nearest(name: str, names: list[str]) -> str | None:
-    """Return the name that is most like the one given, whatever the case; None when none is close."""
-    by_lower = {other.lower(): other for other in names}
-    close = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[close[0]] if close else None
 
 
 def _leaves(fields: list[dict[str, Any]], above: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -162,7 +162,7 @@ def plan_incremental(table: TableInput) -> Decision:
     now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
     chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
     reasons = [turn_reason(chosen, target, optimized, options)]
-    purged = sum(has_many_deleted_rows(file, policy.optimize) for file in chosen.batch.files)
+    purged = sum(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in chosen.batch.files)
     if purged:
         text = f"{count_of(purged, 'file')} with many deleted rows"
         reasons.append(Reason(ReasonCode.DELETED_ROWS, text, policy.place_of("optimize.maxDeletedRowsRatio")))
@@ -262,7 +262,7 @@ def _worth_it(
 ) -> tuple[ZOrderSettings, tuple[DataFile, ...]]:
     """Apply ``optimize.when`` to the unindexed files: too few or too small, and they wait for more."""
     when, files = policy.optimize.when, candidates.unindexed
-    purged = any(has_many_deleted_rows(file, policy.optimize) for file in files)
+    purged = any(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in files)
     few = when.min_small_files is not None and len(files) < when.min_small_files
     small = when.min_small_bytes is not None and sum(file.size_bytes for file in files) < when.min_small_bytes
     if settings.request or purged or not files or not (few or small):
@@ -286,22 +286,26 @@ def _left(
     """Every live file of the selected partitions that the turn does not take, each counted once."""
     left_alone: list[LeftAlone] = []
     waiting = [file for file in candidates.unindexed if file.key not in taken]
-    if held:
-        text = f"{count_of(len(held), 'unindexed file')}: not worth it yet (optimize.when)"
-        left_alone.append(leave_files(ReasonCode.NOT_WORTH_IT, text, held, options.origin))
-    elif waiting and Strategy.UNINDEXED in settings.strategies:
-        text = f"{count_of(len(waiting), 'unindexed file')} for later turns"
-        left_alone.append(leave_files(ReasonCode.WAITS_FOR_TURN, text, waiting, options.origin))
-    elif waiting:
-        text = f"{count_of(len(waiting), 'unindexed file')}: the strategy `unindexed` is off"
-        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, waiting, options.origin))
-    if candidates.too_old:
-        text = f"{count_of(len(candidates.too_old), 'unindexed file')} written before fromTimestamp"
-        left_alone.append(leave_files(ReasonCode.BEFORE_TIMESTAMP, text, candidates.too_old, options.origin))
-    if candidates.alone:
-        text = _ALONE.format(count_of(len(candidates.alone), "file"))
-        left_alone.append(leave_files(ReasonCode.NO_PARTNER, text, candidates.alone, options.origin))
-    if candidates.other_revision:
-        text = f"{count_of(len(candidates.other_revision), 'file')} of the newest revision, which is not worked on"
-        left_alone.append(leave_files(ReasonCode.SAME_ZORDER, text, candidates.other_revision, options.origin))
+    unindexed = held or waiting
+    if unindexed:
+        code, why = ReasonCode.SAME_ZORDER, ": the strategy `unindexed` is off"
+        if held:
+            code, why = ReasonCode.NOT_WORTH_IT, ": not worth it yet (optimize.when)"
+        elif Strategy.UNINDEXED in settings.strategies:
+            code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"
+        text = f"{count_of(len(unindexed), 'unindexed file')}{why}"
+        left_alone.append(leave_files(code, text, unindexed, options.origin))
+    others = (
+        (ReasonCode.BEFORE_TIMESTAMP, candidates.too_old, "{} written before fromTimestamp", "unindexed file"),
+        (ReasonCode.NO_PARTNER, candidates.alone, _ALONE, "file"),
+        (
+            ReasonCode.SAME_ZORDER,
+            candidates.other_revision,
+            "{} of the newest revision, which is not worked on",
+            "file",
+        ),
+    )
+    for code, files, text, noun in others:
+        if files:
+            left_alone.append(leave_files(code, text.format(count_of(len(files), noun)), files, options.origin))
     return [*left_alone, *left_on_curve(candidates.on_curve, chosen, taken, settings, optimized, options)]

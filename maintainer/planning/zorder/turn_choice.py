@@ -19,6 +19,7 @@ from maintainer.model.table.table_facts import DataFile, PartitionValues
 from maintainer.planning.curve.curve import box_of
 from maintainer.planning.curve.curve_files import Box, CurveFile, Ranges, boxes_of, curve_files, figures_of_boxes
 from maintainer.planning.curve.revision import Revision
+from maintainer.planning.selection.file_selection import has_many_deleted_rows
 from maintainer.planning.zorder.turn_strategies import Group, Piece, leveled_groups, select_leveled, select_piece
 
 SPREAD = 16
@@ -74,7 +75,7 @@ def sort_candidates(
     for file in inside:
         bytes_of[file.partition_values] = bytes_of.get(file.partition_values, 0) + file.size_bytes
         counts[file.partition_values] = counts.get(file.partition_values, 0) + 1
-    dense = [file for file in inside if not _many_deleted(file, settings.max_deleted_rows_ratio)]
+    dense = [file for file in inside if not has_many_deleted_rows(file, settings.max_deleted_rows_ratio)]
     on_curve = curve_files(dense, optimized, ranges)
     indexed = {curve_file.file.key for curve_file in on_curve}
     other: tuple[DataFile, ...] = ()
@@ -135,12 +136,6 @@ def num_files_of(size_bytes: int, partition_bytes: int, max_file_size_bytes: int
 
 def _budget(settings: ZOrderSettings) -> int:
     return (1 << 62) if settings.budget_bytes is None else settings.budget_bytes
-
-
-def _many_deleted(file: DataFile, most: float) -> bool:
-    if file.deletion_vector is None:
-        return False
-    return file.deleted_rows_ratio is None or file.deleted_rows_ratio > most
 
 
 def _age(file: DataFile) -> tuple[int, str, str]:

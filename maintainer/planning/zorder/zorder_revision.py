@@ -18,7 +18,7 @@ from maintainer.planning.curve.revision import (
     next_id,
     revisions_in,
 )
-from maintainer.planning.selection.schema_columns import FoundColumn, find_column, nearest_column
+from maintainer.planning.selection.schema_columns import UNORDERED_TYPES, FoundColumn, find_column, nearest_column
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 ESCAPED_RATIO = 0.2
@@ -133,7 +133,6 @@ def measured_layout(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Layo
 
 
 _LEAVE_OUT = "leave it out of optimize.zorder.columns"
-_UNORDERED_TYPES = ("array", "map", "struct", "variant", "geometry", "geography", "void", "interval")
 
 
 def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColumn, ...]:
@@ -171,7 +170,7 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
         where,
         "T414",
         "has a type without order",
-        [column for column in columns if column.type_name.startswith(_UNORDERED_TYPES)],
+        [column for column in columns if column.type_name.startswith(UNORDERED_TYPES)],
         types=True,
     )
     with_stats = {name.lower() for name in facts.columns_with_stats}
