@@ -76,7 +76,6 @@ def auto_compact(
 
 
 def _ref(name: str) -> TableRef:
-    """A table as people write it; ``delta.`/path` `` is the path in it."""
     if name.lower().startswith("delta.`") and name.endswith("`"):
         name = name[len("delta.`") : -1]
         return TableRef(name, name)

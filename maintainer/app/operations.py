@@ -285,7 +285,6 @@ def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table:
 
 
 def _compare(project: Project, engine: Engine, request: PlanRequest, made: Plan, ref: str) -> Comparison:
-    """Plan the same tables by the policies at a commit, and say what differs in the whole project."""
     before = policies_at(project.loaded, ref)
     chosen = {identity(table.ref) for table in made.tables}
     policies = tuple(policy for policy in before if identity(policy.table) in chosen)
@@ -357,7 +356,6 @@ def _written_beside_results(journal: Journal, name: str, draw: Callable[[], str]
 
 @contextmanager
 def _recorded(project: Project, spec: RunSpec) -> Iterator[tuple[OpenedEngine, Journal]]:
-    """Open a run folder and an engine whose log goes there."""
     journal = open_journal(project, Clock().now_ms())
     try:
         options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))

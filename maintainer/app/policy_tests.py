@@ -202,7 +202,6 @@ def _plan(project: LoadedProject, policy: ResolvedPolicy, test: Mapping[str, Any
 
 
 def _differences(plan: TablePlan, expect: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield where in ``expect`` the plan is another, and what it is instead."""
     if "state" in expect and expect["state"] != plan.state:
         yield ("state",), f"the table is `{plan.state}`"
     if "problem" in expect and expect["problem"] != (plan.problem.code if plan.problem else None):
@@ -240,7 +239,6 @@ def _facts_of_step(step: Step) -> Mapping[str, object]:
 
 
 def _hint(plan: TablePlan) -> str:
-    """Say in one line what was planned, so that the test can be put right without another command."""
     if plan.problem:
         return f"planned: {plan.problem.code} {plan.problem.what}"
     steps = [f"{step.kind} {dict(_facts_of_step(step))}" for step in plan.steps]

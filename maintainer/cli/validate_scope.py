@@ -104,7 +104,6 @@ def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def _read_alone(path: Path, file: str, root: Path) -> tuple[Document | None, list[Diagnostic]]:
-    """Read a file that may lie outside the project."""
     content = read_bytes(path, root if path.is_relative_to(root) else path.parent)
     return (None, [replace(content, file=file)]) if isinstance(content, Diagnostic) else read_text(content, file)
 
@@ -166,7 +165,6 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Ch
 
 
 def _named_tables(project: LoadedProject) -> tuple[list[NamedTable], frozenset[str]]:
-    """Return every table that a file names, in the order of files, and those without an effective policy."""
     policies = (resolution.policy for resolution in project.each_resolution())
     effective = {policy.file: (policy.tags, policy.owner) for policy in policies}
     named: list[NamedTable] = []

@@ -271,7 +271,6 @@ def render_sarif(report: DiagnosticsReport) -> str:
 
 
 def _findings(report: DiagnosticsReport) -> list[Finding]:
-    """Return the findings with the paths that a code host needs."""
     return [
         Finding(
             diagnostic.severity,

@@ -271,7 +271,6 @@ def _row(key: KeyDescription) -> tuple[str, ...]:
 
 
 def _prose(text: str) -> str:
-    """Escape text of ours, in which backticks mark code."""
     return "".join(code(part) if index % 2 else escaped(part) for index, part in enumerate(text.split("`")))
 
 

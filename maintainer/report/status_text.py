@@ -245,7 +245,6 @@ def _is_without_folder(row: HistoryRow) -> bool:
 
 
 def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
-    """Name what shows more about the newest of our rows: its run, its report, its policy as it was."""
     ours = next(
         (row for row in rows if row.run_id is not None and not _is_without_folder(row)),
         None,

@@ -109,7 +109,6 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
 
 
 def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
-    """Return the runs to take rows from, by id; and those that will append their own: running, or with pending rows."""
     records: dict[str, RunRecord] = {}
     waiting: set[str] = set()
     for run in past_runs(runs_dir):

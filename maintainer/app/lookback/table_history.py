@@ -288,7 +288,6 @@ def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
 
 
 def _status(commit: TableCommit) -> str:
-    """How a step of ours ended, as far as its commit tells."""
     if commit.operation == "VACUUM START":
         return StepStatus.UNKNOWN.value
     failed = commit.operation.startswith("VACUUM") and "FAILED" in commit.detail

@@ -100,8 +100,6 @@ def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> t
 
 @dataclass(slots=True)
 class _Tables:
-    """The plans made so far, and what each table is planned with."""
-
     request: PlanRequest
     records: Remembered
     today: date

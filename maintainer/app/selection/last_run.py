@@ -162,7 +162,6 @@ def _current(ref: TableRef, recorded_location: str | None, met: str | None) -> C
 
 
 def _newest_locations(names: set[str], runs_dir: Path) -> dict[str, str]:
-    """Return the location of each of a catalog's tables in the newest run that recorded it."""
     locations: dict[str, str] = {}
     if not names:
         return locations

@@ -72,7 +72,6 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
 
 
 def _chooses(spec: RunSpec) -> bool:
-    """Return whether options choose what a saved plan already says: which tables, and what is done to them."""
     chooses_tables = spec.selection.given or spec.shard is not None or spec.budget.bounded
     return chooses_tables or spec.planning.ignore_windows or spec.planning.ignore_every
 

@@ -119,7 +119,6 @@ def _confirmed() -> bool:
 
 
 def _from_here(path: Path) -> str:
-    """Return the path as a person in the current folder would write it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

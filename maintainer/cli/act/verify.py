@@ -72,7 +72,6 @@ def verify_command(
 
 
 def _ref(project: Project, name: str) -> TableRef:
-    """Return the table that is named: one of the project in any spelling, or any other."""
     ref = table_ref(name, project.root)
     return next((table.ref for table in project.loaded.tables if table.key == identity(ref)), ref)
 

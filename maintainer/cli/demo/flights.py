@@ -125,7 +125,6 @@ def build_planes(spark: Session, lake: Path, scratch: Path) -> str:
 
 
 def _build_healthy(name: str, spark: Session, lake: Path, scratch: Path) -> str:
-    """Build a table of one file, with nothing to do."""
     table = lake / name
     append(read_csv(spark, name, data_folder() / f"{name}.csv"), table)
     return describe(table, "healthy: to be left alone")

@@ -79,7 +79,6 @@ def show_command(context: CliContext, file: Path, output: str) -> None:
 
 @contextmanager
 def _checked(path: Path, what: str) -> Iterator[None]:
-    """Turn a record that cannot be read into our error (E643)."""
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:
@@ -121,7 +120,6 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
 
 
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
-    """Show what a run brought back from the trash."""
     text = _read(path)
     if output == "json":
         click.echo(text, nl=False)

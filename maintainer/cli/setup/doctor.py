@@ -53,7 +53,6 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
 
 
 def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
-    """Load the project's files, as far as they can be, and note which tables they name."""
     from maintainer.app.project_folders import PolicyProblems, Project
 
     try:

@@ -149,7 +149,6 @@ def init_command(context: CliContext, directory: Path | None) -> None:
 
 
 def _write_new(path: Path, content: str) -> None:
-    """Write a file that must not exist, whatever happened since we looked."""
     with writing(path, "a file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8", newline="\n") as file:

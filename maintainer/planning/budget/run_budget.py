@@ -194,7 +194,6 @@ def expected_seconds(plan: Plan, learned: Learned) -> float | None:
 
 
 def _waits(table: TablePlan, waiting: Waiting, total: int) -> TablePlan:
-    """Return the table without its rewrites, with the reason."""
     candidate = waiting.candidate
     days = f", for {candidate.waiting_days:.0f} days now" if candidate.waiting_days >= 1 else ""
     text = (

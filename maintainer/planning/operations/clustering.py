@@ -28,8 +28,6 @@ from maintainer.units import format_size
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The files of a clustered table, every one in exactly one of these."""
-
     taken: tuple[DataFile, ...] = ()
     sealed: tuple[DataFile, ...] = ()
     other: tuple[DataFile, ...] = ()
@@ -134,7 +132,6 @@ def _is_ours(file: DataFile, columns: tuple[str, ...]) -> bool:
 
 
 def _cube_order(file: DataFile) -> tuple[str, tuple[int, str, str]]:
-    """Order files as Delta takes them: those in no cube first, then cube by cube."""
     return (file.tag(ZCUBE_ID_TAG) or "", file_order(file))
 
 

@@ -29,8 +29,6 @@ from maintainer.units import format_size
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """One partition, every file in exactly one of these."""
-
     bins: tuple[Bin, ...]
     at_target: tuple[DataFile, ...]
     alone: tuple[DataFile, ...]

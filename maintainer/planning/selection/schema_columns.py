@@ -231,7 +231,6 @@ def files_to_open(facts: TableFacts) -> tuple[DataFile, ...]:
 
 
 def _collect_ids(value: Any, ids: set[int]) -> None:  # noqa: ANN401 (any JSON value)
-    """Collect the ids of all fields, also of fields within structs, arrays and maps."""
     if isinstance(value, dict):
         metadata = value.get("metadata")
         if isinstance(metadata, dict):

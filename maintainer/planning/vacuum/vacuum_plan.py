@@ -117,7 +117,6 @@ def plan_vacuum(table: TableInput) -> Decision:
 def _old_files(
     policy: ResolvedPolicy, candidates: Iterable[RemovedFile], horizon: Horizon, now_ms: int
 ) -> list[RemovedFile]:
-    """Files past their time, oldest first."""
     before = {True: untracked_before_ms(policy, horizon, now_ms), False: horizon.removed_before_ms}
     return sorted(
         (file for file in candidates if file.removed_at_ms < before[file.kind == UNTRACKED]),
@@ -128,7 +127,6 @@ def _old_files(
 def _protected(
     policy: ResolvedPolicy, facts: TableFacts, record: TableRecord, old: Sequence[RemovedFile]
 ) -> tuple[tuple[RemovedFile, ...], list[LeftAlone]]:
-    """Split old files into those that may be deleted and those that are left alone, with reasons."""
     assert policy.vacuum is not None
     live = {file.path for file in facts.files}
     left_alone: list[LeftAlone] = []
@@ -152,7 +150,6 @@ def _protected(
 
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
-    """Give the files that the listing of storage left alone, with reasons."""
     for kept_files in storage.kept:
         yield LeftAlone(Reason(_CODES[kept_files.why], kept_files.text))
     if storage.listing is not None and storage.listing.stopped:

@@ -222,7 +222,6 @@ def select_piece(
 def _sum_up(
     files: Iterable[CurveFile], revision: Revision, max_file_size_bytes: int
 ) -> dict[tuple[str, PartitionValues], _Sums]:
-    """Add up the files of every cube."""
     num_ranks = [column.num_ranks for column in revision.columns]
     open_cost = max_file_size_bytes * OPEN_COST_SHARE
     sums: dict[tuple[str, PartitionValues], _Sums] = {}

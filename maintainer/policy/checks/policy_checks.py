@@ -49,7 +49,6 @@ def check_effective(resolution: Resolution) -> Iterator[Diagnostic]:
 
 
 def _bases(document: Document, kind: DocumentKind) -> list[Path]:
-    """Return where settings stand in a file of this kind."""
     if kind is not DocumentKind.PROJECT:
         return [()]
     environments = document.data.get("environments")

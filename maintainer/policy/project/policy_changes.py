@@ -196,7 +196,6 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
 
 
 def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | None:
-    """Retention before and now where less is kept: also where nothing was deleted at all before."""
     if now.vacuum is None or (before.vacuum and before.vacuum.retention_seconds <= now.vacuum.retention_seconds):
         return None
     was = "nothing was deleted" if before.vacuum is None else format_duration(before.vacuum.retention_seconds)

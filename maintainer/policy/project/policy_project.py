@@ -192,7 +192,6 @@ class LoadedProject:
         return self._build(ref, rules[-1].document.file, rules, [])
 
     def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer]) -> Resolution:
-        """Resolve a table from the levels of the project, its rules, and what its own file and profiles say."""
         levels = (self.defaults, *(rule.layer for rule in rules), *own, self.overrides)
         layers = [level for level in levels if level is not None]
         timezone = self.project.timezone
@@ -265,8 +264,6 @@ def load_project(
 
 
 class _Loader:
-    """Collects what files say while they are read one by one."""
-
     def __init__(self, root: Path, paths_from: Path) -> None:
         self._root = root
         self._paths_from = paths_from

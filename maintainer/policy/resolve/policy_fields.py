@@ -64,7 +64,6 @@ def _key(field: dataclasses.Field[Any]) -> str:
 
 
 def _reader(hint: Any) -> Callable[[Any], object]:  # noqa: ANN401
-    """Return how a value in base units becomes one of the field's type."""
     options = [option for option in get_args(hint) if option is not NoneType]
     if get_origin(hint) is tuple:
         read = _reader(options[0])

@@ -203,7 +203,6 @@ def _built_in(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _with_min_file_size(merged: Merged) -> Merged:
-    """Add the default of ``optimize.minFileSize``, which follows the effective ``maxFileSize``."""
     keys = ("optimize", "minFileSize")
     if keys in merged.leaves:
         return merged

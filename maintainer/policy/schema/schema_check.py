@@ -102,8 +102,6 @@ _VALUE_RULES = (
 
 
 class _SchemaCheck:
-    """The findings of one document."""
-
     def __init__(self, document: Document, kind: DocumentKind) -> None:
         self._document = document
         self._kind = kind

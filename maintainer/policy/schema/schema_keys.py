@@ -118,7 +118,6 @@ def _walk(schema: JsonObject, file: str, name: str, place: str) -> Iterator[KeyD
 
 
 def _inner(schema: JsonObject, file: str) -> list[tuple[str, JsonObject]]:
-    """The keys that may stand in a map, or in the maps of a list."""
     items = schema.get("items")
     if isinstance(items, dict):
         return _inner(items, file)
@@ -260,7 +259,6 @@ def written(example: object) -> str:
 
 @lru_cache(maxsize=1)
 def _homes() -> dict[str, list[str]]:
-    """Return every key of a policy with the dotted names of the maps that it may stand in."""
     homes: dict[str, list[str]] = {}
     for name in policy_keys():
         home, _, key = name.rpartition(".")

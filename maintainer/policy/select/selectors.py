@@ -257,13 +257,11 @@ class _Candidate:
 
 
 def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
-    """Return the identities of the tables for which all terms hold."""
     tests = [_test(term, context) for term in terms]
     return {candidate.identity for candidate in candidates if all(test(candidate) for test in tests)}
 
 
 def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
-    """Return what a term asks of a policy; what does not depend on the policy is worked out once."""
     value = term.value
     if term.method is Method.TABLE:
         wanted = identity(table_ref(value, context.root))

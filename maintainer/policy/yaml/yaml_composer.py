@@ -191,7 +191,6 @@ class Composer:
         return None
 
     def _skip(self, event: yaml.Event) -> None:
-        """Read to the end of the value that begins with an event."""
         depth = 0
         while True:
             depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -233,7 +232,6 @@ class Composer:
             self._marks.extend((line, column, line, column + 1))
 
     def _end(self, mark: int, event: yaml.Event) -> None:
-        """Let a marked place end where an event ends."""
         self._marks[mark + 2 : mark + 4] = array("I", _marks_of(event)[2:])
 
     def _report(self, code: str, message: str, event: yaml.Event, help: str) -> None:

@@ -195,7 +195,6 @@ def _prediction(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Predict
 
 
 def _planned(plan: TablePlan | None, step: StepOutcome) -> Step | None:
-    """Return the planned step of an outcome; None where the plan has none of that name."""
     return next((planned for planned in plan.steps if plan.step_id(planned) == step.step_id), None) if plan else None
 
 

@@ -87,7 +87,6 @@ def _keeps_less(change: TableChange) -> str:
 
 
 def _tonight(before: Totals, now: Totals) -> list[str]:
-    """Say what this change alone adds to, or takes off, the next run."""
     lines = []
     for old, new, what in (
         (before.bytes_rewritten, now.bytes_rewritten, "rewritten"),

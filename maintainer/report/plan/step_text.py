@@ -77,7 +77,6 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
 
 
 def _rewrite_facts(step: RewriteStep) -> str:
-    """Say how the files are written: how large, in which order, with what else."""
     match step:
         case CompactStep():
             return f" of up to {format_size(step.max_file_size_bytes)}" + (

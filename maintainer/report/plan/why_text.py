@@ -121,7 +121,6 @@ def _checks(checks: Checks) -> Iterator[str]:
 
 
 def _settings(policy: ResolvedPolicy) -> list[str]:
-    """Return key, value and origin of everything that takes part in the decisions, one line each."""
     rows = [
         (f"      {key}", printable(value), printable(policy.place_of(key)))
         for key, value in (*_optimize(policy), *_vacuum(policy), *_other_settings(policy))

@@ -84,8 +84,6 @@ class WholeRun:
 
 @dataclass(slots=True)
 class _Running:
-    """A step that was started and has not ended."""
-
     event: StepStarted
     last_beat_ms: int
     num_batches_done: int = 0

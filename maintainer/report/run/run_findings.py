@@ -172,7 +172,6 @@ def _cases(table: TableOutcome) -> list[Case]:
 
 
 def _table_case(table: TableOutcome) -> Case:
-    """Return the case of a table without steps, or that failed apart from its steps."""
     end, problem = TABLE_ENDS[table.status], table.problem
     if end.element is None:
         return Case("plan")
