@@ -45,7 +45,7 @@ from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceip
 from maintainer.model.run.progress import ProgressSink
 from maintainer.policy.project.policy_changes import policies_at, policy_changes
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.select.table_names import identity
+from maintainer.policy.table_names import identity
 from maintainer.report.plan.plan_markdown import Comparison
 from maintainer.report.run.run_findings import render_junit
 

@@ -12,12 +12,12 @@ import click
 from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.run_spec import SelectionOptions, choose
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.checks.policy_checks import check_file
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.policy_checks import check_file
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolve import TableSource, own_tags, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.select.table_names import identity
+from maintainer.policy.table_names import identity
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text

@@ -10,7 +10,7 @@ import pytest
 
 from maintainer.cli.main import cli, run
 from maintainer.policy.project.policy_project import load_project
-from maintainer.policy.select.selectors import parse_selector
+from maintainer.policy.selectors import parse_selector
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICIES = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maintainer.policy.checks.policy_checks import check_file
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.policy_checks import check_file
 from maintainer.policy.schema.schema_keys import key_names
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text

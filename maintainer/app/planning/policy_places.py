@@ -24,7 +24,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.select.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, table_ref
 
 
 def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:

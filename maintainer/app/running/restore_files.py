@@ -25,7 +25,7 @@ from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.plan_input import count_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.select.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, table_ref
 
 
 def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:

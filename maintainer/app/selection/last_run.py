@@ -24,7 +24,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.select.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, table_ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.project.project_settings import Budget
-from maintainer.policy.select.selectors import (
+from maintainer.policy.selectors import (
     Method,
     Selectable,
     Selector,

@@ -14,7 +14,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import LEDGER_POLICY
-from maintainer.policy.select.table_names import absolute_path, identity, table_ref
+from maintainer.policy.table_names import absolute_path, identity, table_ref
 
 if TYPE_CHECKING:
     from maintainer.policy.project.policy_project import LoadedProject

@@ -13,7 +13,7 @@ from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, 
 from maintainer.errors import ExitCode
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.select.table_names import identity, table_ref
+from maintainer.policy.table_names import identity, table_ref
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style

@@ -22,7 +22,7 @@ from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.policy.project.project_settings import ledger_ref
-from maintainer.policy.select.table_names import identity
+from maintainer.policy.table_names import identity
 from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import no_steps, render_history
 from maintainer.report.style import Style

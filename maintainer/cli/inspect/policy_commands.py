@@ -28,7 +28,7 @@ from maintainer.policy.schema.schema_keys import (
     schema_text,
     suggestion,
 )
-from maintainer.policy.select.table_names import absolute_path
+from maintainer.policy.table_names import absolute_path
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
 from maintainer.report.style import Style
 from maintainer.report.text_layout import count, printable, tables_and_ledger

@@ -20,7 +20,7 @@ from maintainer.errors import ProjectError
 from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.policy_fields import written_settings
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.select.table_names import identity
+from maintainer.policy.table_names import identity
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.units import format_duration
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.checks.policy_checks import (
+from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
+from maintainer.policy.policy_checks import (
     check_effective,
     check_extends,
     check_file,
@@ -18,7 +19,6 @@ from maintainer.policy.checks.policy_checks import (
     check_rules,
     check_tables,
 )
-from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table
 from maintainer.policy.project.project_settings import (
     ProjectSettings,
     ledger_ref,
@@ -40,7 +40,7 @@ from maintainer.policy.resolve.resolve import (
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.select.table_names import identity, plain_name, table_ref
+from maintainer.policy.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import read_document

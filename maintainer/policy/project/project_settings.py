@@ -22,7 +22,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
-from maintainer.policy.select.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.units import parse_duration, parse_size

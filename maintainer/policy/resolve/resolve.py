@@ -47,7 +47,7 @@ from maintainer.policy.resolve.resolved import (
     ZOrderPolicy,
     policy_digest,
 )
-from maintainer.policy.select.table_names import TableMatch, absolute_path, identity, table_match, table_ref
+from maintainer.policy.table_names import TableMatch, absolute_path, identity, table_match, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 
 

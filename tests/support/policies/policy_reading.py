@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from maintainer.policy.checks.policy_checks import check_file
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.policy_checks import check_file
 from maintainer.policy.yaml.yaml_reader import read_text
 
 

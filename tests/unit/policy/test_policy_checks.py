@@ -8,7 +8,7 @@ import pytest
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import PolicyErrors, load_project
-from maintainer.policy.select.selectors import SelectorContext, parse_selector, select
+from maintainer.policy.selectors import SelectorContext, parse_selector, select
 from tests.support.policies.projects import complaints, loaded, write_project
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.select.table_names import absolute_path, name_parts, plain_name, table_match, table_ref
+from maintainer.policy.table_names import absolute_path, name_parts, plain_name, table_match, table_ref
 
 ROOT = Path("/project")
 

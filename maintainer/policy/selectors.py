@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import nearest, nearest_table
-from maintainer.policy.select.table_names import absolute_glob, identity, is_glob, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, identity, is_glob, name_matches, plain_name, table_ref
 
 MAX_SELECTOR_FILE_BYTES = 1024 * 1024
 MAX_TERMS = 20_000

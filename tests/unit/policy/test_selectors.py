@@ -6,7 +6,7 @@ import pytest
 
 from maintainer.errors import ProjectError
 from maintainer.policy.project.policy_project import LoadedProject
-from maintainer.policy.select.selectors import Method, SelectorContext, check_answerable, parse_selector, select
+from maintainer.policy.selectors import Method, SelectorContext, check_answerable, parse_selector, select
 from tests.support.policies.projects import loaded
 
 FILES = {

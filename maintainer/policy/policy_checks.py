@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
-from maintainer.policy.checks.setting_rules import Finding, Settings, check_settings
 from maintainer.policy.diagnostics import Diagnostic, Severity, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.resolve.merge import SETTING_KEYS, Keys, Layer, Level, Merged, Setting, base_value, spelled
@@ -20,6 +19,7 @@ from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSou
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
 from maintainer.policy.schema.schema_keys import dotted
+from maintainer.policy.setting_rules import Finding, Settings, check_settings
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.units import UnitError, format_size
 
