@@ -1,4 +1,6 @@
-"""What every writer must do, whatever it does it with: one suite for the transaction and the command engine.
+"""What every writer must do on real tables: one suite for the transaction and the command engine.
+
+What can be said through the protocol alone stands in test_engine_contract.py, for the engine in memory, too.
 
 The command engine runs on a classic session and over a real Spark Connect server. Where the engines differ on purpose
 (when they prove, what a command takes beside the plan), the test says so.
@@ -12,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.commands.command_engine import CommandTableEngine
@@ -20,7 +21,7 @@ from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.delta.spark.session_settings import FORCED
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.engine.protocols import TableEngine
-from maintainer.errors import CheckImpossible, CommitConflict, Refused, TableError, VerificationFailed
+from maintainer.errors import CheckImpossible, CommitConflict, Refused, TableError
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, Proof
 from maintainer.model.table.table_facts import TableFacts, TableRef
@@ -28,7 +29,6 @@ from maintainer.verification.audit import audit
 from tests.support.tables.delta_tables import (
     bytes_of,
     compaction,
-    files_on_disk,
     history,
     no_intent,
     spark_rows,
@@ -220,21 +220,6 @@ def test_files_that_are_gone_and_a_table_that_is_another(
         engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
 
 
-def test_an_intent_that_cannot_be_written_stops_it(spark: SparkSession, engine: TableEngine, lake: Path) -> None:
-    path = lake / "t"
-    build(spark, path)
-    facts = _facts(engine, path)
-    before = bytes_of(path)
-    step, batch = compaction(facts)
-
-    def refuse(version: int, proof: Proof | None) -> None:
-        raise OSError("no space for the intent")
-
-    with pytest.raises(OSError, match="no space"):
-        engine.writer.rewrite(facts, step, batch, stamp(), refuse)
-    assert bytes_of(path) == before
-
-
 def _while(engine: TableEngine, facts: TableFacts, batch: Batch, other: Callable[[], object]) -> CommitReceipt:
     step, _ = compaction(facts)
     acted: list[int] = []
@@ -296,38 +281,6 @@ def test_a_delete_at_the_last_moment(kind: str, spark: SparkSession, engine: Tab
     assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == [
         one for one in range(40) if one != 4
     ]
-
-
-def _lose_a_row(file: Path) -> None:
-    table = pq.read_table(file)
-    pq.write_table(table.slice(1), file)
-    for checksum in file.parent.glob(f".{file.name}.crc"):
-        checksum.unlink()
-
-
-@pytest.mark.contradicts("live_files_are_there", reason="a written file loses a row, as if the engine had lost it")
-def test_a_proof_that_does_not_hold(
-    kind: str, spark: SparkSession, lease: SessionLease, connect_url: str, lake: Path
-) -> None:
-    path = lake / "t"
-    spark.range(30).repartition(3).write.format("delta").save(str(path))
-    with engine_of(kind, lease, connect_url, _lose_a_row, path) as engine:
-        facts = _facts(engine, path)
-        step, batch = compaction(facts)
-        before = files_on_disk(path)
-        if kind == "transaction":
-            with pytest.raises(VerificationFailed):
-                engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
-            assert (files_on_disk(path), _facts(engine, path).version) == (before, 0)
-            return
-        receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
-        assert receipt.version == 1
-        assert receipt.proof is not None
-        assert not receipt.proof.holds
-        assert (receipt.proof.read.rows, receipt.proof.written.rows) == (30, 29)
-        assert "has 29 rows, the log says 30" in receipt.proof.findings[0]
-        failed = {one.expectation for one in audit(batch, receipt) if one.outcome == "fail"}
-        assert {"audit: rows read = rows written", "audit: the proof found nothing wrong"} <= failed
 
 
 @BY_COMMANDS

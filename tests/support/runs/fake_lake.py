@@ -229,6 +229,12 @@ class FakeWorker:
             raise TableError("no such table", code="T401", where=ref.identifier)
         return table
 
+    def _planned_table(self, facts: TableFacts) -> FakeTable:
+        table = self._table(facts.ref)
+        if table.table_id != facts.table_id:
+            raise CommitConflict("the table was dropped and created again", where=str(facts.ref))
+        return table
+
     def facts(self, ref: TableRef) -> TableFacts:
         table = self._table(ref)
         self.lake.reach("facts", Station(self.lake, table))
@@ -304,22 +310,28 @@ class FakeWorker:
     def set_properties(
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
-        table = self._table(facts.ref)
+        table = self._planned_table(facts)
         where = Station(self.lake, table, stamp)
-        before_commit(facts.version, None)
+        read_version, after = table.version, dict(step.after)
+        for key, planned in step.before:
+            if table.properties.get(key) not in (planned, after.get(key)):
+                raise CommitConflict(f"the property {key} was changed since it was planned", where=str(facts.ref))
+        before_commit(read_version, None)
         self.lake.reach("commit", where)
-        table.properties.update(dict(step.after))
+        table.properties.update(after)
         version = table.commit(set(), {}, stamp)
-        return CommitReceipt(version=version, read_version=facts.version)
+        return CommitReceipt(version=version, read_version=read_version)
 
     def rewrite(
         self, facts: TableFacts, step: RewriteStep, batch: Batch, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
-        table = self._table(facts.ref)
+        table = self._planned_table(facts)
         read_version = table.version
         added: dict[str, tuple[int, ...]] = {}
         read, written = Counter[int](), Counter[int]()
         where = Station(self.lake, table, stamp)
+        paths = {file.path for file in batch.files}
+        _check_live(table, paths)
         for one in batch.bins:
             rows = [row for file in one.files for row in table.versions[read_version].files[file.path]]
             read.update(rows)
@@ -334,10 +346,8 @@ class FakeWorker:
             raise VerificationFailed("what was written is not what was read", where=f"{facts.ref}@{read_version}")
         before_commit(read_version, proof)
         self.lake.reach("commit", where)
-        paths = {file.path for file in batch.files}
         with self.lake.lock:
-            if not paths <= set(table.live):
-                raise CommitConflict("a file of the batch is no longer live", where=f"{facts.ref}@{table.version}")
+            _check_live(table, paths)
             version = table.commit(paths, added, stamp)
         self.lake.reach("landed", where)
         return CommitReceipt(
@@ -356,12 +366,11 @@ class FakeWorker:
         before_delete: BeforeCommit,
         guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
-        table = self._table(facts.ref)
+        table = self._planned_table(facts)
+        _check_unneeded(table, facts, step)
         before_delete(facts.version, None)
         self.lake.reach("vacuum", Station(self.lake, table, stamp))
-        planned = {file.path for file in step.files}
-        if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
-            raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
+        _check_unneeded(table, facts, step)
         gone: list[RemovedFile] = []
         stopped = None
         guard.progress(0)
@@ -398,6 +407,17 @@ class FakeWorker:
         table = self._table(facts.ref)
         a, b = (Counter(r for rows in table.versions[v].files.values() for r in rows) for v in (version_a, version_b))
         return sum((a - b).values()) + sum((b - a).values())
+
+
+def _check_live(table: FakeTable, paths: set[str]) -> None:
+    if not paths <= set(table.live):
+        raise CommitConflict("a file of the batch is no longer live", where=f"{table.name}@{table.version}")
+
+
+def _check_unneeded(table: FakeTable, facts: TableFacts, step: VacuumStep) -> None:
+    planned = {file.path for file in step.files}
+    if any(planned & set(version.files) for version in table.versions[facts.version + 1 :]):
+        raise CommitConflict("a planned file is in use again", where=f"{facts.ref}@{table.version}")
 
 
 def _commit(table: FakeTable, version: int) -> TableCommit:
