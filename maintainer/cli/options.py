@@ -217,8 +217,10 @@ def _engine(
         pairs.append((key.strip(), value))
     if remote is not None and master is not None:
         raise click.UsageError("--master starts a Spark and --remote goes to one that runs: leave one of them out")
-    return EngineOptions(master, tuple(pairs), engine=engine, remote=remote, on_warning=_warn)
-
-
-def _warn(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    return EngineOptions(
+        master,
+        tuple(pairs),
+        engine=engine,
+        remote=remote,
+        on_warning=lambda text: click.echo(f"warning: {text}", err=True),
+    )

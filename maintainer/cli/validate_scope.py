@@ -61,7 +61,7 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
     findings: list[Diagnostic] = []
     documents: dict[str, Document] = {}
     texts: dict[str, str] = {}
-    if _is_project(root):
+    if (root / POLICY_FOLDER).is_dir() or (root / PROJECT_FILE).is_file():
         project = load_project(root, env, keep_resolutions=False)
         findings.extend(finding for finding in findings_of(project) if finding.file in files)
         documents.update((file, document) for file, document in project.documents.items() if file in files)
@@ -81,10 +81,6 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
 def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
     """Return the findings of all files, and of paths that reach one table on this machine."""
     return tuple(sorted([*project.diagnostics, *paths_to_one_table(project.tables)]))
-
-
-def _is_project(root: Path) -> bool:
-    return (root / POLICY_FOLDER).is_dir() or (root / PROJECT_FILE).is_file()
 
 
 def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:

@@ -200,7 +200,8 @@ def history_rows(
         if isinstance(run, tuple):
             unread.append(f"{run[0]}: {run[1]}")
             continue
-        if since_ms is not None and run.outcome.started_at_ms + _run_ms(run.outcome) < since_ms:
+        ended_at_ms = run.outcome.started_at_ms + int(run.outcome.duration_seconds * 1000)
+        if since_ms is not None and ended_at_ms < since_ms:
             break
         steps = [row for row in rows_of(run.plan, run.outcome) if of_table(row)]
         for row in reversed(steps):
@@ -221,10 +222,6 @@ def history_rows(
     # Run ids begin with their time; within a run the order stays.
     rows.sort(key=lambda row: row.run_id or "", reverse=True)
     return rows[:limit], unread
-
-
-def _run_ms(outcome: RunOutcome) -> int:
-    return int(outcome.duration_seconds * 1000)
 
 
 def history_row(row: LedgerRow) -> HistoryRow:

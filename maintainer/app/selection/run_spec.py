@@ -102,7 +102,9 @@ def choose(
         leave_out = leave_out.without(_BY_LOOKING)
     elif look is not Look.NEVER:
         methods[Method.DUE] = lambda identifier, _value: identifier in look and bool(look[identifier].steps)
-        methods[Method.DRIFTED] = lambda identifier, _value: identifier in look and _drifted(look[identifier])
+        methods[Method.DRIFTED] = lambda identifier, _value: (
+            identifier in look and any(isinstance(step, SetPropertiesStep) for step in look[identifier].steps)
+        )
     context = SelectorContext(project.root, command, methods)
     check_answerable(include, context)
     check_answerable(leave_out, context)
@@ -119,10 +121,6 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
     tables = {table.ref.identifier: table for table in plan.tables}
     chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, look=tables)}
     return replace(plan, tables=tuple(table for table in plan.tables if table.ref in chosen))
-
-
-def _drifted(plan: TablePlan) -> bool:
-    return any(isinstance(step, SetPropertiesStep) for step in plan.steps)
 
 
 def _check_since_used(*selectors: Selector) -> None:

@@ -116,7 +116,7 @@ def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
     written: list[Path] = []
     taken: set[str] = set()
     for entry in unmanaged:
-        slug = _slug(entry.table.identifier)
+        slug = re.sub(r"[^A-Za-z0-9_-]+", "_", entry.table.identifier).strip("_.")[-100:].lower() or "table"
         name = next(name for name in (slug, *(f"{slug}_{n}" for n in range(2, MAX_STUBS + 2))) if name not in taken)
         taken.add(name)
         path = root / STUB_FOLDER / f"{name}.yml"
@@ -145,10 +145,6 @@ def _yaml_text(text: str) -> str:
     if re.fullmatch(r"[A-Za-z_./][A-Za-z0-9_./-]*", text) and ": " not in text:
         return text
     return "'" + text.replace("'", "''") + "'"
-
-
-def _slug(identifier: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", identifier).strip("_.")[-100:].lower() or "table"
 
 
 def _place(location: str) -> str:

@@ -20,7 +20,7 @@ from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import LeftAlone, Problem, TablePlan
+from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
@@ -143,13 +143,10 @@ def _next(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int) -> s
     waits = next((entry.reason.text for entry in plan.left_alone if entry.reason.code in _WAITING), None)
     if waits is not None:
         return waits
-    stays = next((entry.reason.text for entry in plan.left_alone if _keeps_small(entry, small_below_bytes)), None)
-    return f"nothing to do: {stays}" if stays else "nothing to do"
-
-
-def _keeps_small(entry: LeftAlone, small_below_bytes: int) -> bool:
-    """Whether this is why small files stay as they are."""
-    return entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes
+    for entry in plan.left_alone:
+        if entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes:
+            return f"nothing to do: {entry.reason.text}"  # this is why small files stay as they are
+    return "nothing to do"
 
 
 _NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})

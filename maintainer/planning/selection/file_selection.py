@@ -37,11 +37,6 @@ def file_order(file: DataFile) -> tuple[int, str, str]:
     return (file.size_bytes, *file.key)
 
 
-def bin_order(bin_: Bin) -> tuple[int, tuple[int, str, str]]:
-    """Order bins as batches take them: fewest bytes first, equal ones by their first file."""
-    return (bin_.size_bytes, file_order(bin_.files[0]))
-
-
 def pack_bins(files: Iterable[DataFile], *, max_bin_bytes: int) -> tuple[Bin, ...]:
     """Group the files of one partition into bins for one rewrite each, as OPTIMIZE does.
 
@@ -87,7 +82,8 @@ def pack_batches(bins: Iterable[Bin], *, batch_size_bytes: int) -> tuple[Batch, 
     Returns:
         Batches from small bins to large ones; together they hold every bin exactly once.
     """
-    ordered = sorted(bins, key=bin_order)
+    # Fewest bytes first, equal ones by their first file.
+    ordered = sorted(bins, key=lambda bin_: (bin_.size_bytes, file_order(bin_.files[0])))
     return tuple(Batch(tuple(group)) for group in _next_fit(ordered, lambda bin_: bin_.size_bytes, batch_size_bytes))
 
 

@@ -57,11 +57,12 @@ def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
             help="`maintainer apply` clusters it; compaction would undo that",
         )
     if unsupported:
+        named = [f"{feature} ({WHY_NOT[feature]})" if feature in WHY_NOT else feature for feature in unsupported]
         raise TableError(
             "the table has a feature that this version of maintainer is not tested with",
             code="T404",
             where=at_version(facts),
-            found=f"table feature {', '.join(_with_reason(feature) for feature in unsupported)}",
+            found=f"table feature {', '.join(named)}",
             help="the table is left as it is; remove it from the policies to silence this",
         )
     if protocol.min_reader_version > MAX_READER_VERSION or protocol.min_writer_version > MAX_WRITER_VERSION:
@@ -73,10 +74,6 @@ def check_supported(facts: TableFacts, *, clustered: bool = True) -> None:
             allowed=f"at most reader version {MAX_READER_VERSION}, writer version {MAX_WRITER_VERSION}",
             help="the table is left as it is; remove it from the policies to silence this",
         )
-
-
-def _with_reason(feature: str) -> str:
-    return f"{feature} ({WHY_NOT[feature]})" if feature in WHY_NOT else feature
 
 
 _HELP = "apply with --engine transaction beside the storage"

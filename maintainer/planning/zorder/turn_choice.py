@@ -9,7 +9,7 @@ The layout after a turn is forecast: its files replaced by even parts of the cub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.model.closed_types import assert_never
@@ -161,12 +161,9 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
     num_files = tuple(
         num_files_of(bin_.size_bytes, candidates.bytes_of[bin_.partition_values], largest) for bin_ in bins
     )
-    turn = Turn(Strategy.UNINDEXED, target.tag, _elements(taken), num_files)
+    elements = sum(file.live_records or 0 for file in taken)
+    turn = Turn(Strategy.UNINDEXED, target.tag, elements, num_files)
     return Chosen(turn, Batch(bins))
-
-
-def _elements(files: Sequence[DataFile]) -> int:
-    return sum(file.live_records or 0 for file in files)
 
 
 def _leveled(candidates: Candidates, settings: ZOrderSettings, optimized: Revision, room: int) -> Chosen | None:

@@ -214,7 +214,10 @@ def _with_min_file_size(merged: Merged) -> Merged:
 
 def _policy(ref: TableRef, file: str, merged: Merged, values: Mapping[str, Any], root: Path) -> ResolvedPolicy:
     properties = [(keys[1], values[".".join(keys)]) for keys in merged.leaves if keys[0] == "properties"]
-    expectations = tuple(map(_expectation, values.get("verify.expectations", ())))
+    expectations = tuple(
+        Expectation(item["type"], {key: value for key, value in item.items() if key != "type"})
+        for item in values.get("verify.expectations", ())
+    )
     return policy_part(
         ResolvedPolicy,
         "",
@@ -296,7 +299,3 @@ def _time_of_day(text: str) -> time:
     """Read ``22:00``; ``24:00`` is the midnight that ends the day."""
     hour, _, minute = text.partition(":")
     return time(int(hour) % 24, int(minute))
-
-
-def _expectation(item: Mapping[str, Any]) -> Expectation:
-    return Expectation(item["type"], {key: value for key, value in item.items() if key != "type"})

@@ -74,11 +74,11 @@ def size_chart(before: FileSizes, after: FileSizes, name: str) -> Markup:
     for place, bar in enumerate(bars):
         left, width = place * room + 1, room - 2
         for number, css, down in ((bar.before, "before", False), (bar.after, "after", True)):
-            tall = _scaled(number, tallest)
+            tall = max(1.5, number / tallest * (_BAR_AREA - 2)) if number else 0.0
             if tall:
                 top = middle + _LABELS if down else middle - tall
                 shapes.append(_rect(left, top, width, tall, css))
-        if place % _label_step(len(bars)) == 0:
+        if len(bars) <= 7 or place % 2 == 0:
             shapes.append(_text(left + width / 2, middle + _LABELS - 4, _short(bar.low_bytes), "middle"))
     described = f"before: {_in_words(bars, 'before')}; after: {_in_words(bars, 'after')}"
     return _svg(_WIDTH, height, f"files of {name} by size", described, shapes)
@@ -127,14 +127,6 @@ def bar_chart(columns: Sequence[tuple[str, float, str]], name: str, *, unit_text
         shapes.append(_rect(place * room + 1, 94 - tall, room - 2, tall, css, inner))
     described = "; ".join(label for label, _, _ in columns[-10:])
     return _svg(720, 96, f"{name}, at most {unit_text}", described, shapes)
-
-
-def _scaled(number: int, tallest: int) -> float:
-    return 0.0 if not number else max(1.5, number / tallest * (_BAR_AREA - 2))
-
-
-def _label_step(bars: int) -> int:
-    return 1 if bars <= 7 else 2
 
 
 def _short(size_bytes: int) -> str:

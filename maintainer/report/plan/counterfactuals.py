@@ -42,12 +42,9 @@ def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> l
     for reason in reasons:
         if reason.code not in seen:
             seen.add(reason.code)
-            rows.append((reason.code.value, of_reason(reason.code, policy, _of(table.left_alone, reason.code))))
+            entries = [entry for entry in table.left_alone if entry.reason.code is reason.code]
+            rows.append((reason.code.value, of_reason(reason.code, policy, entries)))
     return rows
-
-
-def _of(entries: Sequence[LeftAlone], code: ReasonCode) -> list[LeftAlone]:
-    return [entry for entry in entries if entry.reason.code is code]
 
 
 def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:

@@ -129,7 +129,7 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
         lines += ["", "No table is selected."]
     if compared is not None:
         lines += ["", *render_comparison(plan, compared)]
-    room = max_characters - _length(lines) - 1_000
+    room = max_characters - sum(len(line) + 1 for line in lines) - 1_000
 
     named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
     shown, room = _fit(named, room)
@@ -207,10 +207,6 @@ def _why(reason: Reason) -> str:
 
 def _origin(reason: Reason) -> str:
     return code(reason.origin) if reason.origin else ""
-
-
-def _length(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
 
 
 def _fit(rows: Sequence[tuple[str, ...]], room: int) -> tuple[list[tuple[str, ...]], int]:

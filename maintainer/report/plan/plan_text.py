@@ -14,7 +14,7 @@ from datetime import tzinfo
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan, TableState
-from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import (
     BatchedStep,
     SetPropertiesStep,
@@ -89,12 +89,8 @@ def step_lines(text: StepText, options: PlanOptions, style: Style) -> Iterator[s
     """Yield the lines of one step; only the first has the symbol and the word."""
     for index, (facts, reasons) in enumerate(zip(text.facts, text.reasons, strict=True)):
         symbol, word = (text.symbol, text.word) if index == 0 else (" ", "")
-        yield from fact_lines(symbol, word, facts, tuple(reason_text(reason) for reason in reasons), options, style)
-
-
-def reason_text(reason: Reason) -> tuple[str, str]:
-    """Return a reason as its sentence and its policy line (empty without one)."""
-    return (printable(reason.text), printable(reason.origin or ""))
+        texts = [(printable(reason.text), printable(reason.origin or "")) for reason in reasons]
+        yield from fact_lines(symbol, word, facts, texts, options, style)
 
 
 def fact_lines(

@@ -31,11 +31,6 @@ FORMAT = 1
 Json = dict[str, object]
 
 
-def version_line(maintainer_version: str) -> str:
-    """Return the first line of a stream."""
-    return _line({"type": "version", "format": FORMAT, "maintainer": maintainer_version})
-
-
 def event_line(event: ProgressEvent) -> str:
     """Return an event as one line of JSON, ending in a newline."""
     return _line(event_json(event))
@@ -49,7 +44,7 @@ class ProgressJsonl:
 
     def __init__(self, stream: TextIO, maintainer_version: str) -> None:
         self._stream = stream
-        self._write(version_line(maintainer_version))
+        self._write(_line({"type": "version", "format": FORMAT, "maintainer": maintainer_version}))
 
     def __call__(self, event: ProgressEvent) -> None:
         """Write an event.
