@@ -92,7 +92,9 @@ def record_of(given: Mapping[str, Any], now_ms: int) -> TableRecord:
 def _live_files(given: Mapping[str, Any], partitioned_by: tuple[str, ...], now_ms: int) -> Iterator[DataFile]:
     for group, files in enumerate(given.get("files", ())):
         values = files.get("partition", {})
-        partition = tuple((column, _partition_value(values.get(column))) for column in partitioned_by)
+        partition = tuple(
+            (column, None if values.get(column) is None else str(values[column])) for column in partitioned_by
+        )
         deleted = files.get("deletedRows", 0)
         for number in range(files.get("count", 1)):
             path = f"part-{group:03}-{number:05}.parquet"
@@ -116,10 +118,6 @@ def _removed_files(given: Mapping[str, Any], now_ms: int) -> Iterator[RemovedFil
                 removed_in_version=1,
                 replaced=True,
             )
-
-
-def _partition_value(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _ago(duration: str, now_ms: int) -> int:

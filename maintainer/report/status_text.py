@@ -70,6 +70,7 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
     optimize = age(row.last_optimize_at_ms, now_ms, tz)
     if row.last_optimize_status not in (None, "succeeded"):
         optimize += f" ({printable(row.last_optimize_status or '')})"
+    working = f"run {printable(row.running)} is working on it; " if row.running else ""
     state, role = printable(row.state), _ROLE.get(row.state)
     return (
         printable(row.table),
@@ -82,12 +83,8 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
         _auto_compact(row),
-        _now(row) + printable(row.next or "-") + _layout(row),
+        working + printable(row.next or "-") + _layout(row),
     )
-
-
-def _now(row: StatusRow) -> str:
-    return f"run {printable(row.running)} is working on it; " if row.running else ""
 
 
 def _layout(row: StatusRow) -> str:

@@ -129,7 +129,8 @@ def undelete_run(
             error_code=error_code,
             error=failure,
         )
-        _record(journal, row, receipt)
+        _keep(journal, row, receipt)
+        journal.finished(None)
 
 
 def _row(
@@ -174,11 +175,6 @@ def _row(
         error_code=None,
         error=None,
     )
-
-
-def _record(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:
-    _keep(journal, row, receipt)
-    journal.finished(None)
 
 
 def _keep(journal: Journal, row: LedgerRow, receipt: UndeleteReceipt | None) -> None:

@@ -98,13 +98,12 @@ def project_files(requirement: str) -> dict[str, str]:
 
     ``requirement`` is the line of requirements.txt that installs maintainer.
     """
-    files = {path: _file_text(name) for path, name in _FILES.items()}
+    files = {
+        path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
+        for path, name in _FILES.items()
+    }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement)
     return files
-
-
-def _file_text(name: str) -> str:
-    return schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
 
 
 _WORTH_ADDING = {

@@ -107,7 +107,7 @@ def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic
         if match := pattern.search(whole):
             shown = message.format(*(group or "" for group in match.groups()))
             if "indentation" in shown:
-                shown = _STRAY.get(_character_at(text, span), shown)
+                shown = _STRAY.get(text.split("\n")[span.line - 1][span.column - 1 : span.column], shown)
             return Diagnostic(code, Severity.ERROR, shown, file, span, help or _quoted_line(text, span))
     return Diagnostic("Y107", Severity.ERROR, f"not YAML: {problem[:120]}", file, span, _QUOTE_HELP)
 
@@ -122,11 +122,6 @@ def _span(mark: yaml.Mark | None, text: str) -> Span:
         line -= 1
         column = max(len(lines[line]) - 1, 0) if line < len(lines) else 0
     return Span(line + 1, column + 1, line + 1, column + 2)
-
-
-def _character_at(text: str, span: Span) -> str:
-    line = text.split("\n")[span.line - 1]
-    return line[span.column - 1 : span.column]
 
 
 def _quoted_line(text: str, span: Span) -> str:

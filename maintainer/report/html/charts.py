@@ -295,12 +295,12 @@ def _files_read(past: TablePast) -> Curve | None:
 
 
 def _small_bytes(past: TablePast) -> Curve | None:
-    known = [point for point in past.points if point.small_bytes is not None]
-    return _curve([(point.at_ms, _share(point)) for point in known], "bytes in small files", _percent)
-
-
-def _share(point: PastPoint) -> float:
-    return (point.small_bytes or 0) / point.size_bytes if point.size_bytes else 0.0
+    shares = [
+        (point.at_ms, point.small_bytes / point.size_bytes if point.size_bytes else 0.0)
+        for point in past.points
+        if point.small_bytes is not None
+    ]
+    return _curve(shares, "bytes in small files", _percent)
 
 
 def _percent(value: float) -> str:

@@ -251,7 +251,7 @@ def table_lines(tables: Sequence[TablePlan], options: PlanOptions, style: Style)
     widths = [padded_width(cells[index] for cells in headings) for index in range(4)]
     lines: list[str] = []
     for table, (name, version, size, files) in zip(tables, headings, strict=True):
-        symbol = _table_symbol(table)
+        symbol = _STATE_SYMBOL.get(table.state, Symbol.LEFT if is_named(table) else Symbol.SAME)
         cells = [style.symbol(symbol), style.paint(pad(name, widths[0]), Role.BOLD)]
         if any(widths[1:]):
             joint = " in " if size else "    "
@@ -276,11 +276,6 @@ _STATE_SYMBOL = {
     TableState.CHANGES: Symbol.CHANGE,
     TableState.WAITING: Symbol.LEFT,
 }
-
-
-def _table_symbol(table: TablePlan) -> str:
-    up_to_date = Symbol.LEFT if is_named(table) else Symbol.SAME
-    return _STATE_SYMBOL.get(table.state, up_to_date)
 
 
 def _body(table: TablePlan, options: PlanOptions, style: Style) -> Iterator[str]:
