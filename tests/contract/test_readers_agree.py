@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.add_files import live_files
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.tables.delta_tables import forget_logs
 
@@ -48,17 +48,34 @@ def agreed(jvm: DeltaJvm, path: Path, *, kernel: bool | None = True) -> TableFac
     by_kernel_alone = alone_by_kernel(jvm, ref, root)
     assert kernel is None or (by_kernel is not None) == kernel
     assert by_kernel == by_kernel_alone
+    snapshot = jvm.update(jvm.log_of_root(root))
+    assert_same_actions(jvm, snapshot)
     if by_kernel is not None:
         assert by_kernel == by_spark
-        log = jvm.log_of_root(root)
-        snapshot = jvm.update(log)
-        handles = live_files(jvm, log, snapshot, by_spark.file_keys)
-        assert set(handles) == by_spark.file_keys
-        wanted = {one["path"]: one for one in jvm.scan_files(snapshot)[1]}
-        for (name, _), handle in handles.items():
-            found = json.loads(handle.json())["add"]
+        live = LiveFilesReader(jvm).of_snapshot(by_spark, snapshot, by_spark.file_keys)
+        assert (frozenset(live.adds), live.version) == (by_spark.file_keys, by_spark.version)
+        wanted = {one["path"]: one for one in jvm.scan_files(snapshot)}
+        handles = jvm.add_files(live.adds.values())
+        for number, (name, _) in enumerate(live.adds):
+            found = json.loads(handles.apply(number).json())["add"]
             assert found == {**found, **{key: value for key, value in wanted[name].items() if value is not None}}
     return by_spark
+
+
+def assert_same_actions(jvm: DeltaJvm, snapshot: JavaObject) -> None:
+    """Spark's files, once through Python and back, are what they were; of their statistics the record count is."""
+    wanted = {
+        one["path"]: one for one in (json.loads(file.json())["add"] for file in snapshot.allFiles().collectAsList())
+    }
+    handles = jvm.add_files(jvm.scan_files(snapshot))
+    found = [json.loads(handles.apply(number).json())["add"] for number in range(handles.size())]
+    assert {one["path"]: _with_count(one) for one in found} == {path: _with_count(one) for path, one in wanted.items()}
+
+
+def _with_count(add: dict[str, Any]) -> dict[str, Any]:
+    """An action with its record count in the place of its statistics; no tags are the same as an empty map of them."""
+    count = json.loads(add.get("stats") or "{}").get("numRecords")
+    return {**add, "stats": count, "tags": add.get("tags") or {}}
 
 
 def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFacts | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.add_files import adds_through_kernel
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
 from maintainer.journal.ledger.ledger_mark import LedgerMark
@@ -113,9 +113,9 @@ class LedgerTable:
             if version < 0:
                 return None
             table_id = str(jvm.metadata(snapshot)["id"])
-            adds = adds_through_kernel(jvm, log, version, table_id) or []
+            files = LiveFilesReader(jvm).of_table(jvm.location(log), table_id, version)
             storage = TableStorage(jvm, log)
-            uris = {storage.uri(str(add["path"])) for add in adds}
+            uris = set() if files is None else {storage.uri(path) for path, _ in files.adds}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below
             raise_from(self._damaged(error), error)

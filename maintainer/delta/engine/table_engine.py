@@ -18,6 +18,7 @@ from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_atte
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
@@ -47,9 +48,16 @@ class DeltaTableWriter:
     """
 
     def __init__(
-        self, jvm: DeltaJvm, group: str, reader: DeltaTableReader, *, between_write_and_proof: FaultHook | None = None
+        self,
+        jvm: DeltaJvm,
+        group: str,
+        reader: DeltaTableReader,
+        live_files: LiveFilesReader,
+        *,
+        between_write_and_proof: FaultHook | None = None,
     ) -> None:
         self._jvm = jvm
+        self._live_files = live_files
         self._group = group
         self._reader = reader
         self.clock = now_ms
@@ -69,7 +77,7 @@ class DeltaTableWriter:
         self._refuse_unsafe_store(facts)
         self._jvm.activate()
         prefix = prefix_of_attempt(stamp.run_id)
-        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._between, prefix)
+        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix)
         self.last_timings = job.timings
         try:
             job.open()
@@ -154,9 +162,13 @@ class DeltaTableEngine:
         references: References | None = None,
     ) -> None:
         self.jvm = jvm
-        self._reader = DeltaTableReader(jvm, references)
-        self._versions = DeltaVersionReader(jvm)
-        self._writer = DeltaTableWriter(jvm, group, self._reader, between_write_and_proof=between_write_and_proof)
+        # One for all three: what the writer read of a version is what its checks and the next batch look at.
+        live_files = LiveFilesReader(jvm)
+        self._reader = DeltaTableReader(jvm, references, live_files)
+        self._versions = DeltaVersionReader(jvm, live_files)
+        self._writer = DeltaTableWriter(
+            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof
+        )
 
     @property
     def reader(self) -> DeltaTableReader:

@@ -22,6 +22,7 @@ from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, table_errors
 from maintainer.delta.storage.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
@@ -34,8 +35,11 @@ from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataF
 class DeltaTableReader:
     """Implements ``TableReader`` on a Spark session."""
 
-    def __init__(self, jvm: DeltaJvm, references: References | None = None) -> None:
+    def __init__(
+        self, jvm: DeltaJvm, references: References | None = None, live_files: LiveFilesReader | None = None
+    ) -> None:
         self._jvm = jvm
+        self._live_files = live_files or LiveFilesReader(jvm)
         self.references = references or References()
         self._replayed: tuple[str, LogReplay] | None = None
         self._last_storage: tuple[str, TableStorage] | None = None
@@ -107,7 +111,7 @@ class DeltaTableReader:
         """Values of the columns in about so many rows, drawn from files spread over the table."""
         with self._reading(facts.ref.identifier):
             log = self._jvm.log_at(facts.location)
-            return read_sample(self._jvm, log, self._jvm.update(log), facts, columns, max_rows)
+            return read_sample(self._jvm, log, self._jvm.update(log), facts, self._live_files, columns, max_rows)
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
         """Return the keys of files that hold dropped columns; see ``dropped_column_files``."""

@@ -51,24 +51,27 @@ class Gateway:
         self._none: JavaObject = self._jvm.scala.Option.empty()
         self._hadoop_of_session: tuple[JavaObject, JavaObject] | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
+        self._add_file_list: JavaObject | None = None
         # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
         self._modules: dict[str, JavaObject] = {}
         self._path: JavaObject = self._jvm.org.apache.hadoop.fs.Path
         self._uri: JavaObject = self._jvm.java.net.URI
         self._utf8: JavaObject = self._jvm.java.nio.charset.StandardCharsets.UTF_8
         self._char_buffer: JavaObject = self._jvm.java.nio.CharBuffer
+        self._array_list: JavaObject = self._jvm.java.util.ArrayList
+        self._python_utils: JavaObject = self._jvm.org.apache.spark.api.python.PythonUtils
         self._classic_session: JavaObject = self._jvm.org.apache.spark.sql.classic.SparkSession
 
     def seq(self, items: Iterable[object] = ()) -> JavaObject:
         """Make a Scala ``Seq``."""
-        array = self._jvm.java.util.ArrayList()
+        array = self._array_list()
         for item in items:
             array.add(item)
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
+        return self._python_utils.toSeq(array)
 
     def string_map(self, values: Mapping[str, object]) -> JavaObject:
         """Make an immutable Scala ``Map`` with string keys."""
-        return self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(values))
+        return self._python_utils.toScalaMap(dict(values))
 
     def _option(self, value: object | None) -> JavaObject:
         return self._none if value is None else self._jvm.scala.Option.apply(value)
@@ -81,6 +84,12 @@ class Gateway:
                 target = getattr(target, part)
             self._modules[name] = target
         return target
+
+    def _class(self, name: str) -> JavaObject:
+        """The ``Class`` of a full name, as Spark's own loader finds it."""
+        return self._jvm.java.lang.Class.forName(
+            name, True, self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        )
 
     def _frame(self, dataset: JavaObject) -> DataFrame:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame

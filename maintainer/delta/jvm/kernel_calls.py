@@ -19,6 +19,7 @@ CHARACTERS_AT_ONCE = 4_000_000
 REQUIRED: tuple[Required, ...] = (
     ("stats.StatisticsCollection$", "configuredDeltaStatsColumnSpec", 1),
     ("stats.StatisticsCollection$", "getIndexedColumns", 4),
+    ("actions.Action$", "fromJson", 1),
     ("actions.Metadata", "dataSchema", 0),
     ("NoMapping$", "name", 0),
 )
@@ -84,13 +85,8 @@ class KernelCalls(Gateway):
         return self._kernel
 
     def _row_to_json(self) -> JavaObject:
-        loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-        def named(name: str) -> JavaObject:
-            return self._jvm.java.lang.Class.forName(name, True, loader)
-
         invoke = self._jvm.java.lang.invoke
-        shape = invoke.MethodType.methodType(named("java.lang.String"), named("io.delta.kernel.data.Row"))
-        owner = named("io.delta.kernel.defaults.internal.json.JsonUtils")
+        shape = invoke.MethodType.methodType(self._class("java.lang.String"), self._class("io.delta.kernel.data.Row"))
+        owner = self._class("io.delta.kernel.defaults.internal.json.JsonUtils")
         method = invoke.MethodHandles.publicLookup().findStatic(owner, "rowToJson", shape)
-        return invoke.MethodHandleProxies.asInterfaceInstance(named("java.util.function.Function"), method)
+        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.Function"), method)

@@ -116,8 +116,8 @@ class LogCalls(Gateway):
         """The snapshot's AddFiles as a DataFrame."""
         return self._frame(snapshot.allFiles().toDF())
 
-    def scan_files(self, snapshot: JavaObject) -> tuple[JavaObject, list[dict[str, Any]]]:
-        """All live AddFiles: a Java ``List``, and each one's fields in the same order; one Spark job and one call.
+    def scan_files(self, snapshot: JavaObject) -> list[dict[str, Any]]:
+        """The fields of all live AddFiles, by one Spark job and in one piece.
 
         Of the statistics only ``numRecords`` is kept, as OPTIMIZE does it. Not by Delta's ``filesForScan``: that
         parses statistics by the table's schema, so that Spark compiles new code for each table.
@@ -128,9 +128,5 @@ class LogCalls(Gateway):
         frame = self.all_files(snapshot).withColumn("stats", num_records)
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
-        return files, json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))
-
-    def partition_values(self, add_files: JavaObject) -> list[dict[str, str | None]]:
-        """The partition values of a Scala ``Seq`` of AddFiles as the log has them, in one call."""
-        fields = json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(add_files)))
-        return [field.get("partitionValues") or {} for field in fields]
+        fields: list[dict[str, Any]] = json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))
+        return fields

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
-from maintainer.delta.jvm.gateway import JavaObject, Required
+from maintainer.delta.jvm.gateway import DELTA, JavaObject, Required
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,6 @@ REQUIRED: tuple[Required, ...] = (
     ("actions.AddFile", "json", 0),
     ("actions.AddFile", "path", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),
-    ("actions.Action$", "fromJson", 1),
     ("RowTracking$", "preserveRowTrackingColumns", 2),
     ("RowTracking$", "addPreservedRowTrackingTagIfNotSet", 2),
     ("skipping.MultiDimClustering$", "cluster", 4),
@@ -45,6 +44,9 @@ REQUIRED: tuple[Required, ...] = (
 )
 """Private methods of Delta that this module calls."""
 
+FILES_AT_ONCE = 10_000
+"""Files that cross to the JVM in one text, some 4 MB."""
+
 FILE_NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 """Delta's tests use this setting to put a prefix before the names of data files. Names may be anything."""
 
@@ -61,14 +63,32 @@ class TransactionCalls(CommitStoreCalls):
         """Start a transaction on the snapshot, or on the newest one."""
         return log.startTransaction(self._none, self._option(snapshot))
 
-    def track_read(self, txn: JavaObject, add_files: JavaObject) -> None:
+    def add_files(self, adds: Iterable[Mapping[str, Any]]) -> JavaObject:
+        """Make AddFiles from the fields of ``add`` actions: a Scala ``Seq``, in few calls however many there are."""
+        return self._python_utils.toSeq(self._listed(adds))
+
+    def _listed(self, adds: Iterable[Mapping[str, Any]]) -> JavaObject:
+        """AddFiles as a Java ``List``, by Delta's own reader of JSON."""
+        mapper = self._delta.util.JsonUtils.mapper()
+        if self._add_file_list is None:
+            classes = self._class("java.util.ArrayList"), self._class(f"{DELTA}actions.AddFile")
+            self._add_file_list = mapper.getTypeFactory().constructCollectionType(*classes)
+        listed, fields = self._array_list(), list(adds)
+        for start in range(0, len(fields), FILES_AT_ONCE):
+            text = json.dumps(fields[start : start + FILES_AT_ONCE], ensure_ascii=False)
+            listed.addAll(mapper.readValue(text, self._add_file_list))
+        return listed
+
+    def track_read(self, txn: JavaObject, adds: Iterable[Mapping[str, Any]]) -> None:
         """Register what the transaction read, as OPTIMIZE does: these files, and no other predicate."""
-        txn.trackFilesRead(add_files)
+        txn.trackFilesRead(self.add_files(adds))
         txn.trackReadPredicates(self.seq(), False, True)
 
-    def read_files(self, log: JavaObject, snapshot: JavaObject, add_files: JavaObject, purpose: str) -> DataFrame:
-        """A DataFrame over exactly these AddFiles: deletion vectors and column mapping applied."""
-        return self._frame(log.createDataFrame(snapshot, add_files, False, self._option(purpose)))
+    def read_files(
+        self, log: JavaObject, snapshot: JavaObject, adds: Iterable[Mapping[str, Any]], purpose: str
+    ) -> DataFrame:
+        """A DataFrame over exactly the files of these ``add`` actions: deletion vectors and column mapping applied."""
+        return self._frame(log.createDataFrame(snapshot, self.add_files(adds), False, self._option(purpose)))
 
     def with_row_tracking(self, frame: DataFrame, snapshot: JavaObject) -> DataFrame:
         """Add the columns that keep row ids and row commit versions; unchanged without row tracking."""
@@ -113,21 +133,37 @@ class TransactionCalls(CommitStoreCalls):
                 return tuple(int(row.getLong(at)) for at in range(row.size()))
         return None
 
-    def action(self, line: str) -> JavaObject:
-        """Parse one action from its JSON: Delta's own serialization instead of private constructors."""
-        return self._delta.actions.Action.fromJson(line)
-
-    def fields_of(self, actions: Iterable[JavaObject]) -> list[dict[str, Any]]:
-        """The fields of actions as Delta would write them, in one call."""
-        listed = self._jvm.java.util.ArrayList()
-        for action in actions:
-            listed.add(action)
-        fields: list[dict[str, Any]] = json.loads(self._delta.util.JsonUtils.mapper().writeValueAsString(listed))
+    def fields_of(self, actions: JavaObject) -> list[dict[str, Any]]:
+        """The fields of a Java ``List`` of actions as Delta would write them, in one call."""
+        mapper = self._delta.util.JsonUtils.mapper()
+        fields: list[dict[str, Any]] = json.loads(bytes(mapper.writeValueAsBytes(actions)))
         return fields
 
-    def remove_of(self, add: JavaObject, timestamp_ms: int) -> JavaObject:
-        """The RemoveFile of an AddFile, ``dataChange=false``."""
-        return add.removeWithTimestamp(timestamp_ms, False)
+    def removes_of(self, adds: Iterable[Mapping[str, Any]], timestamp_ms: int) -> JavaObject:
+        """The RemoveFiles of these files, ``dataChange=false``: a Java ``List``, made by Delta in one call."""
+        removes = self._listed(adds)
+        removes.replaceAll(self._removed_at(timestamp_ms))
+        return removes
+
+    def _removed_at(self, timestamp_ms: int) -> JavaObject:
+        """The Java function from an AddFile to its RemoveFile."""
+        gateway: JavaObject = self.spark.sparkContext._gateway
+        lang, invoke = self._jvm.java.lang, self._jvm.java.lang.invoke
+        kinds = gateway.new_array(lang.Class, 2)
+        kinds[0], kinds[1] = lang.Long.TYPE, lang.Boolean.TYPE
+        method = self._class(f"{DELTA}actions.AddFile").getMethod("removeWithTimestamp", kinds)
+        arguments = gateway.new_array(lang.Object, 2)
+        arguments[0], arguments[1] = timestamp_ms, False
+        handle = invoke.MethodHandles.insertArguments(
+            invoke.MethodHandles.publicLookup().unreflect(method), 1, arguments
+        )
+        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.UnaryOperator"), handle)
+
+    def rewrite_actions(self, adds: Iterable[Mapping[str, Any]], removes: JavaObject) -> JavaObject:
+        """The actions of a rewrite for its commit: these files are added, and those of a Java ``List`` removed."""
+        actions = self._listed(adds)
+        actions.addAll(removes)
+        return self._python_utils.toSeq(actions)
 
     def optimize_operation(
         self, z_order_by: Iterable[str], *, auto: bool = False, cluster_by: Iterable[str] = (), full: bool = False

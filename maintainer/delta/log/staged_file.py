@@ -5,7 +5,6 @@ Each bin of a batch has its ``Marks``: the tags and the ``clusteringProvider`` o
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -46,21 +45,21 @@ class WrittenFile:
         """Size on storage."""
         return int(self.add["size"])
 
-    def to_proof_line(self) -> str:
-        """The action for reading the file before it is committed.
+    def to_proof(self) -> dict[str, Any]:
+        """The ``add`` action for reading the file before it is committed.
 
         Delta gives row ids at commit and refuses to read a file without; the ids that count are in the file, and a
         row that lacks one would get an id from this base and not pass the proof.
         """
-        return json.dumps({"add": {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}}, ensure_ascii=False)
+        return {"baseRowId": 0, "defaultRowCommitVersion": 0, **self.add}
 
-    def to_line(self) -> str:
-        """The action for the log: a rewrite changes no data."""
+    def to_commit(self) -> dict[str, Any]:
+        """The ``add`` action for the log: a rewrite changes no data."""
         tags = {**(self.add.get("tags") or {}), **dict(self.tags)}
         add = {**self.add, "dataChange": False, **({"tags": tags} if tags else {})}
         if self.clustering_provider is not None:
             add["clusteringProvider"] = self.clustering_provider
-        return json.dumps({"add": add}, ensure_ascii=False)
+        return add
 
 
 @dataclass(frozen=True, slots=True)

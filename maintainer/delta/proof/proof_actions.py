@@ -7,7 +7,6 @@ double rows, and no hash of the new files shows it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,11 +55,7 @@ def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
     paths: set[str] = set()
     sources = {file.path for file in expected.batch.files}
     for file in written:
-        action = json.loads(file.to_line())
-        if set(action) != {"add"}:
-            problems.append(f"an action {'/'.join(sorted(action))} where an added file was expected")
-            continue
-        add = action["add"]
+        add = file.to_commit()
         name = str(add.get("path"))
         if name in paths:
             problems.append(f"{name} is added twice")

@@ -47,10 +47,10 @@ Row = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FileSet:
-    """Files of a table as it was at a snapshot; ``lines`` are their AddFile actions as JSON lines or handles."""
+    """Files of a table as it was at a snapshot, each as its ``add`` action."""
 
     snapshot: JavaObject
-    adds: tuple[JavaObject, ...]
+    adds: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def measure(
 def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence[DataFile]) -> list[int]:
     """Rows that a reader finds in each file, deletion vectors applied; one Spark job."""
     storage = TableStorage(jvm, log)
-    frame = jvm.read_files(log, files.snapshot, jvm.seq(files.adds), "Verify")
+    frame = jvm.read_files(log, files.snapshot, files.adds, "Verify")
     counted = frame.selectExpr("_metadata.file_path AS path").groupBy("path").count().collect()
     rows = {row["path"]: int(row["count"]) for row in counted}
     return [rows.get(storage.uri(file.path), 0) for file in named]
@@ -90,9 +90,7 @@ def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence
 
 def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet) -> int:
     """Rows in one set of files and not in the other, by all their values and not by hashes; one Spark job."""
-    read, added = (
-        jvm.read_files(log, file_set.snapshot, jvm.seq(file_set.adds), "Verify") for file_set in (sources, written)
-    )
+    read, added = (jvm.read_files(log, file_set.snapshot, file_set.adds, "Verify") for file_set in (sources, written))
     return differing_rows(read, added)
 
 
@@ -110,7 +108,7 @@ class _Measurement:
         storage = TableStorage(jvm, log)
         self._uris = [storage.uri(str(add["path"])) for add in adds]
         self._source, self._target = (
-            jvm.read_files(log, file_set.snapshot, jvm.seq(file_set.adds), "Verify")
+            jvm.read_files(log, file_set.snapshot, file_set.adds, "Verify")
             if file_set is not None and file_set.adds
             else None
             for file_set in (sources, written)

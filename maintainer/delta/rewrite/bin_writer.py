@@ -31,7 +31,7 @@ from maintainer.delta.storage.error_classes import as_write_error
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.add_files import FileKey, live_files
+from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
@@ -111,6 +111,7 @@ class RewriteJob:
     step: RewriteStep
     batch: Batch
     group: str
+    live_files: LiveFilesReader
     between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
     file_prefix: str = ""
     """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
@@ -122,7 +123,8 @@ class RewriteJob:
     log: JavaObject = None
     snapshot: JavaObject = None
     txn: JavaObject = None
-    sources: list[JavaObject] = field(default_factory=list)
+    sources: tuple[AddAction, ...] = ()
+    """The batch's files as they are live, in the batch's order."""
     marks: tuple[Marks, ...] = ()
     observed: dict[int, Fingerprint] = field(default_factory=dict)
     """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
@@ -166,12 +168,12 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
-        live = live_files(self.jvm, self.log, self.snapshot, [file.key for file in self.batch.files])
+        live = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files]).adds
         self._check_all_live(live)
         refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
-        self.sources = [live[file.key] for file in self.batch.files]
+        self.sources = tuple(live[file.key] for file in self.batch.files)
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
-        self.jvm.track_read(self.txn, self.jvm.seq(self.sources))
+        self.jvm.track_read(self.txn, self.sources)
 
     def _check_all_live(self, live: Collection[FileKey]) -> None:
         missing = [file for file in self.batch.files if file.key not in live]
@@ -247,15 +249,14 @@ class RewriteJob:
             return cause
         return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
 
-    def _write_bin(self, number: int, bin_: Bin, sources: list[JavaObject]) -> list[WrittenFile]:
-        adds = self.jvm.seq(sources)
-        frame = self.jvm.read_files(self.log, self.snapshot, adds, "Optimize")
+    def _write_bin(self, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+        frame = self.jvm.read_files(self.log, self.snapshot, sources, "Optimize")
         frame = self.jvm.with_row_tracking(frame, self.snapshot)
         if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
-            return self._write_along_curve(frame, self.step, self.step.turn, number, bin_, adds)
+            return self._write_along_curve(frame, self.step, self.step.turn, number, bin_, sources)
         if not (self._observable and reads_once(self.step)):
-            return self._written_by(lay_out(self.jvm, frame, self.step, bin_), number, adds)
-        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, bin_), number, adds)
+            return self._written_by(lay_out(self.jvm, frame, self.step, bin_), number, sources)
+        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, bin_), number, sources)
 
     @property
     def _observable(self) -> bool:
@@ -263,7 +264,7 @@ class RewriteJob:
         return self.facts.property_map.get("delta.enableRowTracking") != "true"
 
     def _written_observed(
-        self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: JavaObject
+        self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: list[AddAction]
     ) -> list[WrittenFile]:
         rows = observe(self.jvm, frame)
         files = self._written_by(laid_out(rows.frame), number, sources)
@@ -273,7 +274,7 @@ class RewriteJob:
         return files
 
     def _write_along_curve(
-        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, bin_: Bin, sources: JavaObject
+        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, bin_: Bin, sources: list[AddAction]
     ) -> list[WrittenFile]:
         # Bins that are no longer live were dropped, so a bin is found by its files.
         planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
@@ -301,8 +302,9 @@ class RewriteJob:
             return {}
         return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
 
-    def _written_by(self, frame: DataFrame, number: int, sources: JavaObject) -> list[WrittenFile]:
-        partition_values = one_value_of(self.jvm.partition_values(sources)) if self.facts.partition_columns else None
+    def _written_by(self, frame: DataFrame, number: int, sources: list[AddAction]) -> list[WrittenFile]:
+        values = [add.get("partitionValues") or {} for add in sources]
+        partition_values = one_value_of(values) if self.facts.partition_columns else None
         files = []
         marks = self.marks[number]
         for line in self.jvm.write_files(self.txn, frame):

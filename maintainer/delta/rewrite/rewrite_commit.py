@@ -21,7 +21,6 @@ from maintainer.delta.log.conflicting_commit import find_conflicting_commit
 from maintainer.delta.rewrite.bin_writer import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_removes
 from maintainer.delta.storage.error_classes import describe, is_conflict
-from maintainer.delta.transaction.add_files import live_files
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
@@ -205,10 +204,9 @@ def _receipt(
 
 def _actions(job: RewriteJob) -> JavaObject:
     now_ms = int(time.time() * 1000)
-    adds = [job.jvm.action(file.to_line()) for file in job.written]
-    removes = [job.jvm.remove_of(source, now_ms) for source in job.sources]
+    removes = job.jvm.removes_of(job.sources, now_ms)
     prove_removes(job, removes)
-    return job.jvm.seq([*adds, *removes])
+    return job.jvm.rewrite_actions([file.to_commit() for file in job.written], removes)
 
 
 def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_version: int) -> _Landed | _Refused:
@@ -273,11 +271,11 @@ def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_aga
             raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
         snapshot = _check_head(job)
-        live = live_files(job.jvm, job.log, snapshot, [file.key for file in job.batch.files])
-        if len(live) != len(job.batch.files):
+        live = job.live_files.of_snapshot(job.facts, snapshot, [file.key for file in job.batch.files]).adds
+        if any(file.key not in live for file in job.batch.files):
             raise _conflict(job, "files of the batch were removed or changed", error)
         txn = job.jvm.start_transaction(job.log, snapshot)
-        job.jvm.track_read(txn, job.jvm.seq(job.sources))
+        job.jvm.track_read(txn, job.sources)
         job.snapshot, job.txn = snapshot, txn
         look_again()
     except MaintainerError:

@@ -69,8 +69,8 @@ def prove_rewrite(job: RewriteJob) -> Proof:
     return proof
 
 
-def prove_removes(job: RewriteJob, removes: list[JavaObject]) -> None:
-    """Check right before the commit that exactly the planned files are removed.
+def prove_removes(job: RewriteJob, removes: JavaObject) -> None:
+    """Check right before the commit that exactly the planned files are in a Java ``List`` of removes.
 
     Raises:
         VerificationFailed: V502.
@@ -123,14 +123,14 @@ def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
 
 def _measure(job: RewriteJob) -> Measured:
     """Measure the written rows; the source rows are read again unless they were observed and are equal."""
-    written = FileSet(job.snapshot, tuple(job.jvm.action(file.to_proof_line()) for file in job.written))
+    written = FileSet(job.snapshot, tuple(file.to_proof() for file in job.written))
     adds = [file.add for file in job.written]
     observed = job.rows_observed
     if observed is not None and written.adds:
         measured = measure(job.jvm, job.log, None, written, adds)
         if measured.written == observed:
             return replace(measured, read=observed)
-    return measure(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), written, adds)
+    return measure(job.jvm, job.log, FileSet(job.snapshot, job.sources), written, adds)
 
 
 def _compare(job: RewriteJob, proof: Proof) -> None:
@@ -150,7 +150,7 @@ def _compare(job: RewriteJob, proof: Proof) -> None:
         )
     if proof.rows_in_log in (None, proof.read.rows):
         return
-    counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, tuple(job.sources)), job.batch.files)
+    counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, job.sources), job.batch.files)
     wrong = [
         f"{file.path}: the log says {file.live_records} rows, it holds {rows}"
         for file, rows in zip(job.batch.files, counted, strict=True)

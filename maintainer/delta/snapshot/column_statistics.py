@@ -10,7 +10,7 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.conflicting_commit import removed_key
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
-from maintainer.delta.transaction.add_files import live_files
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, FileRange, TableFacts
 
 MAX_SAMPLED_FILES = 48
@@ -89,16 +89,23 @@ def _statistics(jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject) -> Iterabl
 
 
 def read_sample(
-    jvm: DeltaJvm, log: JavaObject, snapshot: JavaObject, facts: TableFacts, columns: tuple[str, ...], max_rows: int
+    jvm: DeltaJvm,
+    log: JavaObject,
+    snapshot: JavaObject,
+    facts: TableFacts,
+    live_files: LiveFilesReader,
+    columns: tuple[str, ...],
+    max_rows: int,
 ) -> ColumnSample:
     """Draw rows from files spread over the table; only these columns are read. The same rows every time."""
     from pyspark.sql import functions as F
 
     files = sorted(facts.files, key=lambda file: file.path)
     chosen = files[:: max(1, len(files) // MAX_SAMPLED_FILES)][:MAX_SAMPLED_FILES]
-    live = live_files(jvm, log, snapshot, [file.key for file in chosen])
+    live = live_files.of_snapshot(facts, snapshot, [file.key for file in chosen]).adds
     rows = sum(file.live_records or 0 for file in chosen if file.key in live)
-    frame = jvm.read_files(log, snapshot, jvm.seq(live.values()), "Optimize")
+    adds = [live[file.key] for file in chosen if file.key in live]
+    frame = jvm.read_files(log, snapshot, adds, "Optimize")
     texts = frame.select([F.col(column).cast("string").alias(f"c{place}") for place, column in enumerate(columns)])
     if rows > max_rows:
         texts = texts.sample(fraction=max_rows / rows, seed=SAMPLE_SEED)

@@ -34,7 +34,7 @@ def find_dropped_columns(
         elif verdict:
             dropped.add(keys[path])
     if unsettled:
-        actions = jvm.seq(jvm.action(_as_action(file)) for file in files if file.path in unsettled)
+        actions = jvm.add_files(_as_action(file) for file in files if file.path in unsettled)
         dropped |= {keys[path] for path in jvm.files_with_extra_columns(snapshot, actions)}
     return frozenset(dropped)
 
@@ -91,17 +91,12 @@ def _leaves_of_counts(counts: dict[str, Any], above: tuple[str, ...]) -> list[st
     return leaves
 
 
-def _as_action(file: DataFile) -> str:
+def _as_action(file: DataFile) -> dict[str, Any]:
     """An ``add`` that names the file; without its deletion vector, for which REORG would return it as well."""
-    return json.dumps(
-        {
-            "add": {
-                "path": file.path,
-                "partitionValues": {},
-                "size": file.size_bytes,
-                "modificationTime": file.modification_time_ms,
-                "dataChange": False,
-            }
-        },
-        ensure_ascii=False,
-    )
+    return {
+        "path": file.path,
+        "partitionValues": {},
+        "size": file.size_bytes,
+        "modificationTime": file.modification_time_ms,
+        "dataChange": False,
+    }

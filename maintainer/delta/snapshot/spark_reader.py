@@ -59,4 +59,4 @@ class SparkReader:
             clustering=self._jvm.domain_metadata(snapshot).get(CLUSTERING_DOMAIN) if clustered else None,
             indexed_schema=self._jvm.stats_schema(snapshot),
         )
-        return state.facts(ref, self._jvm.scan_files(snapshot)[1])
+        return state.facts(ref, self._jvm.scan_files(snapshot))

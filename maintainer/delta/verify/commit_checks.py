@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +14,8 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.storage.error_classes import message_of
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
-from maintainer.delta.transaction.add_files import FileKey, live_files
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
+from maintainer.delta.transaction.live_files import FileKey, LiveFilesReader
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.errors import TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
@@ -36,6 +35,7 @@ class CommitWork:
 
     jvm: DeltaJvm
     versions: DeltaVersionReader
+    live_files: LiveFilesReader
     facts: TableFacts
     log: JavaObject
     storage: TableStorage
@@ -89,13 +89,13 @@ class CommitWork:
             return
         added = [removed_key(add) for add in self.adds]
         removed = [removed_key(remove) for remove in self.removes]
-        live_before = live_files(self.jvm, self.log, before, {*removed, *added})
+        live_before = self.live_files.of_snapshot(self.facts, before, {*removed, *added}).adds
         yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
         after = self._snapshot(self.version)
         if isinstance(after, str):
             yield _unchecked("rows", SAME_ROWS, after)
             return
-        live_after = live_files(self.jvm, self.log, after, set(added))
+        live_after = self.live_files.of_snapshot(self.facts, after, set(added)).adds
         # Files whose rows the commit took away: removed, or added again with other metadata.
         sources = list(dict.fromkeys([*removed, *(key for key in added if key in live_before)]))
         strangers = [key for key in sources if key not in live_before] + [key for key in added if key not in live_after]
@@ -109,11 +109,11 @@ class CommitWork:
             yield _unchecked("rows", SAME_ROWS, reason)
             yield _unchecked("statistics", STATISTICS_FIT, reason)
             return
-        handles = tuple(live_before[key] for key in sources)
+        taken = tuple(live_before[key] for key in sources)
         yield from self._compare(
-            FileSet(before, handles),
+            FileSet(before, taken),
             FileSet(after, tuple(live_after[key] for key in added)),
-            live_rows(json.loads(str(handle.json()))["add"] for handle in handles),
+            live_rows(taken),
         )
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:

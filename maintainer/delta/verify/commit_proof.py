@@ -15,6 +15,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
@@ -32,7 +33,8 @@ class DeltaCommitProver:
 
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
-        self._versions = DeltaVersionReader(jvm)
+        self._live_files = LiveFilesReader(jvm)
+        self._versions = DeltaVersionReader(jvm, self._live_files)
 
     def newest_maintenance(self, facts: TableFacts) -> int:
         """The newest version that maintenance made; the newest of all where there is none in the log.
@@ -64,7 +66,7 @@ class DeltaCommitProver:
             entry = commit_at(storage, version)
             if entry is None:
                 raise _no_such_version(facts, version)
-            work = CommitWork(self._jvm, self._versions, facts, log, storage, entry, exact)
+            work = CommitWork(self._jvm, self._versions, self._live_files, facts, log, storage, entry, exact)
             checks = tuple(work.checks())
         stamp = CommitStamp.from_json(work.info.get("userMetadata"))
         return CommitVerification(

@@ -11,7 +11,7 @@ from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.verify.version_files import VersionFiles
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
 from maintainer.model.table.table_facts import TableFacts
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 FRAMES_KEPT = 2
 
+MAX_FILES_BY_NAME = 1_000
+"""Files that a frame is made of one by one; above it Delta's own reader is as quick."""
+
 
 class DeltaVersionReader:
     """Implements ``VersionReader`` on a worker's session, whose settings it may change."""
 
-    def __init__(self, jvm: DeltaJvm) -> None:
+    def __init__(self, jvm: DeltaJvm, live_files: LiveFilesReader) -> None:
         self._jvm = jvm
-        self._files = VersionFiles(jvm)
+        self._live_files = live_files
         self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
         for key, value in VERSION_SETTINGS.items():
             jvm.spark.conf.set(key, value)
@@ -67,12 +70,25 @@ class DeltaVersionReader:
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
             if not scan:
-                rows = self._files.rows_in_log(facts, version)
-                return self._rows_by_delta(facts, version) if rows is None else rows
-            frame = self._files.frame(facts, self._snapshot(facts, version), version)
+                files = self._live_files.of_version(facts, version)
+                if files is None:
+                    return self._rows_by_delta(facts, version)
+                return -1 if files.rows is None else files.rows
+            frame = self._frame_by_name(facts, version)
         frame = self.dataframe(facts, version) if frame is None else frame
         with table_errors(f"{facts.ref.identifier}@{version}"):
             return int(frame.count())
+
+    def _frame_by_name(self, facts: TableFacts, version: int) -> DataFrame | None:
+        """The version's rows, of exactly its live files; None where Kernel does not read it, and for very many files.
+
+        Delta's snapshot of the version is asked for its schema; its state is not built.
+        """
+        snapshot = self._snapshot(facts, version)
+        files = self._live_files.of_version(facts, version)
+        if files is None or len(files.adds) > MAX_FILES_BY_NAME:
+            return None
+        return self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, files.adds.values(), "Verify")
 
     def _rows_by_delta(self, facts: TableFacts, version: int) -> int:
         records = "sum(CAST(get_json_object(stats, '$.numRecords') AS BIGINT)) AS n"
@@ -91,9 +107,8 @@ class DeltaVersionReader:
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
         with table_errors(f"{facts.ref.identifier}@{version}"):
-            adds = self._files.of(facts, version)
-            if adds is None:
-                _, adds = self._jvm.scan_files(self._snapshot(facts, version))
+            files = self._live_files.of_version(facts, version)
+            adds = self._jvm.scan_files(self._snapshot(facts, version)) if files is None else files.adds.values()
             storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
             expected: dict[str, tuple[str, int | None]] = {}
             for add in adds:
@@ -103,12 +118,12 @@ class DeltaVersionReader:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     uri = storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"])
                     expected[uri] = (uri, None)
-            files = files_at(storage, set(expected))
+            on_storage = files_at(storage, set(expected))
         return tuple(
             sorted(
                 name
                 for uri, (name, size) in expected.items()
-                if uri not in files or (size is not None and files[uri].size_bytes != size)
+                if uri not in on_storage or (size is not None and on_storage[uri].size_bytes != size)
             )
         )
 

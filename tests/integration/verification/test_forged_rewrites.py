@@ -17,6 +17,7 @@ from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.errors import CommitNotLanded, MaintainerError, TableError, VerificationFailed
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction, zorder
@@ -49,7 +50,7 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, path: 
     shape.build(spark, path, SEED)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
-    job = RewriteJob(engine.jvm, facts, step, batch, "forged")
+    job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFilesReader(engine.jvm))
     job.open()
     job.write()
     assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)
@@ -116,12 +117,12 @@ def test_a_commit_that_removes_something_else_is_caught(spark: SparkSession, lea
     path = lake / "t"
     with DeltaEngine(lease).worker("removes") as engine:
         job = _written(spark, engine, SHAPES[0], path)
-        removes = [job.jvm.remove_of(one, 1) for one in job.sources]
-        prove_removes(job, removes)
-        stranger = job.jvm.action(job.written[0].to_line())
-        for forged in (removes[1:], [*removes, removes[0]], [*removes, job.jvm.remove_of(stranger, 1)], []):
+        sources = job.sources
+        prove_removes(job, job.jvm.removes_of(sources, 1))
+        stranger = job.written[0].to_commit()
+        for forged in (sources[1:], [*sources, sources[0]], [*sources, stranger], []):
             with pytest.raises(VerificationFailed) as caught:
-                prove_removes(job, forged)
+                prove_removes(job, job.jvm.removes_of(forged, 1))
             assert caught.value.code == "V502"
 
 

@@ -21,8 +21,10 @@ MODULES = sorted(path.name for path in FOLDER.glob("*.py"))
 PUBLIC = {
     # Java and Hadoop.
     "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
+    "methods as functions": {"getMethod", "insertArguments", "unreflect"},
     "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
-    "java": {"ArrayList", "add", "_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
+    "lists": {"_array_list", "add", "addAll", "replaceAll"},
+    "java": {"_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
@@ -39,7 +41,7 @@ PUBLIC = {
         "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
     },
     # Jackson, below Delta's own mapper.
-    "jackson": {"writeValueAsString", "writeValueAsBytes"},
+    "jackson": {"constructCollectionType", "getTypeFactory", "readValue", "writeValueAsBytes"},
     # Hadoop's and Spark's own paths and configuration.
     "hadoop": {"getParent", "makeQualified", "newHadoopConf"},
     # Delta Kernel: an interface of its own, in a JAR of the same release.

@@ -1,0 +1,166 @@
+"""Read the live files of a table's version once, and hand them on to everything that looks at this version.
+
+A rewrite asks for the files that it takes, its checks for those of the versions before and after the commit, the next
+batch for those of the version that the last one made. All of them share one reader, which keeps what it read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.actions import live_rows, num_records
+from maintainer.delta.log.conflicting_commit import removed_key
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.table_facts import TableFacts
+
+FileKey = tuple[str, str]
+"""Path and deletion vector id: what Delta reconciles by."""
+
+AddAction = dict[str, Any]
+"""The fields of an ``add`` action. Of its statistics, most of a log, only ``numRecords`` is there."""
+
+VERSIONS_KEPT = 2
+"""A commit's checks ask for N-1 and N several times."""
+
+MAX_FILES_KEPT = 50_000
+"""Versions with more files are not kept: a file costs about a kilobyte, for each worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """The live files of one version of a table, as the log had them when it was read.
+
+    ``commit`` is the commit file of the version, looked at before the files were read; None if it is not there any
+    more. ``complete`` is False where a table has so many files that only those asked for are here.
+    """
+
+    table_id: str
+    version: int
+    commit: StoredFile | None
+    adds: Mapping[FileKey, AddAction]
+    complete: bool = True
+
+    @property
+    def rows(self) -> int | None:
+        """Rows that the log counts, deleted ones taken off; None where it does not count them."""
+        return live_rows(self.adds.values())
+
+
+class LiveFilesReader:
+    """Reads the live files of versions, through Kernel without a Spark job; keeps the last ones. One worker's.
+
+    What is kept of a version counts only while its commit file is the same one. A version that another writer
+    replaced, or a table that was dropped and created again, is read anew.
+    """
+
+    def __init__(self, jvm: DeltaJvm) -> None:
+        self._jvm = jvm
+        self._kept: OrderedDict[tuple[str, str, int, bool], LiveFiles] = OrderedDict()
+
+    def of_version(self, facts: TableFacts, version: int) -> LiveFiles | None:
+        """All live files of a version; see ``of_table``."""
+        return self.of_table(facts.location, facts.table_id, version)
+
+    def of_table(self, location: str, table_id: str, version: int) -> LiveFiles | None:
+        """All live files of a version of the table at a percent-encoded URI.
+
+        None where Kernel does not read the version, or the table's id was another one then. What Kernel cannot read is
+        left to Spark, which reads it or says what is wrong.
+        """
+        storage = self._storage(location)
+        for by_spark in (True, False):
+            files = self._unchanged(storage, (location, table_id, version, by_spark))
+            if files is not None:
+                return files
+        return self._through_kernel(storage, location, table_id, version, None)
+
+    def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
+        """The live files of Delta's snapshot: all of them, or at least those of ``keys`` on a very large table.
+
+        Read through Kernel at the snapshot's version; by Spark, where Kernel does not read the table.
+        """
+        storage = self._storage(facts.location)
+        version, table_id = int(snapshot.version()), self._jvm.metadata(snapshot)["id"]
+        # Kernel leaves out who clustered a file.
+        clustered = "clustering" in (self._jvm.protocol(snapshot).get("writerFeatures") or ())
+        files = self._unchanged(storage, (facts.location, table_id, version, clustered))
+        if files is None and not clustered:
+            files = self._through_kernel(storage, facts.location, table_id, version, frozenset(keys))
+        if files is None:
+            commit = storage.status(storage.commit_uri(version))
+            adds, complete = _collected(self._jvm.scan_files(snapshot), frozenset(keys))
+            files = LiveFiles(table_id, version, commit, adds, complete)
+            self._keep((facts.location, table_id, version, True), files)
+        return files
+
+    def _through_kernel(
+        self, storage: TableStorage, location: str, table_id: str, version: int, keys: frozenset[FileKey] | None
+    ) -> LiveFiles | None:
+        """Read a version through Kernel.
+
+        A table that was dropped and created again may have a version of the same number: then the ids differ, and the
+        result is None.
+        """
+        try:
+            commit = storage.status(storage.commit_uri(version))
+            folder = self._jvm.folder_at(self._jvm.path(location))
+            kernel_snapshot = self._jvm.kernel_snapshot(folder, version)
+            metadata, _ = self._jvm.kernel_state(kernel_snapshot)
+            if metadata["id"] != table_id:
+                return None
+            adds, complete = _collected(map(_slim, self._jvm.kernel_adds(folder, kernel_snapshot)), keys)
+        except Exception:
+            return None
+        files = LiveFiles(table_id, version, commit, adds, complete)
+        self._keep((location, table_id, version, False), files)
+        return files
+
+    def _unchanged(self, storage: TableStorage, key: tuple[str, str, int, bool]) -> LiveFiles | None:
+        """Return what is kept of a version, if its commit file is still the one that was read."""
+        files = self._kept.get(key)
+        if files is None:
+            return None
+        if storage.status(storage.commit_uri(files.version)) != files.commit:
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return files
+
+    def _keep(self, key: tuple[str, str, int, bool], files: LiveFiles) -> None:
+        if not files.complete or len(files.adds) > MAX_FILES_KEPT:
+            return
+        self._kept[key] = files
+        self._kept.move_to_end(key)
+        while len(self._kept) > VERSIONS_KEPT:
+            self._kept.popitem(last=False)
+
+    def _storage(self, location: str) -> TableStorage:
+        return TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(location)))
+
+
+def _collected(adds: Iterable[AddAction], keys: frozenset[FileKey] | None) -> tuple[dict[FileKey, AddAction], bool]:
+    """Collect files by key; of very many only those of ``keys``, where some are given. False if some are left out."""
+    files: dict[FileKey, AddAction] = {}
+    complete = True
+    for add in adds:
+        key = removed_key(add)
+        if complete or keys is None or key in keys:
+            files[key] = add
+        if complete and keys is not None and len(files) > MAX_FILES_KEPT:
+            complete = False
+            files = {key: add for key, add in files.items() if key in keys}
+    return files, complete
+
+
+def _slim(add: AddAction) -> AddAction:
+    """An ``add`` action as a snapshot has it, of whose statistics only ``numRecords`` is kept."""
+    records = num_records(add.get("stats"))
+    # A snapshot's files change no data any more, says Delta's own reader of them.
+    slim = {**{key: value for key, value in add.items() if key != "stats"}, "dataChange": False}
+    return slim if records is None else {**slim, "stats": json.dumps({"numRecords": records}, separators=(",", ":"))}

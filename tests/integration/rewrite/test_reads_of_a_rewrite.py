@@ -1,0 +1,131 @@
+"""What one rewrite reads: how many Spark jobs it and its checks start, and how often the log's live files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.model.plan.plan import Checks
+from maintainer.model.plan.steps import Batch
+from maintainer.model.run.outcome import CommitReceipt, Verdict
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from tests.support.tables.delta_tables import compaction, no_intent, second_engine_rows, stamp
+from tests.support.tables.sick_tables import make_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("reads") as worker:
+        yield worker
+
+
+@pytest.fixture
+def kernel_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions whose live files were read through Kernel, in order."""
+    versions: list[int] = []
+    read = DeltaJvm.kernel_adds
+
+    def counted(jvm: DeltaJvm, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
+        versions.append(int(snapshot.getVersion()))
+        return read(jvm, folder, snapshot)
+
+    monkeypatch.setattr(DeltaJvm, "kernel_adds", counted)
+    return versions
+
+
+def num_jobs(engine: DeltaTableEngine) -> int:
+    return int(engine.jvm.spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
+
+
+def rewritten(engine: DeltaTableEngine, path: Path, number: int = 0) -> tuple[TableFacts, Batch, CommitReceipt]:
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    return facts, batch, engine.writer.rewrite(facts, step, batch, replace(stamp(), batch=number), no_intent)
+
+
+def test_spark_jobs_of_a_rewrite_and_its_checks(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+    path = lake / "t"
+    make_table(path, 4)
+    rows, before = second_engine_rows(path), num_jobs(engine)
+    facts, batch, receipt = rewritten(engine, path)
+    written = num_jobs(engine) - before
+    result = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+    assert result.verdict is Verdict.PASS
+    assert (result.rows_before, result.rows_after) == (len(rows), len(rows))
+    # Written by another engine, so no version has a checksum file, and Delta reads protocol and metadata by a job:
+    # the log is opened, bins are written, the proof reads them, the new version is opened.
+    assert (written, num_jobs(engine) - before - written) == (4, CHECKS)
+    assert second_engine_rows(path) == rows
+
+
+CHECKS = 6
+"""Delta opens the version before, twice, and the rows of both versions are counted, each by two jobs."""
+
+
+def test_each_version_is_read_once(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+) -> None:
+    path = lake / "t"
+    make_table(path, 3)
+    first = engine.reader.facts(TableRef(str(path))).version
+    for number in (0, 1):
+        facts, batch, receipt = rewritten(engine, path, number)
+        assert receipt.version == first + 1 + number
+        result = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+        assert result.verdict is Verdict.PASS
+        assert engine.versions.missing_files(facts, receipt.version) == ()
+    # The version that the second rewrite takes its files from is the one that the first one's checks read.
+    assert kernel_reads == [first, first + 1, first + 2]
+
+
+def test_a_version_that_was_replaced_is_read_again(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+) -> None:
+    path = lake / "t"
+    make_table(path, 3)
+    facts = engine.reader.facts(TableRef(str(path)))
+    live_files = LiveFilesReader(engine.jvm)
+    read = live_files.of_version(facts, facts.version)
+    assert read is not None
+    assert frozenset(read.adds) == facts.file_keys
+    assert live_files.of_version(facts, facts.version) is read
+    commit = path / "_delta_log" / f"{facts.version:020d}.json"
+    lines = commit.read_text(encoding="utf-8").splitlines()
+    commit.unlink()
+    commit.write_text("\n".join(line for line in lines if not line.startswith('{"add"')) + "\n", encoding="utf-8")
+    again = live_files.of_version(facts, facts.version)
+    assert again is not None
+    assert frozenset(again.adds) < facts.file_keys
+    assert kernel_reads == [facts.version, facts.version]
+
+
+def test_of_a_very_large_table_only_the_files_asked_for_are_held(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lake / "t"
+    make_table(path, 4)
+    facts = engine.reader.facts(TableRef(str(path)))
+    snapshot = engine.jvm.update(engine.jvm.log_at(facts.location))
+    monkeypatch.setattr("maintainer.delta.transaction.live_files.MAX_FILES_KEPT", 2)
+    wanted = {facts.files[0].key, facts.files[-1].key}
+    live_files = LiveFilesReader(engine.jvm)
+    part = live_files.of_snapshot(facts, snapshot, wanted)
+    assert (set(part.adds), part.complete) == (wanted, False)
+    whole = live_files.of_version(facts, facts.version)
+    assert whole is not None
+    assert (frozenset(whole.adds), whole.complete) == (facts.file_keys, True)
+    assert live_files.of_version(facts, facts.version) is not whole
