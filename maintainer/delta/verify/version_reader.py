@@ -32,6 +32,7 @@ class DeltaVersionReader:
         self._jvm = jvm
         self._live_files = live_files
         self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
+        self._older: tuple[tuple[str, str, int], JavaObject] | None = None
         for key, value in VERSION_SETTINGS.items():
             jvm.spark.conf.set(key, value)
 
@@ -58,12 +59,14 @@ class DeltaVersionReader:
         return frame
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """The columns that Spark's reader of the version gives, in order; no Spark job.
+        """The columns that Delta's reader of the version gives, in order; none of its files is read.
 
         Raises:
             TableError: T403, the version cannot be read.
         """
-        return tuple(self.dataframe(facts, version).columns)
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            snapshot = self._snapshot(facts, version)
+            return tuple(self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, (), "Verify").columns)
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
         """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
@@ -75,7 +78,11 @@ class DeltaVersionReader:
                     return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
             frame = self._frame_by_name(facts, version)
-        frame = self.dataframe(facts, version) if frame is None else frame
+            if frame is not None:
+                # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in one row.
+                with self._jvm.setting("spark.sql.adaptive.enabled", "false"):
+                    return int(frame.count())
+        frame = self.dataframe(facts, version)
         with table_errors(f"{facts.ref.identifier}@{version}"):
             return int(frame.count())
 
@@ -99,10 +106,16 @@ class DeltaVersionReader:
         return -1 if row["u"] else int(row["n"] or 0) - int(row["d"])
 
     def _snapshot(self, facts: TableFacts, version: int) -> JavaObject:
+        """Delta's snapshot of a version. The last older one is kept: Delta would open it anew by a Spark job."""
         self._jvm.activate()
         log = self._jvm.log_at(facts.location)
         newest = self._jvm.update(log)
-        return newest if int(newest.version()) == version else self._jvm.snapshot_at(log, version)
+        if int(newest.version()) == version:
+            return newest
+        key = (facts.location, facts.table_id, version)
+        if self._older is None or self._older[0] != key:
+            self._older = (key, self._jvm.snapshot_at(log, version))
+        return self._older[1]
 
     def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
         """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
