@@ -203,9 +203,11 @@ class TransactionCalls(CommitStoreCalls):
     def register_metrics(self, txn: JavaObject, values: Mapping[str, int]) -> None:
         """Register the operation's metrics so that they land in the table's history."""
         context = self.spark.sparkContext._jsc.sc()
+        # Each part of a class's name is a call of its own.
+        registry = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics
         metrics = {}
         for name, value in values.items():
-            metric = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(context, name)
+            metric = registry.createMetric(context, name)
             metric.set(value)
             metrics[name] = metric
         txn.registerSQLMetrics(self._session, self.string_map(metrics))

@@ -121,6 +121,7 @@ class RewriteJob:
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     written: list[WrittenFile] = field(default_factory=list)
     log: JavaObject = None
+    opened_storage: TableStorage | None = None
     snapshot: JavaObject = None
     txn: JavaObject = None
     sources: tuple[AddAction, ...] = ()
@@ -143,8 +144,10 @@ class RewriteJob:
 
     @property
     def storage(self) -> TableStorage:
-        """The table's storage."""
-        return TableStorage(self.jvm, self.log)
+        """The table's storage, made once: its configuration is a copy of a thousand entries."""
+        if self.opened_storage is None:
+            self.opened_storage = TableStorage(self.jvm, self.log)
+        return self.opened_storage
 
     def open(self) -> None:
         """Read the newest snapshot, match every file of the batch to a live AddFile and start the transaction.
