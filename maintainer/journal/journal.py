@@ -275,10 +275,10 @@ class Journal:
         duration = {"duration_seconds": round(outcome.duration_seconds, 3)}
         self._write("step_finished", {**about, **fields, **duration, **_of_problem(outcome.error)})
 
-    def table_finished(self, outcome: TableOutcome, *, hot: bool = False, table_id: str | None = None) -> None:
+    def table_finished(self, outcome: TableOutcome, *, hot: bool = False, key: tuple[str, str] | None = None) -> None:
         """Record a table's end. ``hot`` says that its plan left all rewrites to quieter hours.
 
-        ``table_id`` is None where the table could not be read.
+        ``key`` is its id and location, None where the table could not be read.
 
         Raises:
             FolderUnwritable: E651.
@@ -291,8 +291,8 @@ class Journal:
             "hot": hot or any(step.error is not None and step.error.code == HOT for step in rewrites),
             "rewritten": any(step.commits for step in rewrites),
         }
-        if table_id is not None:
-            fields["table_id"] = table_id
+        if key is not None:
+            fields["table_id"], fields["location"] = key
         self._write("table_finished", {**fields, **_of_problem(outcome.problem)})
 
     def listed(self, table: str, table_id: str, location: str, at_ms: int) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from maintainer.app.running.restore_files import past_undeletes
 from maintainer.app.selection.last_run import CurrentTable, RecordedTable, TableIndex
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
@@ -43,11 +44,11 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
     Raises:
         OSError: The runs cannot be read.
     """
-    records = remembered(runs_dir)
+    records, places = remembered(runs_dir), StoragePlaces()
     problems: list[Problem] = []
     for table in outcome.tables:
         name = table.ref.identifier
-        streak = records.streak_of(name)
+        streak = records.streak_of(name, places)
         if streak.failed >= NAMED_AFTER_RUNS:
             since = datetime.fromtimestamp((streak.failing_since_ms or 0) / 1000, tz=timezone.utc)
             what = f"failed in {count(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"

@@ -59,7 +59,7 @@ def read_for_planning(
     """
     facts = reader.facts(policy.table)
     record = records.record_of(facts.table_id, facts.location, places)
-    streak = records.streak_of(policy.table.identifier, facts.table_id)
+    streak = records.streak_of(policy.table.identifier, places, (facts.table_id, facts.location))
     record = replace(record, lost_in_a_row=streak.lost, last_lost_at_ms=streak.last_lost_at_ms)
     table = TableInput(policy, facts, record, now_ms, today, options)
     for _ in range(MAX_NEEDS):

@@ -20,7 +20,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs
-from maintainer.journal.memory.table_records import remembered
+from maintainer.journal.memory.table_records import PlacedTable, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_facts import TableRef
@@ -143,13 +143,12 @@ def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, Curren
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
     """
     with reading_runs(runs_dir):
-        met = remembered(runs_dir).table_ids
-    by_name = {ref.identifier: ref for ref in refs}
-    locations = _newest_locations({name for name, ref in by_name.items() if not ref.is_path and name in met}, runs_dir)
-    return {name: _current(ref, locations.get(name), met.get(name)) for name, ref in by_name.items()}
+        keys = remembered(runs_dir).keys
+    return {ref.identifier: _current(ref, keys.get(ref.identifier)) for ref in refs}
 
 
-def _current(ref: TableRef, recorded_location: str | None, met: str | None) -> CurrentTable:
+def _current(ref: TableRef, recorded: PlacedTable | None) -> CurrentTable:
+    met, recorded_location = recorded or (None, None)
     location = ref.location if ref.is_path else recorded_location
     table_id = None if location is None else table_id_at(location)
     if table_id is not None:
@@ -159,20 +158,6 @@ def _current(ref: TableRef, recorded_location: str | None, met: str | None) -> C
     else:
         found_by = FoundBy.NAME if location is None else FoundBy.PLACE
     return CurrentTable(ref, location, table_id, found_by, StoragePlaces())
-
-
-def _newest_locations(names: set[str], runs_dir: Path) -> dict[str, str]:
-    locations: dict[str, str] = {}
-    if not names:
-        return locations
-    for run in past_runs(runs_dir):
-        if isinstance(run, PastRun):
-            for table in run.plan.tables:
-                if table.observed is not None and table.ref.identifier in names:
-                    locations.setdefault(table.ref.identifier, table.observed.location)
-        if len(locations) == len(names):
-            break
-    return locations
 
 
 _STATUSES: Mapping[str, frozenset[TableStatus]] = {

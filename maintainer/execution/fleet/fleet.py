@@ -148,7 +148,11 @@ class _Fleet:
         self._ledger = ledger
         self._started_at_ms = context.clock.now_ms()
         self._started = context.clock.monotonic()
-        self._table_ids = {table.ref: table.observed.table_id for table in plan.tables if table.observed is not None}
+        self._keys = {
+            table.ref: (table.observed.table_id, table.observed.location)
+            for table in plan.tables
+            if table.observed is not None
+        }
         self._hot = frozenset(table.ref for table in plan.tables if table.hot is not None)
         self._results = Results(plan, context, self._started_at_ms, self._started, preparation)
 
@@ -208,8 +212,8 @@ class _Fleet:
         """Record one table's outcome; called on the watching thread only."""
         self._results.finished(outcome)
         try:
-            table_id = self._table_ids.get(outcome.ref)
-            self._context.journal.table_finished(outcome, hot=outcome.ref in self._hot, table_id=table_id)
+            key = self._keys.get(outcome.ref)
+            self._context.journal.table_finished(outcome, hot=outcome.ref in self._hot, key=key)
             if outcome.steps:  # thousands of tables need nothing: one write at the end is enough for them
                 self._results.write_soon()
         except FolderUnwritable as error:

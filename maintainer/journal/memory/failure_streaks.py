@@ -15,7 +15,8 @@ class Streak:
     """Runs in a row. ``lost`` and ``hot`` end with a rewrite that lands, ``failed`` with a run in which it ended well.
 
     ``hot`` counts runs that left the table to its writers, and ends as well when nothing is left to rewrite. Runs in
-    which nothing was tried change nothing else. Times are milliseconds since 1970 UTC.
+    which nothing was tried change nothing else. ``last_at_ms`` is the last run that was counted. Times are milliseconds
+    since 1970 UTC.
     """
 
     lost: int = 0
@@ -24,6 +25,7 @@ class Streak:
     failing_since_ms: int | None = None
     hot: int = 0
     hot_since_ms: int | None = None
+    last_at_ms: int = 0
 
     @property
     def matters(self) -> bool:
@@ -48,4 +50,4 @@ class Streak:
             failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
         elif status in _WELL:
             failed, failing_since = 0, None
-        return Streak(lost, last, failed, failing_since, hot, hot_since)
+        return Streak(lost, last, failed, failing_since, hot, hot_since, at_ms)

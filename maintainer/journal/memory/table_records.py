@@ -6,6 +6,7 @@ or of another format. Runs that did not close their record are read each time un
 
 A table is known by its id. A moved table leaves a record at its old place, and a copy has the id of its original, so
 records are kept for each place and combined by ``place_records``. Whatever cannot be read counts as not proven.
+Runs in a row are counted by id, so that they go on where a table was moved, and at each place, for a table with a copy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from maintainer.engine.protocols import TablePlaces
+from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.journal.events.event_log import EVENTS_FILE, Event, EventsRead, is_alive, read_events
 from maintainer.journal.events.intents import open_intents
 from maintainer.journal.folder.atomic_files import exclusive, write_atomically
@@ -29,26 +30,52 @@ from maintainer.model.codec import decode, encode
 from maintainer.model.table.table_facts import TableRecord
 
 STATE_FILE = "state.json"
-STATE_FORMAT = "3"
+STATE_FORMAT = "4"
+
+MAX_PLACES_COUNTED = 20
+"""Runs in a row are counted apart at so many places of a table, those seen last."""
+
+PlacedTable = tuple[str, str]
+"""A table's id, and the location where a run read it."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What past runs say: records by the table's id and the location it was seen at, and streaks by its id.
+    """What past runs say: records and ``place_streaks`` by the table's id and location, and ``streaks`` by its id.
 
-    ``table_ids`` has the id of each table by the name that a policy gave it. The streak of a table that was never read
-    is kept by that name.
+    ``keys`` has id and location of each table by the name that a policy gave it. The streak of a table that was never
+    read is kept by that name.
     """
 
     tables: Mapping[str, Mapping[str, PlaceRecord]] = field(default_factory=dict)
     streaks: Mapping[str, Streak] = field(default_factory=dict)
-    table_ids: Mapping[str, str] = field(default_factory=dict)
+    place_streaks: Mapping[str, Mapping[str, Streak]] = field(default_factory=dict)
+    keys: Mapping[str, PlacedTable] = field(default_factory=dict)
 
-    def streak_of(self, name: str, table_id: str | None = None) -> Streak:
-        """Return the runs in a row of a table: by its id, else by the id that a policy of this name reached before."""
-        return self.streaks.get(table_id or self.table_ids.get(name, name), Streak())
+    def streak_of(self, name: str, places: TablePlaces, key: PlacedTable | None = None) -> Streak:
+        """Return the runs in a row of a table: of its id, and where it has a copy, of its place alone.
+
+        Args:
+            name: What its policy calls it.
+            places: Tells which locations are one place, and which still hold a table.
+            key: Its id and location; None where it was not read: those that a policy of this name reached before.
+        """
+        key = key or self.keys.get(name)
+        if key is None:
+            return self.streaks.get(name, Streak())
+        table_id, location = key
+        here: list[Streak] = []
+        has_copy = False
+        for other, streak in self.place_streaks.get(table_id, {}).items():
+            if is_one_place(places, other, location):
+                here.append(streak)
+            else:
+                has_copy = has_copy or places.may_hold(other, table_id)
+        if not has_copy:
+            return self.streaks.get(table_id, Streak())
+        return max(here, key=lambda streak: streak.last_at_ms, default=Streak())
 
     def record_of(self, table_id: str, location: str, places: TablePlaces) -> TableRecord:
         """Return what is remembered of the table with this id at a location; see ``place_records``."""
@@ -62,7 +89,8 @@ class _State:
     runs: set[str] = field(default_factory=set)
     tables: dict[str, dict[str, PlaceRecord]] = field(default_factory=dict)
     streaks: dict[str, Streak] = field(default_factory=dict)
-    table_ids: dict[str, str] = field(default_factory=dict)
+    place_streaks: dict[str, dict[str, Streak]] = field(default_factory=dict)
+    keys: dict[str, PlacedTable] = field(default_factory=dict)
     format_version: str = STATE_FORMAT
 
     def document(self) -> dict[str, Any]:
@@ -78,10 +106,12 @@ class _State:
     def fold_run(self, read: EventsRead) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
         for event in read.events:
-            if isinstance(event.get("table_id"), str) and isinstance(event.get("location"), str):
-                self._place(event["table_id"], event["location"]).fold(event)
-            elif event["type"] == "table_finished" and isinstance(event.get("table"), str):
-                self._count(event["table"], event)
+            key = _key_of(event)
+            if event["type"] == "table_finished":
+                if isinstance(event.get("table"), str):
+                    self._count(event["table"], key, event)
+            elif key is not None:
+                self._place(*key).fold(event)
         for intent in open_intents(read.events):
             if intent.kind in REWRITES:
                 self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
@@ -89,18 +119,34 @@ class _State:
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
 
-    def _count(self, table: str, event: Event) -> None:
-        table_id = event.get("table_id")
-        if isinstance(table_id, str):
-            self.table_ids[table] = table_id
+    def _count(self, table: str, key: PlacedTable | None, event: Event) -> None:
+        if key is not None:
+            self.keys[table] = key
             if table in self.streaks:  # of runs in which the table could not be read
-                self.streaks.setdefault(table_id, self.streaks.pop(table))
-        key = self.table_ids.get(table, table)
-        streak = self.streaks.get(key, Streak()).after(event)
+                unread = self.streaks.pop(table)
+                self.streaks.setdefault(key[0], unread)
+                self.place_streaks.setdefault(key[0], {}).setdefault(key[1], unread)
+        key = self.keys.get(table)
+        counted = table if key is None else key[0]
+        streak = self.streaks.get(counted, Streak()).after(event)
         if streak.matters:
-            self.streaks[key] = streak
+            self.streaks[counted] = streak
         else:
-            self.streaks.pop(key, None)
+            self.streaks.pop(counted, None)
+        if key is not None:
+            self._count_at_place(*key, event)
+
+    def _count_at_place(self, table_id: str, location: str, event: Event) -> None:
+        """Count a run at the place where it read the table.
+
+        A place that is well is remembered only beside others: it says that there may be a copy.
+        """
+        streaks = self.place_streaks.setdefault(table_id, {})
+        streaks[location] = streaks.pop(location, Streak()).after(event)
+        while len(streaks) > MAX_PLACES_COUNTED:
+            del streaks[min(streaks, key=lambda other: streaks[other].last_at_ms)]
+        if not any(streak.matters for streak in streaks.values()):
+            del self.place_streaks[table_id]
 
 
 def remembered(runs_dir: Path) -> Remembered:
@@ -110,7 +156,7 @@ def remembered(runs_dir: Path) -> Remembered:
         OSError: The runs folder cannot be listed or read.
     """
     state, _ = _current(runs_dir)
-    return Remembered(state.tables, state.streaks, state.table_ids)
+    return Remembered(state.tables, state.streaks, state.place_streaks, state.keys)
 
 
 def update_state(runs_dir: Path) -> None:
@@ -147,6 +193,13 @@ def _current(runs_dir: Path) -> tuple[_State, _State]:
     for read in still_open:
         everything.fold_run(read)
     return everything, over
+
+
+def _key_of(event: Event) -> PlacedTable | None:
+    table_id, location = event.get("table_id"), event.get("location")
+    if isinstance(table_id, str) and isinstance(location, str):
+        return table_id, location.rstrip("/")
+    return None
 
 
 def _is_over(path: Path, events: tuple[Event, ...]) -> bool:

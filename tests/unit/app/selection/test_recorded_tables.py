@@ -70,7 +70,7 @@ def write_run(
     step = replace(samples.properties_done(), step_id=f"{name}/set_properties", status=StepStatus.FAILED)
     outcome = TableOutcome(plan.ref, status, (step,))
     ended = replace(samples.good_run(), run_id=run_id, tables=(outcome,))
-    journal.table_finished(outcome, table_id=observed.table_id if observed else None)
+    journal.table_finished(outcome, key=(observed.table_id, observed.location) if observed else None)
     journal.finished(None)
     journal.close()
     folder = root / ".maintainer" / "runs" / run_id

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.lookback.run_history import in_a_row
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ExitCode
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.run.run_context import Clock, RetryBounds
@@ -113,7 +114,7 @@ def test_files_that_were_replaced_before_they_were_read_are_a_loss_and_not_up_to
     assert error_of(outcome.tables[0]) == (
         "C701", "another writer won: the files were replaced before they could be read (version 2, DELETE)",
     )  # fmt: skip
-    assert remembered(nights.runs_dir).streak_of("t").lost == 1
+    assert remembered(nights.runs_dir).streak_of("t", StoragePlaces()).lost == 1
 
 
 def waiting(plan: TablePlan) -> TablePlan:
@@ -140,7 +141,7 @@ def test_nights_in_a_row_are_counted_from_the_first_whether_planned_or_held_back
     third = nights.run(quiet(plan_of(table, compact(table, ("f0", "f1")))))
     (named,) = in_a_row(nights.runs_dir, third)
     assert (named.code, named.what) == ("C717", "waiting: hot in 3 runs in a row, since 2026-11-22 22:00 UTC")
-    streak = remembered(nights.runs_dir).streak_of("t")
+    streak = remembered(nights.runs_dir).streak_of("t", StoragePlaces())
     assert (streak.hot, streak.hot_since_ms, streak.lost) == (3, NOW_MS + DAY_MS, 0)
     nights.run(quiet(plan_of(table, compact(table, ("f0", "f1")))))
     assert remembered(nights.runs_dir).streaks == {}

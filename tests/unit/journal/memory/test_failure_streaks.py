@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from maintainer.app.lookback.run_history import MAX_NAMED, in_a_row
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.failure_streaks import Streak
-from maintainer.journal.memory.table_records import Remembered, remembered, update_state
+from maintainer.journal.memory.table_records import PlacedTable, Remembered, remembered, update_state
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -39,19 +42,19 @@ class Nights:
         self.runs_dir = runs_dir
         self.number = 0
 
-    def __call__(self, *tables: TableOutcome, table_id: str | None = None) -> RunOutcome:
+    def __call__(self, *tables: TableOutcome, key: PlacedTable | None = None) -> RunOutcome:
         self.number += 1
         run_id = f"202611{self.number:02}T220000Z-0000"
         journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self.number * DAY_MS)
         for table in tables:
-            journal.table_finished(table, table_id=table_id)
+            journal.table_finished(table, key=key)
         journal.finished(None)
         journal.close()
         update_state(self.runs_dir)
         return RunOutcome(run_id, NOW_MS, 1.0, tables)
 
     def streak(self, name: str = "t") -> Streak:
-        return remembered(self.runs_dir).streak_of(name)
+        return remembered(self.runs_dir).streak_of(name, StoragePlaces())
 
 
 @pytest.fixture
@@ -124,17 +127,58 @@ def test_nothing_is_remembered_of_what_is_well(nights: Nights) -> None:
 
 
 def test_a_streak_goes_by_the_tables_id_whatever_its_policy_calls_it(nights: Nights) -> None:
-    nights(ended("lake/t", FAILED), table_id="id-1")
-    nights(ended("/data/lake/t", FAILED), table_id="id-1")
+    nights(ended("lake/t", FAILED), key=("id-1", "/data/lake/t"))
+    nights(ended("/data/lake/t", FAILED), key=("id-1", "/data/lake/t"))
     assert (nights.streak("lake/t").failed, nights.streak("/data/lake/t").failed) == (2, 2)
     nights(ended("lake/t", FAILED))  # it could not be read this night
     assert nights.streak("/data/lake/t").failed == 3
-    nights(ended("/data/lake/t", DONE), table_id="id-1")
+    nights(ended("/data/lake/t", DONE), key=("id-1", "/data/lake/t"))
     assert nights.streak("lake/t").failed == 0
 
 
 def test_nights_in_which_a_table_could_not_be_read_count_once_its_id_is_known(nights: Nights) -> None:
     nights(ended("t", FAILED))
-    nights(ended("t", FAILED), table_id="id-1")
+    nights(ended("t", FAILED), key=("id-1", "/data/lake/t"))
     assert nights.streak("t").failed == 2
     assert set(remembered(nights.runs_dir).streaks) == {"id-1"}
+
+
+def table_at(path: Path) -> PlacedTable:
+    """The table that another engine finds at a path."""
+    return str(deltalake.DeltaTable(path).metadata().id), str(path)
+
+
+def test_a_copy_and_its_original_fail_each_for_itself(nights: Nights, tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    shutil.copytree(tmp_path / "t", tmp_path / "copy")
+    original, copied = table_at(tmp_path / "t"), table_at(tmp_path / "copy")
+    assert original[0] == copied[0]
+    for _ in range(3):
+        outcome = nights(ended("t", FAILED), key=original)
+        nights(ended("copy", UP_TO_DATE), key=copied)
+    assert (nights.streak("t").failed, nights.streak("copy").failed) == (3, 0)
+    assert [problem.where for problem in in_a_row(nights.runs_dir, outcome)] == ["t"]
+    for _ in range(2):
+        nights(ended("copy", YIELDED), key=copied)
+    assert (nights.streak("t").lost, nights.streak("copy").lost) == (0, 2)
+    assert remembered(nights.runs_dir).streak_of("new name", StoragePlaces(), copied).lost == 2
+
+
+def test_a_moved_table_goes_on_where_it_stopped(nights: Nights, tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    for _ in range(2):
+        nights(ended("t", FAILED), key=table_at(tmp_path / "t"))
+    (tmp_path / "t").rename(tmp_path / "moved")
+    nights(ended("moved", FAILED), key=table_at(tmp_path / "moved"))
+    assert nights.streak("moved").failed == 3
+    nights(ended("moved", DONE), key=table_at(tmp_path / "moved"))
+    assert nights.streak("moved").failed == 0
+
+
+def test_a_place_has_one_count_however_it_is_spelled(nights: Nights, tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    table_id, location = table_at(tmp_path / "t")
+    nights(ended("t", FAILED), key=(table_id, location))
+    nights(ended("t", FAILED), key=(table_id, str(tmp_path / "link")))
+    assert nights.streak("t").failed == 2
