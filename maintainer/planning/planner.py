@@ -14,7 +14,7 @@ from maintainer.errors import MaintainerError, TableError
 from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
-from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import Decision, PropertyChange, TableInput, count_of, leave_files

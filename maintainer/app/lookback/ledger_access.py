@@ -11,8 +11,7 @@ from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
-from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
-from maintainer.journal.ledger.ledger_pending import PENDING_FILE
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, each_row, fill_up
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
 from maintainer.model.plan.plan import Problem

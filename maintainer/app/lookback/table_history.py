@@ -24,7 +24,7 @@ from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.folder.atomic_files import write_atomically
-from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
+from maintainer.journal.ledger.ledger_pending import check_mark, read_mark, write_mark
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up, rows_from_history
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan

@@ -42,7 +42,7 @@ from maintainer.model.run.outcome import (
     VacuumReceipt,
 )
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 
 

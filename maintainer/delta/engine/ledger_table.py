@@ -19,9 +19,8 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.version_reader import files_at
 from maintainer.errors import CommitConflict, CommitNotLanded, EnvironmentUnfit, MaintainerError, raise_from
-from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

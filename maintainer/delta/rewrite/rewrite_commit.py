@@ -31,7 +31,7 @@ from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, Partiti
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, Proof
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.storage_facts import file_sizes
 
 
 def optimize_metrics(batch: Batch, added_sizes_bytes: Sequence[int]) -> dict[str, int]:

@@ -11,8 +11,7 @@ import os
 from dataclasses import dataclass, field, replace
 
 from maintainer.engine.protocols import Engine, TablePlaces
-from maintainer.execution.fleet.ledger_append import append_within
-from maintainer.execution.fleet.results import Results
+from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.rollout import BatchSize, in_batches
 from maintainer.execution.fleet.worker_pool import Crew, Task
 from maintainer.execution.run.cancellation import RETRY_THE_REST, StopSwitch, signals_stop

@@ -2,16 +2,23 @@
 
 A commit landed, did not land, or is unknown. When the engine raises after INTENT without saying which, the stamp is
 looked up in the table's log.
+
+What has to hold right before an attempt is decided here too, because the table may have changed since it was planned.
+The rules are those of ``planning.staleness``: another table, schema, partitioning or protocol refuses; missing files
+drop their bins; nothing is ever added. The window is checked before each step and commit, so that a long run does not
+outlast it. That a batch's files are being written is recorded before the first, so that the next run can remove them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import TypeVar
 
-from maintainer.engine.process_loss import engine_gone, is_engine_lost
+from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
 from maintainer.engine.protocols import BeforeCommit, TableEngine, TableReader
 from maintainer.errors import (
     CommitConflict,
@@ -19,19 +26,22 @@ from maintainer.errors import (
     CommitUnknown,
     MaintainerError,
     TableHot,
+    WindowClosed,
 )
 from maintainer.execution.run.cancellation import TableControl
 from maintainer.execution.run.run_context import RunContext
 from maintainer.execution.table.deletion_record import deletion_receipt, fate_of, receipt_from_log
 from maintainer.journal.events.intents import Fate
+from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.journal.leases import Lease
 from maintainer.model.plan.plan import Problem, TablePlan
-from maintainer.model.plan.steps import Batch, VacuumStep
+from maintainer.model.plan.steps import Batch, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
+from maintainer.planning.staleness import StaleReasons, recheck, refusal
 from maintainer.units import format_duration
 
 Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)
@@ -244,3 +254,72 @@ def problem_of(error: BaseException) -> Problem:
     return Problem(
         BUG_CODE, f"a bug in maintainer: {type(error).__name__}: {text}", help="report it with traceback.txt"
     )
+
+
+AnyStep = TypeVar("AnyStep", bound=Step)
+
+
+def step_now(plan: TablePlan, step: AnyStep, facts: TableFacts) -> AnyStep | None:
+    """Return the part of the step that still holds; None when nothing of it is left.
+
+    Args:
+        plan: The table's plan.
+        step: One of its steps, or a part of one (a single batch).
+        facts: The table now.
+
+    Raises:
+        Refused: A403, the table is not the one that was planned for; all differences at once.
+    """
+    # Properties that the plan itself sets are no difference, so these steps come along; the others cost time.
+    own: list[Step] = [planned for planned in plan.steps if isinstance(planned, SetPropertiesStep) and planned != step]
+    now = recheck(replace(plan, steps=(*own, step)), facts, plan.policy_digest)
+    if isinstance(now, StaleReasons):
+        raise refusal((now,))
+    return next(
+        (current for current in now.steps if isinstance(current, type(step)) and current.kind == step.kind), None
+    )
+
+
+def check_window(worker: Worker) -> None:
+    """End here if the window in which the table was planned has closed.
+
+    Raises:
+        WindowClosed: C716; what is left is found again by the next plan.
+    """
+    closes = worker.plan.window_closes_ms
+    if closes is not None and worker.context.clock.now_ms() >= closes:
+        at = datetime.fromtimestamp(closes / 1000, tz=timezone.utc)
+        raise WindowClosed(
+            f"the window closed at {at:%Y-%m-%d %H:%M} UTC",
+            where=worker.plan.ref.identifier,
+            help="the rest is planned again in the next window; `--ignore-window` does it now",
+        )
+
+
+@contextmanager
+def recorded_writing(
+    worker: Worker, work: StepWork, facts: TableFacts, number: int, partitions: Iterable[PartitionValues]
+) -> Iterator[None]:
+    """Record that a batch's files are written within the block; and, where it fails, that they were removed.
+
+    Raises:
+        FolderUnwritable: E651, before anything was written, or after all of it was removed.
+    """
+    journal = worker.context.journal
+    writing = Writing(
+        journal.run_id,
+        work.step_id,
+        number,
+        worker.plan.ref.identifier,
+        facts.table_id,
+        facts.location,
+        tuple(sorted(partitions, key=repr)),
+    )
+    journal.writing(writing)
+    try:
+        yield
+    except MaintainerError as error:
+        # Where the engine is gone, nobody could remove anything.
+        if not error.left_over and error.code != ENGINE_GONE:
+            journal.written_off(writing)
+        raise

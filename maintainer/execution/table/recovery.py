@@ -2,7 +2,7 @@
 
 An earlier process may have died between INTENT and RESULT. The stamp in ``userMetadata`` shows whether its commit
 landed; a landed commit is recorded and checked now. Our versions that were never proven are checked again, as long as
-the version before them can be read.
+the version before them can be read. Files that a killed run was writing, and never tried to commit, are removed.
 """
 
 from __future__ import annotations
@@ -126,3 +126,29 @@ def _check(
         work.notes.append(f"version {version} is still not proven: {error.what}")
         return False
     return True
+
+
+def remove_unfinished(worker: Worker, facts: TableFacts) -> list[str]:
+    """Remove what runs that were killed wrote into this table and never tried to commit; return notes about it.
+
+    Raises:
+        MaintainerError: The folders could not be read, or the answer not be recorded.
+    """
+    notes = []
+    for writing in worker.context.writings:
+        if writing.table_id != facts.table_id:
+            continue
+        places = worker.context.places
+        in_place = is_one_place(places, writing.location, facts.location)
+        # Where the old place may still hold the table, this is a copy of it, or the other way round.
+        if not in_place and places.may_hold(writing.location, writing.table_id):
+            continue
+        remaining = worker.engine.writer.remove_unfinished(facts, writing.run_id, writing.partitions)
+        if remaining:
+            notes.append(
+                f"run {writing.run_id} left {len(remaining)} files that cannot be removed, such as {remaining[0]}"
+            )
+            continue
+        worker.context.journal.written_off(writing)
+        notes.append(f"what run {writing.run_id} wrote and never tried to commit is gone")
+    return notes

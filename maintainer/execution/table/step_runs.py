@@ -15,9 +15,15 @@ from maintainer.errors import (
     VerificationFailed,
 )
 from maintainer.execution.run.cancellation import RETRY_THE_REST
-from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt, check_quiet
-from maintainer.execution.table.step_conditions import check_window, step_now
-from maintainer.execution.table.unfinished_removal import recorded_writing
+from maintainer.execution.table.commit_attempt import (
+    StepWork,
+    Worker,
+    attempt,
+    check_quiet,
+    check_window,
+    recorded_writing,
+    step_now,
+)
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep

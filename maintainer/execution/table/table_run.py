@@ -20,13 +20,11 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
-from maintainer.execution.table.commit_attempt import StepWork, Worker, problem_of
-from maintainer.execution.table.recovery import settle
+from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
+from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
-from maintainer.execution.table.step_conditions import check_window
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
-from maintainer.execution.table.unfinished_removal import remove_unfinished
 from maintainer.execution.table.zorder_loop import run_turns
 from maintainer.journal.events.intents import Intent
 from maintainer.journal.folder.atomic_files import FolderUnwritable

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from maintainer.errors import CommitConflict
-from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt
-from maintainer.execution.table.step_conditions import check_window
+from maintainer.execution.table.commit_attempt import StepWork, Worker, attempt, check_window
 from maintainer.execution.table.step_runs import run_batch
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome

@@ -1,26 +1,30 @@
-"""Keep rows for the ledger in the run folder until their append has landed.
+"""Keep rows for the ledger in the run folder until their append has landed, and remember that the ledger exists.
 
 ``ledger_pending.jsonl`` holds the rows of a run. A run also appends what earlier runs could not, and makes the rows of
-runs that were killed before they could. No table fails by an append.
+runs that were killed before they could. No table fails by an append. ``ledger.json`` holds the ledger as it was last
+left, so that a missing or replaced one is reported and not silently created again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 
-from maintainer.errors import MaintainerError
+from maintainer.errors import EnvironmentUnfit, MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, append_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
-from maintainer.journal.ledger.ledger_mark import check_mark, read_mark, write_mark
-from maintainer.journal.ledger.ledger_rows import LedgerRow, LedgerSink
-from maintainer.journal.ledger.recorded_rows import ROWS_KNOWN, missing_rows
+from maintainer.journal.ledger.ledger_rebuild import ROWS_KNOWN, missing_rows
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, LedgerSink
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
+from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunEnd
 
+MARK_FILE = "ledger.json"
+REBUILD_HELP = "nothing is appended to it until then, the rows wait in the run folders: `maintainer ledger rebuild`"
 PENDING_FILE = "ledger_pending.jsonl"
 OF_THE_LEDGER = frozenset({"E655", "E656"})
 """Codes of a ledger that is gone or damaged: waiting does not help."""
@@ -148,3 +152,45 @@ def read_pending(path: Path) -> tuple[LedgerRow, ...]:
     except FileNotFoundError:
         return ()
     return tuple(LedgerRow.from_document(json.loads(line)) for line in text.split("\n") if line)
+
+
+def read_mark(runs_dir: Path) -> LedgerMark | None:
+    """Return the ledger as a run of this state last left it; None where no run has appended yet."""
+    with contextlib.suppress(OSError, ValueError):
+        document = json.loads((runs_dir.parent / MARK_FILE).read_text(encoding="utf-8"))
+        return decode(LedgerMark, document, ignore_unknown=True)
+    return None
+
+
+def write_mark(runs_dir: Path, mark: LedgerMark | None) -> None:
+    """Record the ledger's current table and version.
+
+    Raises:
+        OSError: The state cannot be written.
+    """
+    if mark is not None and mark != read_mark(runs_dir):
+        write_atomically(runs_dir.parent / MARK_FILE, json.dumps(asdict(mark)).encode())
+
+
+def check_mark(before: LedgerMark | None, now: LedgerMark | None, location: str) -> None:
+    """Make sure that the ledger is still the one that rows were appended to.
+
+    Args:
+        before: As it was left.
+        now: As it is; None where there is none.
+        location: Where it is kept now: one that was moved on purpose is another ledger.
+
+    Raises:
+        EnvironmentUnfit: E655, it is gone, another table lies in its place, or it has lost versions.
+    """
+    if before is None or before.location != location:
+        return
+    if now is None:
+        what, found = "the ledger is gone", f"no Delta table; it was there, at version {before.version}"
+    elif now.table_id != before.table_id:
+        what, found = "another table lies where the ledger was", f"table id {now.table_id}, not {before.table_id}"
+    elif now.version < before.version:
+        what, found = "the ledger has lost versions", f"version {now.version}; it was at version {before.version}"
+    else:
+        return
+    raise EnvironmentUnfit(what, code="E655", where=location, found=found, help=REBUILD_HELP)

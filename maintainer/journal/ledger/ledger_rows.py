@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -22,6 +21,15 @@ from maintainer.model.plan.steps import (
     VacuumStep,
 )
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMark:
+    """A ledger as it was once seen: where, the table's own id, and its version."""
+
+    location: str
+    table_id: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

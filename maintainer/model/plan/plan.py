@@ -15,7 +15,7 @@ from maintainer.model.codec import ClosedUnion
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
-from maintainer.model.table.file_sizes import FileSizes
+from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import PartitionValues, Protocol, TableRef
 
 BUILT_IN_POLICY = "built-in"

@@ -12,7 +12,7 @@ from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
-from maintainer.model.table.file_sizes import FileSizes
+from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import DataFile, TableRef
 
 

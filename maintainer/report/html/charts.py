@@ -16,7 +16,7 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.model.table.file_sizes import FileSizes
+from maintainer.model.table.storage_facts import FileSizes
 from maintainer.report.run.outcome_text import WorkDone
 from maintainer.report.text_layout import count, printable
 from maintainer.units import format_size

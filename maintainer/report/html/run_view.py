@@ -15,7 +15,7 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import Step, StepKind
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.table.file_sizes import FileSizes, combined
+from maintainer.model.table.storage_facts import FileSizes, combined
 from maintainer.report.findings import Finding
 from maintainer.report.html.charts import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import describe, group_left_alone, how_much, step_word

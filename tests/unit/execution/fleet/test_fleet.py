@@ -20,8 +20,7 @@ from maintainer.execution.run.run_context import Clock, RetryBounds
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger.ledger_mark import LedgerMark
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import to_json

@@ -15,8 +15,7 @@ from maintainer.app.lookback.run_history import history_rows
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.journal.events.event_log import EventLog
 from maintainer.journal.journal import Journal
-from maintainer.journal.ledger.ledger_mark import LedgerMark
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json

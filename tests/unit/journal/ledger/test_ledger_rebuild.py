@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_rebuild import (
     FROM_HISTORY,
+    FROM_RUN_FOLDER,
     LedgerContents,
     Rebuilt,
     fill_up,
@@ -17,8 +17,7 @@ from maintainer.journal.ledger.ledger_rebuild import (
     rows_from_history,
     started_at_ms,
 )
-from maintainer.journal.ledger.ledger_rows import LedgerRow
-from maintainer.journal.ledger.recorded_rows import FROM_RUN_FOLDER
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded

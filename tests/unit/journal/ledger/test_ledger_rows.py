@@ -9,9 +9,8 @@ import pytest
 
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
-from maintainer.journal.ledger.ledger_mark import LedgerMark
 from maintainer.journal.ledger.ledger_pending import flush, keep_pending, read_pending
-from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted, proof_of, rows_of
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predicted, proof_of, rows_of
 from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind

@@ -17,7 +17,7 @@ from maintainer.model.plan.plan import (
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, Batch, Bin, CompactStep
-from maintainer.model.table.file_sizes import SizeBucket
+from maintainer.model.table.storage_facts import SizeBucket
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord, TableRef
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table

@@ -17,7 +17,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import CompactStep, StepKind, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.table.file_sizes import file_sizes
+from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.charts import (
     LayoutPoint,

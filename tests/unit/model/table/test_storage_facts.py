@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.model.table.file_sizes import SizeBucket, combined, file_sizes
+from maintainer.model.table.storage_facts import SizeBucket, combined, file_sizes
 
 SIZES = st.lists(st.integers(0, 2**40), max_size=30)
 

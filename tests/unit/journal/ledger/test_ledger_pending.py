@@ -10,9 +10,8 @@ import pytest
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.run_folder import RunFolder
-from maintainer.journal.ledger.ledger_mark import LedgerMark, check_mark, read_mark
-from maintainer.journal.ledger.ledger_pending import PENDING_FILE, flush
-from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, read_mark
+from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome
