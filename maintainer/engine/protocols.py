@@ -228,9 +228,12 @@ class TableWriter(Protocol):
         ...
 
     def remove_unfinished(
-        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+        self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
-        """Remove what a run that is over wrote into these partitions and never tried to commit; return what is left.
+        """Remove what a run that is over wrote for a batch and never tried to commit; return what is left.
+
+        Only files of this batch go: those of the run's other batches may be part of a version. ``partitions`` are the
+        batch's.
 
         Raises:
             CheckImpossible: V504, such a file is live; nothing was removed.

@@ -18,6 +18,7 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.unfinished_files import prefix_of_batch
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
@@ -161,6 +162,33 @@ def test_names_of_what_is_committed_say_which_run_wrote_it(
     (file,) = engine.reader.facts(TableRef(str(path))).files
     assert file.path.startswith("part-test-")
     assert receipt.num_files_added == 1
+
+
+@pytest.mark.every_run
+def test_what_a_dead_run_committed_before_stays_when_its_next_batch_is_removed(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = lake / "t"
+    spark.range(100).repartition(3).write.format("delta").save(str(path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    facts = engine.reader.facts(TableRef(str(path)))
+    (committed,) = facts.files
+    begun = path / committed.path.replace(
+        prefix_of_batch("test", "table/compact", 0), prefix_of_batch("test", "table/compact", 1)
+    )
+    begun.write_bytes(b"cut off")
+
+    # Whether the first batch's file is live, or only old versions still need it.
+    assert engine.writer.remove_unfinished(facts, "test", "table/compact", 1, [()]) == ()
+    assert not begun.exists()
+    begun.write_bytes(b"cut off")
+    spark.range(5).write.format("delta").mode("overwrite").save(str(path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    assert engine.writer.remove_unfinished(facts, "test", "table/compact", 1, [()]) == ()
+    assert not begun.exists()
+    assert deltalake.DeltaTable(str(path), version=1).to_pyarrow_table().num_rows == 100
 
 
 @pytest.mark.timeout(900)

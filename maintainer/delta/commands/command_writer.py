@@ -139,7 +139,7 @@ class CommandTableWriter:
         raise deletes_nothing(facts.ref.identifier)
 
     def remove_unfinished(
-        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+        self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
         """Remove nothing: Delta's commands name their files at random, so none can be recognized."""
         return ()

@@ -14,7 +14,7 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_commit import commit_rewrite
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
-from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_run, remove_files_named
+from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
@@ -76,7 +76,7 @@ class DeltaTableWriter:
         started = time.monotonic()
         self._refuse_unsafe_store(facts)
         self._jvm.activate()
-        prefix = prefix_of_attempt(stamp.run_id)
+        prefix = prefix_of_attempt(stamp)
         job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix)
         self.last_timings = job.timings
         try:
@@ -92,16 +92,16 @@ class DeltaTableWriter:
             raise
 
     def remove_unfinished(
-        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+        self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
-        """Remove files that an ended run wrote and never tried to commit; see ``TableWriter.remove_unfinished``."""
+        """Remove what an ended run wrote for a batch; see ``TableWriter.remove_unfinished``."""
         self._jvm.activate()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
-        prefix = prefix_of_run(run_id)
+        prefix = prefix_of_batch(run_id, step_id, batch)
         live = [file.path for file in facts.files if prefix in file.path]
         if live:
             raise CheckImpossible(
-                "files of a run that never tried to commit are live: none of its files are removed",
+                "files of a batch that its run never tried to commit are live: none of them is removed",
                 code="V504",
                 where=facts.ref.identifier,
                 found=live[0],

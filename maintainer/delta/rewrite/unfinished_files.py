@@ -6,6 +6,7 @@ no other writer has. Files with that prefix can be removed, and no others are.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 import uuid
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -23,20 +25,23 @@ LOOKS, QUIET_LOOKS, PAUSE_SECONDS = 20, 2, 0.25
 _RUN_ID = re.compile(r"[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*")
 
 
-def prefix_of_run(run_id: str) -> str:
-    """Return the prefix of the names of all data files that a run writes.
+def prefix_of_batch(run_id: str, step_id: str, batch: int) -> str:
+    """Return the prefix of the names of all data files that a run writes for one batch of one step.
+
+    Another batch of the same run may have been committed, so its files must not have this prefix.
 
     Raises:
         ValueError: Not the id of a run.
     """
     if not _RUN_ID.fullmatch(run_id):
         raise ValueError(f"{run_id!r} is not the id of a run")
-    return f"part-{run_id}-"
+    digest = hashlib.sha256(f"{step_id}\0{batch}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"part-{run_id}-{digest[:16]}-"
 
 
-def prefix_of_attempt(run_id: str) -> str:
+def prefix_of_attempt(stamp: CommitStamp) -> str:
     """Return a new prefix for the names of one attempt's data files."""
-    return f"{prefix_of_run(run_id)}{uuid.uuid4().hex[:8]}-"
+    return f"{prefix_of_batch(stamp.run_id, stamp.step_id, stamp.batch)}{uuid.uuid4().hex[:8]}-"
 
 
 def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[PartitionValues]) -> list[str]:

@@ -143,7 +143,9 @@ def remove_unfinished(worker: Worker, facts: TableFacts) -> list[str]:
         # Where the old place may still hold the table, this is a copy of it, or the other way round.
         if not in_place and places.may_hold(writing.location, writing.table_id):
             continue
-        remaining = worker.engine.writer.remove_unfinished(facts, writing.run_id, writing.partitions)
+        remaining = worker.engine.writer.remove_unfinished(
+            facts, writing.run_id, writing.step_id, writing.batch, writing.partitions
+        )
         if remaining:
             notes.append(
                 f"run {writing.run_id} left {len(remaining)} files that cannot be removed, such as {remaining[0]}"

@@ -1,8 +1,8 @@
 """Find the files that killed runs were writing: WRITING is recorded before a rewrite writes its first file.
 
 A failed rewrite removes its files itself. A killed process cannot: the next run finds WRITING without INTENT or
-WRITTEN_OFF, and removes the files by the run id in their names. After INTENT nothing is removed, because the commit
-may have landed or may still land.
+WRITTEN_OFF, and removes the files by their names, which tell run, step and batch. After INTENT nothing is removed,
+because the commit may have landed or may still land.
 """
 
 from __future__ import annotations

@@ -186,6 +186,9 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
 
 
 @pytest.mark.long
+@pytest.mark.contradicts(
+    "promised_versions_are_whole", reason="after our vacuum Delta's own deletes files that old versions need"
+)
 def test_deltas_own_lite_vacuum_works_after_ours(
     spark: SparkSession, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -136,7 +136,7 @@ class FakeLake:
     def __init__(self) -> None:
         self.tables: dict[str, FakeTable] = {}
         self.cancelled: list[str] = []
-        self.cleaned: list[tuple[str, str, tuple[PartitionValues, ...]]] = []
+        self.cleaned: list[tuple[str, str, str, tuple[PartitionValues, ...]]] = []
         self.cancel_events: dict[str, threading.Event] = {}
         self.workers: list[str] = []
         self._hooks: dict[str, list[tuple[str | None, Hook]]] = {}
@@ -251,9 +251,9 @@ class FakeWorker:
         raise AssertionError("execution never asks for candidates of deletion: the plan names them")
 
     def remove_unfinished(
-        self, facts: TableFacts, run_id: str, partitions: Iterable[PartitionValues]
+        self, facts: TableFacts, run_id: str, step_id: str, batch: int, partitions: Iterable[PartitionValues]
     ) -> tuple[str, ...]:
-        self.lake.cleaned.append((facts.ref.identifier, run_id, tuple(partitions)))
+        self.lake.cleaned.append((facts.ref.identifier, run_id, f"{step_id}[{batch}]", tuple(partitions)))
         return ()
 
     def undelete(self, facts: TableFacts, run_id: str) -> UndeleteReceipt:

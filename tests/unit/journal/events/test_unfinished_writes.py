@@ -41,7 +41,7 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
 
     done = start(lake, runs, SECOND, plan_all(plan_of(table, compact(table))))
     assert done.tables[0].status is TableStatus.DONE
-    assert lake.cleaned == [("a", FIRST, ((),))]
+    assert lake.cleaned == [("a", FIRST, "a/compact[0]", ((),))]
     assert unfinished_writings(runs) == ()
     assert [one["type"] for one in read_events(runs / FIRST / EVENTS_FILE).events].count(WRITTEN_OFF) == 1
 
