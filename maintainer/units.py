@@ -40,6 +40,11 @@ class UnitError(ValueError):
         self.help = help
 
 
+def count_of(number: int, noun: str, plural: str | None = None) -> str:
+    """Print a number with its noun: ``1 file``, ``1,204 files``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def parse_size(text: str | int) -> int:
     """Read a size as bytes, 0 to 2^63 - 1.
 

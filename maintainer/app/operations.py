@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
+from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.run_history import in_a_row, run_page
-from maintainer.app.lookback.table_history import append_hook_commits
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import PreparationClock, RunResult

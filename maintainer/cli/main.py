@@ -22,7 +22,7 @@ from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("maintainer.cli.setup.init:init_command", "Make a new project."),
+    "init": ("maintainer.cli.setup.setup_commands:init_command", "Make a new project."),
     "schema": ("maintainer.cli.inspect.policy_commands:schema_command", "Print the JSON Schema, or explain one key."),
     "validate": ("maintainer.cli.validate_command:validate_command", "Check policy files. No Spark, no network."),
     "explain": (
@@ -35,25 +35,46 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show which tables there are and who looks after them.",
     ),
     "plan": ("maintainer.cli.act.plan_command:plan_command", "Show what would be done, why, and what it costs."),
-    "why": ("maintainer.cli.inspect.show:why_command", "Show every decision about one table."),
-    "show": ("maintainer.cli.inspect.show:show_command", "Show a saved plan or a past run."),
-    "apply": ("maintainer.cli.act.apply:apply_command", "Apply what is due, prove each step, record it."),
-    "verify": ("maintainer.cli.act.verify:verify_command", "Prove a commit after the fact, whoever made it."),
-    "undelete": ("maintainer.cli.act.verify:undelete_command", "Bring back what a vacuum moved into the trash."),
-    "retry": ("maintainer.cli.act.apply:retry_command", "Do what a run left undone."),
-    "watch": ("maintainer.cli.act.apply:watch_command", "Keep going: look again and again, and apply what is due."),
+    "why": ("maintainer.cli.inspect.show_and_why:why_command", "Show every decision about one table."),
+    "show": ("maintainer.cli.inspect.show_and_why:show_command", "Show a saved plan or a past run."),
+    "apply": ("maintainer.cli.act.run_commands:apply_command", "Apply what is due, prove each step, record it."),
+    "verify": (
+        "maintainer.cli.act.verify_and_undelete:verify_command",
+        "Prove a commit after the fact, whoever made it.",
+    ),
+    "undelete": (
+        "maintainer.cli.act.verify_and_undelete:undelete_command",
+        "Bring back what a vacuum moved into the trash.",
+    ),
+    "retry": ("maintainer.cli.act.run_commands:retry_command", "Do what a run left undone."),
+    "watch": (
+        "maintainer.cli.act.run_commands:watch_command",
+        "Keep going: look again and again, and apply what is due.",
+    ),
     "status": ("maintainer.cli.inspect.status:status_command", "Show the state of each table."),
-    "report": ("maintainer.cli.inspect.history:report_command", "Write a run or the fleet as one HTML file."),
-    "history": ("maintainer.cli.inspect.history:history_command", "Show runs and steps."),
-    "ledger": ("maintainer.cli.act.ledger:ledger_command", "Rebuild the ledger when it is lost."),
-    "leases": ("maintainer.cli.act.ledger:leases_command", "Show who works on which table, and break a lease."),
+    "report": (
+        "maintainer.cli.inspect.history_and_report:report_command",
+        "Write a run or the fleet as one HTML file.",
+    ),
+    "history": ("maintainer.cli.inspect.history_and_report:history_command", "Show runs and steps."),
+    "ledger": ("maintainer.cli.act.ledger_and_leases:ledger_command", "Rebuild the ledger when it is lost."),
+    "leases": (
+        "maintainer.cli.act.ledger_and_leases:leases_command",
+        "Show who works on which table, and break a lease.",
+    ),
     "doctor": ("maintainer.cli.setup.doctor:doctor_command", "Check Java, versions, JARs, storage and permissions."),
     "demo": (
         "maintainer.cli.setup.demo_command:demo_command",
         "Build a small lake of real data and walk through everything.",
     ),
-    "completion": ("maintainer.cli.setup.init:completion_command", "Print a completion script for your shell."),
-    "version": ("maintainer.cli.setup.init:version_command", "Print the versions of everything that matters."),
+    "completion": (
+        "maintainer.cli.setup.setup_commands:completion_command",
+        "Print a completion script for your shell.",
+    ),
+    "version": (
+        "maintainer.cli.setup.setup_commands:version_command",
+        "Print the versions of everything that matters.",
+    ),
 }
 """Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
 

@@ -21,7 +21,7 @@ from maintainer.policy.table_names import identity
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
-from maintainer.report.text_layout import count
+from maintainer.units import count_of
 
 MAX_FILES = 20_000
 """Files that paths on the command line may lead to."""
@@ -122,9 +122,9 @@ def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Chec
         return Checked(findings_of(project), project.files_read, project.policy_count)
     report = run_policy_tests(project)
     if verbosity >= 0:
-        where = f"policies/_tests/ ({count(report.files, 'file')})"
+        where = f"policies/_tests/ ({count_of(report.files, 'file')})"
         passed = report.tests - report.failed
-        click.echo(f"{count(report.tests, 'test')} in {where}: {passed} passed, {report.failed} failed", err=True)
+        click.echo(f"{count_of(report.tests, 'test')} in {where}: {passed} passed, {report.failed} failed", err=True)
     findings = tuple(sorted([*findings_of(project), *report.diagnostics]))
     return Checked(findings, project.files_read + report.files, project.policy_count)
 

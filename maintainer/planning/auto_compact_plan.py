@@ -31,8 +31,9 @@ from maintainer.model.run.auto_compaction import (
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRecord
 from maintainer.planning.budget.other_writers import without_updated
 from maintainer.planning.operations.compaction import plan_compaction
-from maintainer.planning.plan_input import Partition, TableInput, count_of, partition_text
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import property_of
+from maintainer.planning.selection.decision import Partition, partition_text
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.policy.resolve.resolved import (
@@ -41,7 +42,7 @@ from maintainer.policy.resolve.resolved import (
     ResolvedPolicy,
     VerifyPolicy,
 )
-from maintainer.units import format_size, parse_duration, parse_size
+from maintainer.units import count_of, format_size, parse_duration, parse_size
 
 MAX_THREADS = 8
 MAX_DELETED_ROWS_RATIO = 0.05

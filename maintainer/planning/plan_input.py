@@ -1,18 +1,11 @@
-"""What planning a table depends on, as one value, and what one part of it decides: a step or none, and reasons.
-
-The whole planner is a function of the input.
-"""
+"""What planning a table depends on, as one value; the whole planner is a function of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from maintainer.model.plan.plan import LeftAlone
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import RewriteStep, VacuumStep
-from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts, TableRecord
+from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 
@@ -56,95 +49,3 @@ class TableInput:
     def with_files(self, files: tuple[DataFile, ...]) -> TableInput:
         """Return the same input for some of the table's files."""
         return replace(self, facts=replace(self.facts, files=files))
-
-
-MAX_NAMED_PARTITIONS = 20
-"""Partitions left alone for one reason are named one by one up to this number, and counted together above it.
-
-A plan over thousands of tables must stay readable and small; the counts stay exact either way.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyChange:
-    """A table property that a step needs before it can run; ``before`` is None where it is not set."""
-
-    name: str
-    before: str | None
-    after: str
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """At most one step. Every live file is in a bin of the step or counted in exactly one ``LeftAlone``.
-
-    ``blocked`` says why a step that is due is refused; where nothing else is due either, the table is blocked.
-    """
-
-    step: RewriteStep | VacuumStep | None = None
-    left_alone: tuple[LeftAlone, ...] = ()
-    blocked: tuple[Reason, ...] = ()
-    property_change: PropertyChange | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """The live files of one partition, smallest first. An unpartitioned table is one partition without values."""
-
-    values: PartitionValues
-    files: tuple[DataFile, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of its files."""
-        return sum(file.size_bytes for file in self.files)
-
-    @property
-    def modified_at_ms(self) -> int:
-        """When its newest file was written."""
-        return max(file.modification_time_ms for file in self.files)
-
-
-def count_of(number: int, noun: str) -> str:
-    """Print a count with its noun: ``1 file``, ``1,204 files``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def partition_text(values: PartitionValues) -> str:
-    """Print partition values as people know them from paths: ``day=2026-11-20/country=null``."""
-    return "/".join(f"{column}={'null' if value in (None, '') else value}" for column, value in values)
-
-
-def leave_files(code: ReasonCode, text: str, files: Iterable[DataFile], origin: str | None = None) -> LeftAlone:
-    """Leave files alone for one reason, counted together."""
-    sizes = [file.size_bytes for file in files]
-    return LeftAlone(Reason(code, text, origin), len(sizes), sum(sizes))
-
-
-def leave_partitions(
-    code: ReasonCode,
-    text: Callable[[int, int], str],
-    partitions: Sequence[Partition],
-    origin: str | None = None,
-) -> tuple[LeftAlone, ...]:
-    """Leave files of partitions alone: named one by one while they are few, else counted together.
-
-    Args:
-        code: The reason's code.
-        text: The reason's sentence, made from the number of files and of partitions that it speaks of.
-        partitions: What is left alone; each holds only the files meant.
-        origin: The policy line behind it.
-    """
-    if len(partitions) > MAX_NAMED_PARTITIONS:
-        files = [file for partition in partitions for file in partition.files]
-        return (leave_files(code, text(len(files), len(partitions)), files, origin),)
-    return tuple(
-        LeftAlone(
-            Reason(code, text(len(partition.files), 1), origin),
-            len(partition.files),
-            partition.size_bytes,
-            partition.values or None,
-        )
-        for partition in partitions
-    )

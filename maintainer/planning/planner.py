@@ -17,14 +17,15 @@ from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
-from maintainer.planning.plan_input import Decision, PropertyChange, TableInput, count_of, leave_files
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, not_due, vacuum_is_due
+from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 MAX_PLAN_AGE_SECONDS = 24 * 3600
 MAX_COPIES_NAMED = 3

@@ -27,10 +27,9 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
-from maintainer.planning.plan_input import count_of
 from maintainer.planning.properties.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.units import format_duration
+from maintainer.units import count_of, format_duration
 
 COLUMN_ID = "delta.columnMapping.id"
 """Stays with a column that is renamed; only tables with column mapping have it."""

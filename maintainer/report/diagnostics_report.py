@@ -15,7 +15,8 @@ from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import count, display_width, escaped, printable, table
+from maintainer.report.text_layout import display_width, escaped, printable, table
+from maintainer.units import count_of
 
 FORMAT_VERSION = "1"
 _TITLES = {**TITLES, **CROSS_FILE}
@@ -59,11 +60,11 @@ class DiagnosticsReport:
         """Say in one line what is wrong in how many files, and how long it took."""
         took = f"({self.seconds:.2f} s)"
         if not self.diagnostics:
-            return f"{count(self.policies, 'policy', 'policies')} valid {took}"
+            return f"{count_of(self.policies, 'policy', 'policies')} valid {took}"
         files = len({diagnostic.file for diagnostic in self.diagnostics})
         numbers = ((self.errors, "error"), (self.warnings, "warning"))
-        findings = " and ".join(count(number, noun) for number, noun in numbers if number)
-        return f"Found {findings} in {files:,} of {count(self.files_read, 'file')} {took}."
+        findings = " and ".join(count_of(number, noun) for number, noun in numbers if number)
+        return f"Found {findings} in {files:,} of {count_of(self.files_read, 'file')} {took}."
 
 
 def title_of(code: str) -> str:

@@ -23,7 +23,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from maintainer import __version__
 from maintainer.policy.diagnostics import START_OF_FILE, Severity, Span
-from maintainer.report.text_layout import count, iso_utc, printable
+from maintainer.report.text_layout import iso_utc, printable
+from maintainer.units import count_of
 
 _PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTALL)
 
@@ -89,7 +90,9 @@ def render_annotations(findings: Iterable[Finding]) -> str:
         if numbers[finding.severity] <= MAX_PER_KIND:
             lines.append(_command(finding))
     rest = [
-        count(number - MAX_PER_KIND, f"more {kind.value}") for kind, number in numbers.items() if number > MAX_PER_KIND
+        count_of(number - MAX_PER_KIND, f"more {kind.value}")
+        for kind, number in numbers.items()
+        if number > MAX_PER_KIND
     ]
     if rest:
         lines.append(f"{', '.join(rest)}: GitHub shows {MAX_PER_KIND} of a kind; all are in the step summary")

@@ -14,8 +14,8 @@ from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECOR
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, columns, count, moment, printable
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import UTC, columns, moment, printable
+from maintainer.units import count_of, format_duration, format_size
 
 _ROLE = {
     "ok": Role.GOOD,
@@ -145,7 +145,7 @@ def _totals(rows: Sequence[StatusRow]) -> str:
     states = Counter(row.state for row in tables)
     by_state = ", ".join(f"{number:,} {printable(state)}" for state, number in states.items())
     of_ledger = "".join(f"; our own ledger: {printable(row.state)}" for row in rows if row.is_ledger)
-    return f"{count(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
+    return f"{count_of(len(tables), 'table')}: {by_state or 'none'}{of_ledger}"
 
 
 _STATUS_WORD = {
@@ -198,7 +198,7 @@ def no_steps(num_runs: int) -> str:
     """Return what is said where no run did a step."""
     if not num_runs:
         return "No runs are recorded yet.\n"
-    return f"No steps are recorded: {count(num_runs, 'run')}, and none of them had anything to do.\n"
+    return f"No steps are recorded: {count_of(num_runs, 'run')}, and none of them had anything to do.\n"
 
 
 def folded(rows: Sequence[HistoryRow]) -> list[HistoryRow]:
@@ -279,13 +279,13 @@ def _versions(row: HistoryRow) -> str:
 def _detail(row: HistoryRow) -> str:
     parts = []
     if row.num_files_added and not row.num_files_removed and row.run_id is None:
-        parts.append(f"+{count(row.num_files_added, 'file')}")
+        parts.append(f"+{count_of(row.num_files_added, 'file')}")
     elif row.step == "undelete":
-        parts.append(f"{count(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
+        parts.append(f"{count_of(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
     elif row.num_files_added:
-        parts.append(f"{row.num_files_removed:,} -> {count(row.num_files_added, 'file')}")
+        parts.append(f"{row.num_files_removed:,} -> {count_of(row.num_files_added, 'file')}")
     elif row.num_files_removed:
-        parts.append(count(row.num_files_removed, "file"))
+        parts.append(count_of(row.num_files_removed, "file"))
     if row.bytes_removed or (row.run_id is None and row.bytes_added):
         parts.append(format_size(row.bytes_removed or row.bytes_added))
     if row.duration_seconds is not None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from maintainer.model.table.table_facts import PartitionValues
+from maintainer.units import count_of
 
 UTC = timezone.utc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,13 +87,8 @@ def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), 
 def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
     """Say how many tables there are, and that our own ledger is beside them: it is none of the user's tables."""
     if not with_ledger:
-        return count(num_tables, "table")
-    return f"{count(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Print a number with its noun: ``1 file``, ``1,204 files``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+        return count_of(num_tables, "table")
+    return f"{count_of(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
 
 
 def named(names: Sequence[str], at_most: int) -> str:

@@ -21,7 +21,8 @@ from maintainer.model.plan.steps import Batch, VacuumStep
 from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
-from maintainer.verification.verification_result import Document, Pair, Verification, audit
+from maintainer.verification.audit import audit
+from maintainer.verification.verification_result import Document, Pair, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
 

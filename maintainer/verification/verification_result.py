@@ -1,11 +1,7 @@
-"""Results of a check after a commit, the figures it compares, and the audit of a rewrite by figures alone.
+"""Results of a check after a commit, and the figures it compares. Execution needs no Great Expectations for them.
 
 Figures are text: sums of hashes exceed 64 bits, and a data frame would turn them into floats. A figure that was not
 measured is None, and None never equals None: a measurement that failed on both sides proves nothing.
-
-The audit is pure, and does not trust the writer. The commit removes exactly the planned files of the batch, with their
-bytes and deletion vectors; it adds at least one file where there were rows; its proof is present and holds. Nothing
-here needs Great Expectations.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from typing import Any, Protocol
 from maintainer.engine.protocols import VersionReader
 from maintainer.model.plan.plan import CheckedExpectation, Checks
 from maintainer.model.plan.steps import Batch, VacuumStep
-from maintainer.model.run.outcome import Assertion, CommitReceipt, FileFigures, VacuumReceipt, Verdict
+from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 
 
@@ -106,72 +102,3 @@ def figures_by_name(pairs: tuple[Pair, ...]) -> dict[str, str | None]:
                 raise ValueError(f"two figures are named {name!r}")
             figures[name] = value
     return figures
-
-
-def pairs_of(batch: Batch, receipt: CommitReceipt) -> tuple[Pair, ...]:
-    """Pair every figure of the plan with the figure of the commit that must be equal (None: not measured).
-
-    Args:
-        batch: The batch as it was given to the engine, after bins that were no longer live were dropped.
-        receipt: What the commit's own actions say.
-    """
-    pairs = [
-        Pair("files planned", str(_now(batch, receipt, "num_files")), "files removed", str(receipt.num_files_removed)),
-        Pair("bytes planned", str(_now(batch, receipt, "size_bytes")), "bytes removed", str(receipt.bytes_removed)),
-        Pair(
-            "deletion vectors planned",
-            str(_now(batch, receipt, "num_deletion_vectors")),
-            "deletion vectors removed",
-            str(receipt.num_deletion_vectors_removed),
-        ),
-    ]
-    proof = receipt.proof
-    if proof is None:
-        return (*pairs, Pair("rows read", None, "rows written", None))
-    pairs.append(Pair("rows read", str(proof.read.rows), "rows written", str(proof.written.rows)))
-    total = _now(batch, receipt, "live_records")
-    if total is not None:
-        # The log's own counts, taken from the plan and not from the engine that measured.
-        pairs.append(Pair("rows by the log", str(total), "rows read from files", str(proof.read.rows)))
-    sums = max(len(proof.read.sums), len(proof.written.sums))
-    for index in range(sums):
-        read = str(proof.read.sums[index]) if index < len(proof.read.sums) else None
-        written = str(proof.written.sums[index]) if index < len(proof.written.sums) else None
-        pairs.append(Pair(f"hash sum {index + 1} read", read, f"hash sum {index + 1} written", written))
-    return tuple(pairs)
-
-
-def _now(batch: Batch, receipt: CommitReceipt, figure: str) -> int | None:
-    """Sum a figure of the planned files, plus what a command took beyond them, less what it left; None if unknown."""
-    planned: int | None = getattr(FileFigures.of(batch.files), figure)
-    if receipt.difference is None or planned is None:
-        return planned
-    beyond, missed = (getattr(files, figure) for files in (receipt.difference.beyond, receipt.difference.left))
-    return None if beyond is None or missed is None else planned + int(beyond) - int(missed)
-
-
-def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
-    """Assert every pair, that rows are in files, that the proof holds, and that the version follows the one read."""
-    version = receipt.version
-    rows = receipt.proof.written.rows if receipt.proof is not None else None
-    rows_in_files = receipt.num_files_added > 0 if rows else receipt.num_files_added >= 0
-    findings = receipt.proof.findings if receipt.proof is not None else ()
-    assertions = [
-        _assertion(version, f"{pair.name_before} = {pair.name_after}", pair.holds, pair.before, pair.after)
-        for pair in pairs_of(batch, receipt)
-    ]
-    assertions.append(
-        _assertion(
-            version, "rows are in files", rows_in_files, f"files for {rows} rows", f"{receipt.num_files_added} files"
-        )
-    )
-    if findings:
-        assertions.append(_assertion(version, "the proof found nothing wrong", False, "nothing", "; ".join(findings)))
-    follows = version > receipt.read_version
-    name = "the commit follows the version it read"
-    assertions.append(_assertion(version, name, follows, f"above {receipt.read_version}", str(version)))
-    return tuple(assertions)
-
-
-def _assertion(version: int, name: str, holds: bool, expected: str | None, observed: str | None) -> Assertion:
-    return Assertion(f"audit: {name}", Verdict.PASS if holds else Verdict.FAIL, version, expected, observed)

@@ -25,7 +25,7 @@ from maintainer.errors import CheckImpossible, CommitConflict, Refused, TableErr
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, Proof
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.verification.verification_result import audit
+from maintainer.verification.audit import audit
 from tests.support.tables.delta_tables import (
     bytes_of,
     compaction,

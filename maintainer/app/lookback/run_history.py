@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from maintainer.app.running.restore_files import past_undeletes
-from maintainer.app.selection.last_run import CurrentTable, RecordedTable, TableIndex
+from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, TableIndex
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.errors import ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
@@ -22,7 +22,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
-from maintainer.report.text_layout import count
+from maintainer.units import count_of
 
 if TYPE_CHECKING:
     from maintainer.report.html.charts import TableKey
@@ -51,17 +51,17 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
         streak = records.streak_of(name, places)
         if streak.failed >= NAMED_AFTER_RUNS:
             since = datetime.fromtimestamp((streak.failing_since_ms or 0) / 1000, tz=timezone.utc)
-            what = f"failed in {count(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
+            what = f"failed in {count_of(streak.failed, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
             help_text = "`maintainer history --failed` shows why; `suspend:` keeps a table out until it is fixed"
             problems.append(Problem(CODE, what, name, help_text))
         if streak.lost >= NAMED_AFTER_RUNS:
-            what = f"another writer won in {count(streak.lost, 'run')} in a row"
+            what = f"another writer won in {count_of(streak.lost, 'run')} in a row"
             problems.append(
                 Problem(CODE, what, name, "give the table a `window:`, `quietFor:` or `skipNewestPartitions:`")
             )
         if streak.hot >= NAMED_AFTER_RUNS:
             since = datetime.fromtimestamp((streak.hot_since_ms or 0) / 1000, tz=timezone.utc)
-            what = f"waiting: hot in {count(streak.hot, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
+            what = f"waiting: hot in {count_of(streak.hot, 'run')} in a row, since {since:%Y-%m-%d %H:%M} UTC"
             problems.append(Problem(CODE, what, name, HOT_HELP))
     if len(problems) > MAX_NAMED:
         num_more = len(problems) - MAX_NAMED

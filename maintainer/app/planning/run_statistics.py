@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.app.selection.last_run import RecordedTable, TableIndex, recorded_tables
+from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex, recorded_tables
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import read_document, reading_runs, write_atomically
 from maintainer.journal.folder.run_folder import run_folders

@@ -1,4 +1,4 @@
-"""Restore files that a vacuum moved into the trash, and end leases by hand, each with a record of its own.
+"""Restore files that a vacuum moved into the trash, with the same record as every other run.
 
 The run folder gets its events, ``undelete.json`` and a row for the ledger. The next ``apply`` appends that row with
 its own, because a Spark append would take longer than the restore.
@@ -15,64 +15,15 @@ from typing import Any
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document, reading_runs
+from maintainer.journal.folder.atomic_files import FolderUnwritable, read_document
 from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.journal import Journal
-from maintainer.journal.leases import FOLDER, Holder, break_lease, current_holders, lease_files
 from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.model.run.outcome import StepStatus, UndeleteReceipt
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.plan_input import count_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity, table_ref
-
-
-def leases_now(project: Project, now_ms: int) -> tuple[Holder, ...]:
-    """Return the leases that keep others out now, in the order of the tables.
-
-    Raises:
-        EnvironmentUnfit: E641, the folder of leases cannot be listed.
-    """
-    with reading_runs(project.runs_dir.parent):
-        held = current_holders(project.runs_dir, now_ms)
-    return tuple(held[table] for table in sorted(held))
-
-
-def break_leases_on(project: Project, journal: Journal, table: str, reason: str) -> tuple[Holder, ...]:
-    """End every lease on a table that was not given back, and record who held it and why it was ended.
-
-    Args:
-        project: The project whose state holds the leases.
-        journal: This run's record, open.
-        table: The table, in any spelling that a policy may use.
-        reason: Why.
-
-    Returns:
-        Who held them.
-
-    Raises:
-        FolderUnwritable: E651, a lease cannot be read or written.
-    """
-    table_key = identity(table_ref(table, project.root))
-    broken: list[Holder] = []
-    try:
-        for path, holder in lease_files(project.runs_dir):
-            if not holder.expires_at_ms or identity(table_ref(holder.table, project.root)) != table_key:
-                continue
-            # Recorded first: a lease that is gone without a word is what nobody could explain.
-            journal.note(
-                "lease_broken",
-                table=holder.table, of_run=holder.run_id, host=holder.host, expires_at_ms=holder.expires_at_ms,
-                reason=reason,
-            )  # fmt: skip
-            ended = break_lease(path, journal.run_id)
-            if ended is not None:
-                broken.append(ended)
-    except OSError as error:
-        raise FolderUnwritable.at(project.runs_dir.parent / FOLDER, error, code="E651") from error
-    return tuple(broken)
-
+from maintainer.units import count_of
 
 UNDELETE_FILE = "undelete.json"
 FORMAT_VERSION = "1"

@@ -31,7 +31,8 @@ from maintainer.policy.schema.schema_keys import (
 from maintainer.policy.table_names import absolute_path
 from maintainer.report.policy_text import explain_json, explain_text, merged_yaml, render_key, render_keys
 from maintainer.report.style import Style
-from maintainer.report.text_layout import count, printable, tables_and_ledger
+from maintainer.report.text_layout import printable, tables_and_ledger
+from maintainer.units import count_of
 
 FORMAT_VERSION = "1"
 
@@ -189,7 +190,7 @@ def _is_below(location: str, roots: list[str]) -> bool:
 def _summary(entries: tuple[Entry, ...]) -> str:
     numbers = {care: sum(entry.care is care for entry in entries) for care in Care}
     parts = [f"{number:,} {care.value}" for care, number in numbers.items() if number]
-    return f"{count(len(entries), 'table')}: {', '.join(parts)}" if parts else "no tables found"
+    return f"{count_of(len(entries), 'table')}: {', '.join(parts)}" if parts else "no tables found"
 
 
 def _inventory_json(entries: list[Entry], written: tuple[Path, ...]) -> dict[str, object]:

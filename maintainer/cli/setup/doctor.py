@@ -17,7 +17,7 @@ from maintainer.delta.doctor.doctor_model import Check, Status, guarded
 from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.report.style import Role, Style
-from maintainer.report.text_layout import count
+from maintainer.units import count_of
 
 FORMAT_VERSION = "1"
 _ROLES = {Status.OK: Role.GOOD, Status.WARN: Role.WARN, Status.FAIL: Role.BAD}
@@ -86,6 +86,6 @@ def as_text(checks: Iterable[Check], style: Style) -> str:
                 for n, line in enumerate(check.fix.splitlines())
             )
     counts = Counter(check.status for check in checks)
-    warnings, failures = count(counts[Status.WARN], "warning"), count(counts[Status.FAIL], "failure")
+    warnings, failures = count_of(counts[Status.WARN], "warning"), count_of(counts[Status.FAIL], "failure")
     lines.append(f"{counts[Status.OK]} ok, {warnings}, {failures}")
     return "\n".join(lines)

@@ -62,6 +62,7 @@ class LiveFilesReader:
     def __init__(self, jvm: DeltaJvm) -> None:
         self._jvm = jvm
         self._kept: OrderedDict[tuple[str, str, int, bool], LiveFiles] = OrderedDict()
+        self._last_storage: tuple[str, TableStorage] | None = None
 
     def of_version(self, facts: TableFacts, version: int) -> LiveFiles | None:
         """All live files of a version; see ``of_table``."""
@@ -141,7 +142,11 @@ class LiveFilesReader:
             self._kept.popitem(last=False)
 
     def _storage(self, location: str) -> TableStorage:
-        return TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(location)))
+        """Open a table's storage once for all looks at it that follow one another."""
+        if self._last_storage is None or self._last_storage[0] != location:
+            folder = self._jvm.folder_at(self._jvm.path(location))
+            self._last_storage = (location, TableStorage(self._jvm, folder))
+        return self._last_storage[1]
 
 
 def _collected(adds: Iterable[AddAction], keys: frozenset[FileKey] | None) -> tuple[dict[FileKey, AddAction], bool]:

@@ -33,10 +33,11 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.commit_records import HOURS, CommitsRead, OwnRewrites, WriterRhythm
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord, Update
-from maintainer.planning.plan_input import Partition, TableInput, count_of, leave_files, leave_partitions
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import group_by_partition
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import format_duration
+from maintainer.units import count_of, format_duration
 
 LOOK_BACK_MS = 7 * 86_400_000
 """A week, so that weekdays and weekends are in it."""

@@ -19,11 +19,12 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, Bin, ClusterStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh
-from maintainer.planning.plan_input import Decision, TableInput, count_of, leave_files
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.file_selection import file_order, pack_batches, pack_in_order, select_partitions
 from maintainer.planning.selection.schema_columns import at_version
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PACKED_TAG, Bin, CompactStep
 from maintainer.model.table.table_facts import DataFile
-from maintainer.planning.plan_input import Decision, Partition, TableInput, count_of, leave_files, leave_partitions
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.selection.decision import Decision, Partition, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import (
     has_many_deleted_rows,
     is_small,
@@ -24,7 +25,7 @@ from maintainer.planning.selection.file_selection import (
     select_partitions,
 )
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 
 @dataclass(frozen=True, slots=True)

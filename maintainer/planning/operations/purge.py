@@ -12,8 +12,9 @@ from collections.abc import Collection
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import ROW_ORDER_TAGS, Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.plan_input import Decision, Partition, TableInput, count_of
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import optimize_is_due
+from maintainer.planning.selection.decision import Decision, Partition
 from maintainer.planning.selection.file_selection import (
     has_many_deleted_rows,
     pack_batches,
@@ -22,6 +23,7 @@ from maintainer.planning.selection.file_selection import (
 )
 from maintainer.planning.selection.schema_columns import files_to_open
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy
+from maintainer.units import count_of
 
 
 def files_to_check(table: TableInput) -> tuple[DataFile, ...]:

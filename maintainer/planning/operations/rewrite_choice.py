@@ -10,8 +10,9 @@ from maintainer.planning.operations.compaction import plan_compaction
 from maintainer.planning.operations.full_zorder import plan_zorder
 from maintainer.planning.operations.partition_rewrite import plan_rewrite
 from maintainer.planning.operations.purge import plan_purge
-from maintainer.planning.plan_input import Decision, PropertyChange, TableInput, leave_files
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import not_due, optimize_is_due
+from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
 from maintainer.planning.selection.supported_features import left_by_commands, without_commands
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
 from maintainer.policy.resolve.resolved import ZOrderMode

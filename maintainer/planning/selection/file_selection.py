@@ -22,12 +22,13 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.plan_input import Partition, TableInput, count_of, leave_partitions
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.selection.decision import Partition, leave_partitions
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
 from maintainer.policy.predicate.predicate_lex import read_date, read_timestamp
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
-from maintainer.units import format_duration
+from maintainer.units import count_of, format_duration
 
 _T = TypeVar("_T")
 

@@ -14,7 +14,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import PartitionRewriteStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import WHY_NOT, unsupported_features
-from maintainer.planning.plan_input import Decision, leave_files
+from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.schema_columns import at_version, dropped_columns_digest
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 

@@ -14,7 +14,7 @@ from statistics import median
 from maintainer.errors import TableError
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.plan_input import TableInput, count_of
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.properties.property_plan import (
     DELETED_FILE_RETENTION,
     DELETED_FILE_RETENTION_DEFAULT_MS,
@@ -22,7 +22,7 @@ from maintainer.planning.properties.property_plan import (
     property_of,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import format_duration, format_size
+from maintainer.units import count_of, format_duration, format_size
 
 FLOOR_SECONDS = 7 * 86_400
 """Files younger than this may belong to a writer that has not committed yet; as in Delta's own safety check."""

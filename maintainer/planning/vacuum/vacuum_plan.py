@@ -13,11 +13,12 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.storage_facts import StorageLook
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.planning.plan_input import Decision, TableInput, count_of
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import is_due
+from maintainer.planning.selection.decision import Decision
 from maintainer.planning.vacuum.deletion_limits import Horizon, broken_caps, refuse_trash, vacuum_horizon
 from maintainer.policy.resolve.resolved import ResolvedPolicy, VacuumMode
-from maintainer.units import format_duration, format_size
+from maintainer.units import count_of, format_duration, format_size
 
 UNTRACKED = "untracked"
 

@@ -18,7 +18,8 @@ from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.curve_files import CurveFile, unindexed_bytes
 from maintainer.planning.curve.revision import Revision, revisions_in
-from maintainer.planning.plan_input import Decision, PropertyChange, TableInput, count_of, leave_files, partition_text
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files, partition_text
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, select_partitions
 from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.turn_choice import Candidates, Chosen, choose_turn, forecast, sort_candidates
@@ -26,6 +27,7 @@ from maintainer.planning.zorder.turn_strategies import Group, leveled_groups
 from maintainer.planning.zorder.zorder_options import ZOrderOptions, incremental_columns, options_of, sample_wanted
 from maintainer.planning.zorder.zorder_revision import fitting_revision, new_revision, ranges_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import count_of
 
 MAX_NAMED_GROUPS = 5
 """Groups that wait are named one by one up to this number, in the order in which they would be taken."""

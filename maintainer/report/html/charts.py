@@ -18,8 +18,8 @@ from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.report.run.outcome_text import WorkDone
-from maintainer.report.text_layout import count, printable
-from maintainer.units import format_size
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, format_size
 
 Spelled = Callable[[float], str]
 """How a figure is written."""
@@ -135,7 +135,7 @@ def _short(size_bytes: int) -> str:
 
 def _in_words(bars: Sequence[Bar], side: str) -> str:
     parts = [
-        f"{count(getattr(bar, side), 'file')} from {format_size(bar.low_bytes)} to {format_size(bar.high_bytes)}"
+        f"{count_of(getattr(bar, side), 'file')} from {format_size(bar.low_bytes)} to {format_size(bar.high_bytes)}"
         for bar in bars
         if getattr(bar, side)
     ]

@@ -12,8 +12,8 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.report.html.charts import PastPoint, TableKey, TablePast, past_of, recorded_key
 from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
-from maintainer.report.text_layout import count, when
-from maintainer.units import format_size
+from maintainer.report.text_layout import when
+from maintainer.units import count_of, format_size
 
 MAX_FLEET_CURVES = 300
 """Tables whose curve is drawn; the others have their figures."""
@@ -96,7 +96,7 @@ def fleet_view(
     proofs = [result for met in seen.values() for _, table in met if not table.is_ledger for result in _proofs(table)]
     failing = sum(view.mood == "bad" for view in counted)
     return FleetView(
-        span=f"{count(len(runs), 'run')}, {when(first, tz)} to {when(last, tz)}",
+        span=f"{count_of(len(runs), 'run')}, {when(first, tz)} to {when(last, tz)}",
         tiles=(
             (f"{len(counted):,}", "tables", "calm"),
             (f"{failing:,}", "failing at their last run", "bad" if failing else "calm"),

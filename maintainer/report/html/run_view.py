@@ -31,8 +31,8 @@ from maintainer.report.run.outcome_text import (
 from maintainer.report.run.run_findings import run_findings
 from maintainer.report.run.run_text import END_TEXT
 from maintainer.report.style import Role
-from maintainer.report.text_layout import count, named, when
-from maintainer.units import format_size
+from maintainer.report.text_layout import named, when
+from maintainer.units import count_of, format_size
 
 MAX_TABLES_WITH_DETAILS = 100
 """Tables shown whole: those that failed first, then those with most bytes rewritten. All have a line."""
@@ -220,7 +220,7 @@ def _tiles(outcome: RunOutcome) -> tuple[Tile, ...]:
     if not_made:
         tiles.append((f"{not_made:,}", "checks that could not be made", "warn"))
     if any(step.vacuum for table in outcome.user_tables for step in table.steps):
-        tiles.append((format_size(work.bytes_deleted), f"deleted in {count(work.files_deleted, 'file')}", "calm"))
+        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", "calm"))
     return tuple(tiles)
 
 
@@ -305,7 +305,7 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
         how = f", order-free fingerprint {digest}\u2026" if digest else ""
         equal = "equal" if proof.holds else "NOT equal"
         lines.append(
-            f"v{receipt.version}, before it was committed: {count(proof.read.rows, 'row')} read, "
+            f"v{receipt.version}, before it was committed: {count_of(proof.read.rows, 'row')} read, "
             f"{proof.written.rows:,} read back from the new files, {equal}{how}"
         )
         if proof.uncovered_columns:
@@ -313,5 +313,5 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
     if step.assertions:
         passed = WorkDone.of((step,)).checks_passed
         names = named(sorted({check.expectation for check in step.assertions}), MAX_CHECKS_NAMED)
-        lines.append(f"{passed:,} of {count(len(step.assertions), 'check')} passed after the commit: {names}")
+        lines.append(f"{passed:,} of {count_of(len(step.assertions), 'check')} passed after the commit: {names}")
     return tuple(lines)

@@ -24,8 +24,8 @@ from maintainer.model.plan.steps import (
 from maintainer.planning.budget.other_writers import RESTS
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.step_text import step_word
-from maintainer.report.text_layout import count, printable
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, format_duration, format_size
 
 
 def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> list[tuple[str, str]]:
@@ -122,7 +122,7 @@ def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 
 
 def _hot(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
-    where = f"{count(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
+    where = f"{count_of(len(entries), 'partition')}" if len(entries) > 1 else "the partition"
     if any("quietAfterUpdates" in one.reason.text for one in entries):
         return _quiet_after(policy, where)
     return f"taken when nothing was written to {where} for {format_duration(policy.optimize.quiet_for_seconds)}"

@@ -24,8 +24,8 @@ from maintainer.report.plan.step_text import (
     with_code,
 )
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import code, count, escaped, folded, named, table
-from maintainer.units import format_size
+from maintainer.report.text_layout import code, escaped, folded, named, table
+from maintainer.units import count_of, format_size
 
 MAX_NAMES = 12
 """Tables named in a sentence; the rest is counted."""
@@ -57,11 +57,11 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
     for names, verb in ((changes.added, "in"), (changes.removed, "out")):
         if names:
             comes = ("comes" if len(names) == 1 else "come") if verb == "in" else ("goes" if len(names) == 1 else "go")
-            lines.append(f"* {count(len(names), 'table')} {comes} {verb}: {_names(names)}")
+            lines.append(f"* {count_of(len(names), 'table')} {comes} {verb}: {_names(names)}")
     if changes.changed:
         verb = "changes" if len(changes.changed) == 1 else "change"
         names = tuple(change.table for change in changes.changed)
-        lines.append(f"* {count(len(names), 'table')} {verb}: {_names(names)}")
+        lines.append(f"* {count_of(len(names), 'table')} {verb}: {_names(names)}")
     lines += [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
     lines += [f"* {line}" for line in _tonight(total(compared.plan.user_tables), total(plan.user_tables))]
     values = [
@@ -72,7 +72,7 @@ def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
     if values:
         shown = table(("table", "value", "before", "now"), values[:MAX_VALUES])
         more = [] if len(values) <= MAX_VALUES else ["", f"and {len(values) - MAX_VALUES:,} more"]
-        lines += ["", *folded(f"{count(len(values), 'value')} that change", [*shown, *more])]
+        lines += ["", *folded(f"{count_of(len(values), 'value')} that change", [*shown, *more])]
     return lines
 
 
@@ -152,9 +152,9 @@ def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
     waiting = [member for member in unnamed if member.state == "waiting"]
     quiet = [member for member in unnamed if member.state != "waiting"]
     sections = [
-        (f"Left alone in {count(len(changed), 'table')} to change", changed),
-        (f"{count(len(waiting), 'table')} waiting", waiting),
-        (f"{count(len(quiet), 'table')} up to date", quiet),
+        (f"Left alone in {count_of(len(changed), 'table')} to change", changed),
+        (f"{count_of(len(waiting), 'table')} waiting", waiting),
+        (f"{count_of(len(quiet), 'table')} up to date", quiet),
     ]
     return [(title, members) for title, members in sections if members]
 
@@ -222,4 +222,4 @@ def _fit(rows: Sequence[tuple[str, ...]], room: int) -> tuple[list[tuple[str, ..
 
 
 def _left_out(number: int, noun: str) -> list[str]:
-    return ["", f"{count(number, 'more ' + noun)} did not fit: see the saved plan."] if number else []
+    return ["", f"{count_of(number, 'more ' + noun)} did not fit: see the saved plan."] if number else []

@@ -39,7 +39,6 @@ from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import (
     UTC,
     columns,
-    count,
     display_width,
     pad,
     pad_left,
@@ -48,7 +47,7 @@ from maintainer.report.text_layout import (
     printable,
     when,
 )
-from maintainer.units import format_duration, format_size
+from maintainer.units import count_of, format_duration, format_size
 
 _STEP_INDENT = 6
 _WORD_WIDTH = 10
@@ -131,7 +130,7 @@ def bin_lines(step: Step) -> Iterator[str]:
             rows = [
                 (
                     f"commit {number}/{len(step.batches)}",
-                    f"{count(len(bin_.files), 'file')}",
+                    f"{count_of(len(bin_.files), 'file')}",
                     format_size(bin_.size_bytes),
                     partition(bin_.partition_values),
                 )
@@ -213,7 +212,7 @@ def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
 def _seen(rhythm: WriterRhythm) -> str:
     span = format_duration(max(1, round(rhythm.seconds)))
     took = "none of them" if not rhythm.num_taking else f"{rhythm.num_taking:,} of them"
-    return f"{count(rhythm.num_commits, 'commit')} of others in {span}, {took} took or replaced live files"
+    return f"{count_of(rhythm.num_commits, 'commit')} of others in {span}, {took} took or replaced live files"
 
 
 __all__ = ["PlanOptions", "render_plan"]
@@ -239,9 +238,9 @@ def _header(plan: Plan, options: PlanOptions, style: Style) -> str:
     parts = [style.paint(printable(options.project), Role.BOLD) + commit]
     if plan.environment:
         parts.append(f"env {printable(plan.environment)}")
-    policies = "" if options.num_policies is None else count(options.num_policies, "policy", "policies") + ", "
+    policies = "" if options.num_policies is None else count_of(options.num_policies, "policy", "policies") + ", "
     selected = " selected" if plan.selection else ""
-    parts.append(f"{policies}{count(len(plan.user_tables), 'table')}{selected}")
+    parts.append(f"{policies}{count_of(len(plan.user_tables), 'table')}{selected}")
     return "   ".join(parts)
 
 
@@ -267,7 +266,7 @@ def _heading_cells(table: TablePlan) -> tuple[str, str, str, str]:
     seen = table.observed
     if seen is None:
         return (name, "", "", "")
-    return (name, f"v{seen.version}", format_size(seen.size_bytes), count(seen.num_files, "file"))
+    return (name, f"v{seen.version}", format_size(seen.size_bytes), count_of(seen.num_files, "file"))
 
 
 _STATE_SYMBOL = {
@@ -302,7 +301,7 @@ def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
         if table.left_alone
     )
     why = ", ".join(f"{code} in {number:,}" for code, number in codes.items())
-    return f"  {style.symbol(Symbol.SAME)} {count(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
+    return f"  {style.symbol(Symbol.SAME)} {count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 
 def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:

@@ -28,8 +28,8 @@ from maintainer.model.plan.steps import (
 )
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import count, printable, when
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import printable, when
+from maintainer.units import count_of, format_duration, format_size
 
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
@@ -66,11 +66,11 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
         case VacuumStep():
             return _describe_vacuum(step, tz)
         case BatchedStep():
-            facts = f"{count(step.num_files, 'file')}, {format_size(step.size_bytes)} -> about "
-            facts += f"{count(step.num_files_added, 'file')}{_rewrite_facts(step)}"
+            facts = f"{count_of(step.num_files, 'file')}, {format_size(step.size_bytes)} -> about "
+            facts += f"{count_of(step.num_files_added, 'file')}{_rewrite_facts(step)}"
             in_turns = isinstance(step, ZOrderStep) and step.turn is not None
             if len(step.batches) > 1 and not in_turns:
-                facts += f", in {count(len(step.batches), 'commit')}"
+                facts += f", in {count_of(len(step.batches), 'commit')}"
             return StepText(Symbol.WRITE, step_word(step.kind), (facts,), (step.reasons,))
         case _:
             assert_never(step)
@@ -93,7 +93,7 @@ def _rewrite_facts(step: RewriteStep) -> str:
             facts = f", {turn.strategy.value}, by {_columns(step.columns)}"
             if turn.before is not None and turn.after is not None:
                 facts += f", a query reads {turn.before.files_read:,.1f} -> about {turn.after.files_read:,.1f} files"
-            more = "" if step.settings is None else f", first of up to {count(step.settings.max_turns, 'turn')}"
+            more = "" if step.settings is None else f", first of up to {count_of(step.settings.max_turns, 'turn')}"
             return facts + more
         case ZOrderStep():
             return f" of about {format_size(step.max_file_size_bytes)}, by {_columns(step.columns)}"
@@ -118,7 +118,7 @@ def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
     doing = "" if not step.trash_seconds else f" to the trash for {format_duration(step.trash_seconds)}"
     before = "" if tz is None else f", removed before {when(step.removed_before_ms, tz)}"
     facts = [
-        f"{count(len(step.files), 'file')}, {format_size(step.size_bytes)}{doing}{before}; keeps "
+        f"{count_of(len(step.files), 'file')}, {format_size(step.size_bytes)}{doing}{before}; keeps "
         f"{format_duration(step.retention_seconds)} (decided by {printable(step.decided_by)})"
     ]
     kinds = step.by_kind
@@ -129,12 +129,12 @@ def _describe_vacuum(step: VacuumStep, tz: tzinfo | None) -> StepText:
         facts.append(f"removed {first}" if first == last else f"removed from {first} to {last}")
     if step.emptied:
         num, size = sum(run.num_files for run in step.emptied), sum(run.size_bytes for run in step.emptied)
-        facts.append(f"from the trash {count(num, 'file')}, {format_size(size)}")
+        facts.append(f"from the trash {count_of(num, 'file')}, {format_size(size)}")
     if step.listing is not None:
         listing = step.listing
         facts.append(
-            f"listed {count(listing.num_files, 'file')} in {count(listing.num_folders, 'folder')}, "
-            f"about {count(listing.num_requests, 'request')}"
+            f"listed {count_of(listing.num_files, 'file')} in {count_of(listing.num_folders, 'folder')}, "
+            f"about {count_of(listing.num_requests, 'request')}"
         )
     return StepText(Symbol.DELETE, "vacuum", tuple(facts), (*((),) * (len(facts) - 1), step.reasons))
 
@@ -212,9 +212,9 @@ def group_left_alone(entries: Iterable[LeftAlone]) -> list[LeftGroup]:
 def how_much(num_files: int, size_bytes: int, num_partitions: int = 0) -> str:
     """Print a quantity of files: ``8,426 files, 1.1 TiB in 12 partitions``; empty for none."""
     if not num_files:
-        return f"in {count(num_partitions, 'partition')}" if num_partitions else ""
-    where = f" in {count(num_partitions, 'partition')}" if num_partitions else ""
-    return f"{count(num_files, 'file')}, {format_size(size_bytes)}{where}"
+        return f"in {count_of(num_partitions, 'partition')}" if num_partitions else ""
+    where = f" in {count_of(num_partitions, 'partition')}" if num_partitions else ""
+    return f"{count_of(num_files, 'file')}, {format_size(size_bytes)}{where}"
 
 
 def with_code(code: ReasonCode, text: str) -> str:
@@ -268,8 +268,8 @@ _REST_WORDS = {
 def tables_line(totals: Totals) -> str:
     """Print ``2 tables to change, 4 steps (compact 2, properties 1, vacuum 1); 34 up to date, 1 blocked``."""
     kinds = ", ".join(f"{word} {number:,}" for word, number in sorted(totals.num_steps.items()))
-    text = f"{count(totals.num_tables[TableState.CHANGES], 'table')} to change, "
-    text += count(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
+    text = f"{count_of(totals.num_tables[TableState.CHANGES], 'table')} to change, "
+    text += count_of(sum(totals.num_steps.values()), "step") + (f" ({kinds})" if kinds else "")
     rest = [f"{totals.num_tables[TableState.UP_TO_DATE]:,} up to date"]
     for state, word in _REST_WORDS.items():
         if totals.num_tables[state]:
@@ -282,9 +282,9 @@ def cost_line(totals: Totals) -> str | None:
     parts = []
     if totals.files_rewritten:
         parts.append(
-            f"rewrites {format_size(totals.bytes_rewritten)} in {count(totals.files_rewritten, 'file')} "
-            f"into about {count(totals.files_added, 'file')}"
+            f"rewrites {format_size(totals.bytes_rewritten)} in {count_of(totals.files_rewritten, 'file')} "
+            f"into about {count_of(totals.files_added, 'file')}"
         )
     if totals.files_deleted:
-        parts.append(f"deletes {count(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
+        parts.append(f"deletes {count_of(totals.files_deleted, 'file')}, {format_size(totals.bytes_deleted)}")
     return "; ".join(parts) or None

@@ -25,8 +25,8 @@ from maintainer.report.plan.plan_text import (
 )
 from maintainer.report.plan.step_text import describe, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import columns, count, printable
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import columns, printable
+from maintainer.units import count_of, format_duration, format_size
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -66,7 +66,7 @@ def render_why(
         section("Blocked: nothing is done until this changes", rows)
     if not table.problem:
         steps = (line for step in table.steps for line in step_lines(describe(step, options.tz), options, style))
-        section(f"Will do ({count(len(table.steps), 'step')})", steps)
+        section(f"Will do ({count_of(len(table.steps), 'step')})", steps)
         section("Leaves alone", left_alone_lines(table.left_alone, options, style))
     if policy is not None and not table.problem:
         changes = what_would_change(table, policy, at_ms)
@@ -104,7 +104,7 @@ def _switch(switch: AutoCompactSwitch | str) -> str:
 def _heading(table: TablePlan, style: Style) -> str:
     parts = [style.paint(printable(table.ref.identifier), Role.BOLD)]
     if table.observed:
-        files = count(table.observed.num_files, "file")
+        files = count_of(table.observed.num_files, "file")
         parts += [f"v{table.observed.version}", f"{format_size(table.observed.size_bytes)} in {files}"]
     parts.append(printable(table.policy_file))
     if table.owner:

@@ -24,8 +24,8 @@ from maintainer.model.run.outcome import (
 from maintainer.model.run.progress import Verified
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import count, printable
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, format_duration, format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +160,26 @@ def figures(step: StepOutcome) -> str:
     work = WorkDone.of((step,))
     parts = []
     if work.files_removed or work.files_added:
-        parts.append(f"{work.files_removed:,} -> {count(work.files_added, 'file')}, {format_size(work.bytes_removed)}")
+        parts.append(
+            f"{work.files_removed:,} -> {count_of(work.files_added, 'file')}, {format_size(work.bytes_removed)}"
+        )
     # Where a check after the commit failed, nobody should read on this line that all is proven.
     if work.commits_proven and step.status is not StepStatus.VERIFY_FAILED:
         rows = sum(receipt.proof.read.rows for receipt in step.commits if receipt.proof and receipt.proof.holds)
-        parts.append(f"{count(rows, 'row')} proven")
+        parts.append(f"{count_of(rows, 'row')} proven")
     if step.vacuum:
         parts.extend(_deleted(step.vacuum))
         if step.vacuum.remaining:
-            parts.append(f"{count(len(step.vacuum.remaining), 'file')} still there")
+            parts.append(f"{count_of(len(step.vacuum.remaining), 'file')} still there")
     return "   ".join(part for part in (", ".join(parts), version_span(step)) if part)
 
 
 def _deleted(vacuum: VacuumReceipt) -> Iterator[str]:
     emptied = vacuum.num_files_emptied
     if vacuum.num_files_deleted or not emptied:
-        yield f"{count(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} deleted"
+        yield f"{count_of(vacuum.num_files_deleted, 'file')}, {format_size(vacuum.bytes_deleted)} deleted"
     if emptied:
-        yield f"{count(emptied, 'file')}, {format_size(vacuum.bytes_emptied)} emptied from the trash"
+        yield f"{count_of(emptied, 'file')}, {format_size(vacuum.bytes_emptied)} emptied from the trash"
 
 
 def version_span(step: StepOutcome) -> str:
@@ -195,7 +197,7 @@ def message(step: StepOutcome) -> str:
         return f"{printable(step.error.code)}: {printable(step.error.what)}"
     if step.status is StepStatus.INCOMPLETE and step.vacuum and step.vacuum.remaining:
         remaining = len(step.vacuum.remaining)
-        return f"{remaining:,} of {count(remaining + step.vacuum.num_files_deleted, 'file')} could not be deleted"
+        return f"{remaining:,} of {count_of(remaining + step.vacuum.num_files_deleted, 'file')} could not be deleted"
     return printable(step.note) if step.note else STEP_ENDS[step.status].message
 
 
@@ -214,11 +216,11 @@ def verified_detail(event: Verified) -> str:
     if event.content_equal is not None:
         parts.append("content equal" if event.content_equal else "content DIFFERS")
     if event.num_files_checked is not None and event.result == "pass":
-        parts.append(f"all {count(event.num_files_checked, 'file')} of {new} exist")
+        parts.append(f"all {count_of(event.num_files_checked, 'file')} of {new} exist")
     parts.extend(assertion_text(assertion) for assertion in event.assertions if assertion.outcome != "pass")
     passed = sum(assertion.outcome == "pass" for assertion in event.assertions)
     if passed:
-        parts.append(f"{count(passed, 'check')} passed")
+        parts.append(f"{count_of(passed, 'check')} passed")
     if event.detail:
         parts.append(printable(event.detail))
     return ", ".join(parts)

@@ -32,8 +32,8 @@ from maintainer.model.run.progress import (
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, figures, message, verified_detail
 from maintainer.report.style import PLAIN, LiveLines, QuietStream, Role, Style
-from maintainer.report.text_layout import UTC, clock_time, count, pad, pad_left, padded_width, printable
-from maintainer.units import format_duration, format_size
+from maintainer.report.text_layout import UTC, clock_time, pad, pad_left, padded_width, printable
+from maintainer.units import count_of, format_duration, format_size
 
 HEARTBEAT_SECONDS = 30
 """How often a pipeline hears that a step still runs."""
@@ -157,16 +157,16 @@ class ProgressText:
             case RunStarted():
                 self._num_steps = event.num_steps
                 self._whole = WholeRun(event)
-                what = f"{count(event.num_tables, 'table')}, {count(event.num_steps, 'step')}"
+                what = f"{count_of(event.num_tables, 'table')}, {count_of(event.num_steps, 'step')}"
                 folder = printable(event.run_folder)
                 return [f"run {printable(event.run_id)}   {what}, {event.num_workers:,} at once   {folder}"]
             case BatchStarted():
-                return [f"batch {event.number} of {event.total}   {count(event.num_tables, 'table')}"]
+                return [f"batch {event.number} of {event.total}   {count_of(event.num_tables, 'table')}"]
             case TableStarted():
                 return []
             case StepStarted():
                 self._running[event.step_id] = _Running(event, event.at_ms)
-                batches = count(event.num_batches, "commit") if event.num_batches > 1 else ""
+                batches = count_of(event.num_batches, "commit") if event.num_batches > 1 else ""
                 line = self._line(event.at_ms, event.number, event.table, event.kind, ("START", None), "", batches)
                 return [] if self._live else [line]
             case StepHeartbeat():

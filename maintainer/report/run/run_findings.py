@@ -17,8 +17,8 @@ from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message, time_text
 from maintainer.report.style import Role
-from maintainer.report.text_layout import code, count, escaped, named, printable, table
-from maintainer.units import format_duration
+from maintainer.report.text_layout import code, escaped, named, printable, table
+from maintainer.units import count_of, format_duration
 
 MAX_NAMES = 5
 """Tables named where one warning is about many of them."""
@@ -76,7 +76,9 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
 def _checks_not_passed(table: TableOutcome, step: StepOutcome) -> Finding:
     """Report checks that did not change the step's end: they could not be made, or failed before the step as well."""
     notes = _check_notes(step)
-    what = step.note or f"{len(notes):,} of {count(len(step.assertions), 'check')} did not pass; the step itself stands"
+    what = (
+        step.note or f"{len(notes):,} of {count_of(len(step.assertions), 'check')} did not pass; the step itself stands"
+    )
     return Finding(
         Severity.WARNING,
         code="",
@@ -125,7 +127,7 @@ def run_markdown(outcome: RunOutcome) -> str:
         f"### maintainer apply: {exit_reason(result)} (exit code {result.value})",
         "",
         f"Run {code(outcome.run_id)}, {time_text(outcome)}, "
-        f"{count(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
+        f"{count_of(len(outcome.user_tables), 'table')}: {tables or 'none selected'}.",
     ]
     findings = [
         (finding.severity.value, code(finding.table), escaped(finding.step), escaped(f"{finding.code} {finding.what}"))

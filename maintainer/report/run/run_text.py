@@ -14,8 +14,8 @@ from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, time_text
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import count, printable
-from maintainer.units import format_size
+from maintainer.report.text_layout import printable
+from maintainer.units import count_of, format_size
 
 MAX_BLOCKS = 50
 """Error blocks printed in full; the rest is counted by code, and whole in the run folder."""
@@ -88,7 +88,7 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
     numbers = Counter(step.status for table in outcome.user_tables for step in table.steps)
     failed = numbers[StepStatus.FAILED] + numbers[StepStatus.VERIFY_FAILED]
     parts = [
-        f"{count(numbers[StepStatus.SUCCEEDED], 'step')} succeeded",
+        f"{count_of(numbers[StepStatus.SUCCEEDED], 'step')} succeeded",
         style.paint(f"{failed:,} failed", Role.BAD) if failed else "0 failed",
         *(
             f"{numbers[status]:,} {end.counted}"
@@ -101,8 +101,8 @@ def _steps_line(outcome: RunOutcome, style: Style) -> str:
         verb = "Killed after" if outcome.end is RunEnd.DIED else "Since"
     # Proofs stand behind the steps: a failed step must not read as a failed check.
     work = WorkDone.of_run(outcome)
-    proofs = [f"{count(work.commits_proven, 'commit')} proven"] if work.commits_proven else []
-    proofs += [f"{work.checks_passed:,} of {count(work.checks, 'check')} passed"] if work.checks else []
+    proofs = [f"{count_of(work.commits_proven, 'commit')} proven"] if work.commits_proven else []
+    proofs += [f"{work.checks_passed:,} of {count_of(work.checks, 'check')} passed"] if work.checks else []
     return f"{verb} {time_text(outcome)}: {'; '.join(', '.join(part) for part in (parts, proofs) if part)}."
 
 
@@ -112,7 +112,7 @@ def _tables_line(outcome: RunOutcome, style: Style) -> str:
         if number := outcome.count(status):
             text = f"{number:,} {end.counted}"
             parts.append(style.paint(text, end.role) if end.role else text)
-    return f"{count(len(outcome.user_tables), 'table')}: {', '.join(parts) or 'none selected'}."
+    return f"{count_of(len(outcome.user_tables), 'table')}: {', '.join(parts) or 'none selected'}."
 
 
 def _work_line(outcome: RunOutcome) -> str:
@@ -121,11 +121,11 @@ def _work_line(outcome: RunOutcome) -> str:
     if work.files_removed:
         metrics = [step.metrics for table in outcome.user_tables for step in table.steps if step.metrics]
         num_bins, num_commits = sum(each.num_bins for each in metrics), sum(each.num_batches for each in metrics)
-        bins = f" in {count(num_bins, 'bin')} and {count(num_commits, 'commit')}" if num_bins else ""
+        bins = f" in {count_of(num_bins, 'bin')} and {count_of(num_commits, 'commit')}" if num_bins else ""
         size = format_size(work.bytes_removed)
-        parts.append(f"rewrote {work.files_removed:,} -> {count(work.files_added, 'file')}, {size}{bins}")
+        parts.append(f"rewrote {work.files_removed:,} -> {count_of(work.files_added, 'file')}, {size}{bins}")
     if work.files_deleted:
-        parts.append(f"deleted {count(work.files_deleted, 'file')}, {format_size(work.bytes_deleted)}")
+        parts.append(f"deleted {count_of(work.files_deleted, 'file')}, {format_size(work.bytes_deleted)}")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
 

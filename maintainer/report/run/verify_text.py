@@ -14,8 +14,8 @@ from maintainer.model.run.commit_verdict import (
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings import Case, Finding, Suite, render_suites
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import count, iso_utc, printable
-from maintainer.units import format_duration
+from maintainer.report.text_layout import iso_utc, printable
+from maintainer.units import count_of, format_duration
 
 WORDS = {
     CheckResult.PROVEN: ("proven", Role.GOOD),
@@ -40,7 +40,7 @@ def render_verify(run: VerifyRun, style: Style = PLAIN) -> str:
         lines += [*_table(table, style), ""]
     totals = ", ".join(f"{run.count(result):,} {WORDS[result][0]}" for result in CheckResult if run.count(result))
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
-    lines.append(f"{count(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
+    lines.append(f"{count_of(len(run.user_tables), 'table')}: {totals or 'none selected'}{of_ledger}, "
                  f"{format_duration(run.duration_seconds)}   run {run.run_id}")  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -75,7 +75,7 @@ def _table(table: TableVerification, style: Style) -> Iterator[str]:
 def _about(commit: CommitVerification) -> str:
     who = f"run {commit.run_id}" if commit.run_id else commit.engine or "unknown engine"
     when = iso_utc(commit.committed_at_ms) if commit.committed_at_ms else "at an unknown time"
-    files = f"{commit.num_files_removed:,} -> {count(commit.num_files_added, 'file')}"
+    files = f"{commit.num_files_removed:,} -> {count_of(commit.num_files_added, 'file')}"
     moved = f", {files}" if commit.num_files_removed or commit.num_files_added else ""
     return printable(f"{commit.operation} by {who}, {when}{moved}; {_KINDS[commit.kind]}")
 

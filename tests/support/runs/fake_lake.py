@@ -37,7 +37,8 @@ from maintainer.model.table.table_facts import (
     Update,
 )
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.verification.verification_result import Document, Verification, audit
+from maintainer.verification.audit import audit
+from maintainer.verification.verification_result import Document, Verification
 from tests.support.tables.builders import NOW_MS, make_facts
 
 Hook = Callable[["Station"], object]

@@ -12,7 +12,6 @@ from maintainer.report.text_layout import (
     UTC,
     code,
     columns,
-    count,
     display_width,
     escaped,
     iso_utc,
@@ -21,6 +20,7 @@ from maintainer.report.text_layout import (
     printable,
     when,
 )
+from maintainer.units import count_of
 
 
 class Terminal(io.StringIO):
@@ -106,9 +106,9 @@ def test_widths() -> None:
 
 
 def test_numbers_and_times() -> None:
-    assert count(1, "file") == "1 file"
-    assert count(1204, "file") == "1,204 files"
-    assert count(2, "policy", "policies") == "2 policies"
+    assert count_of(1, "file") == "1 file"
+    assert count_of(1204, "file") == "1,204 files"
+    assert count_of(2, "policy", "policies") == "2 policies"
     assert when(0, UTC) == "1970-01-01 00:00 UTC"
     assert iso_utc(1_795_298_405_123) == "2026-11-21T22:00:05.123Z"
     assert when(10**18, UTC).startswith("9999-12-31")

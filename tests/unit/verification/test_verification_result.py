@@ -9,7 +9,8 @@ import pytest
 
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, Fingerprint, PlanDifference, Proof
-from maintainer.verification.verification_result import Pair, audit, figures_by_name, pairs_of
+from maintainer.verification.audit import audit, pairs_of
+from maintainer.verification.verification_result import Pair, figures_by_name
 from tests.support.tables.builders import make_file
 
 BATCH = Batch((Bin((make_file("a", size=10, records=3), make_file("b", size=20, records=5, deleted=1))),))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.lookback.table_history import LOOKED_FILE, append_hook_commits, beside_ours
+from maintainer.app.lookback.hook_commits import LOOKED_FILE, append_hook_commits
+from maintainer.app.lookback.table_history import beside_ours
 from maintainer.app.project_folders import Project
 from maintainer.errors import TableError
 from maintainer.journal.ledger.ledger_rebuild import key_of

@@ -22,7 +22,7 @@ from maintainer.app.running.verify_commits import (
     verification_json,
     verify_tables,
 )
-from maintainer.cli.act.verify import _exit_code
+from maintainer.cli.act.verify_and_undelete import _exit_code
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import ExitCode, Refused, TableError

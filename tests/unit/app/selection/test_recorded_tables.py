@@ -14,7 +14,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.app.selection.last_run import RecordedTable, TableIndex
+from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.cli.main import run
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, TablePlan
@@ -98,7 +98,7 @@ def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         chosen.append(spec.tables)  # type: ignore[attr-defined]
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
-    monkeypatch.setattr("maintainer.cli.act.apply.exit_code_of", lambda _result: 0)
+    monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result: 0)
     assert run(["--project", str(root), "retry"]) == 0
     shown = capsys.readouterr()
     return {name for names in chosen for name in names}, shown.err

@@ -1,4 +1,4 @@
-"""What lies in a data file's place is looked at before it is read: a pipe would be read for ever."""
+"""What lies in a data file's place is looked at before it is read: a pipe would never end."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from maintainer.policy.table_names import identity, table_ref
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style
-from maintainer.report.text_layout import count
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 EXIT_CODES = {
     CheckResult.WRONG: ExitCode.VERIFICATION_FAILED,
@@ -111,7 +110,9 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
     policy = project.loaded.resolve_table(table)
     receipt = operations.undelete(project, spec, policy, run_id)
     size = format_size(receipt.bytes_restored)
-    click.echo(f"{table}: {count(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder")
+    click.echo(
+        f"{table}: {count_of(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder"
+    )
     for line in receipt.refused[:MAX_NAMED]:
         click.echo(f"  not brought back: {line}")
     if len(receipt.refused) > MAX_NAMED:

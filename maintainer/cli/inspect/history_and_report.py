@@ -13,7 +13,7 @@ from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.run_history import fleet_page, history_rows, rows_of_table, run_page
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project, local_zone
-from maintainer.app.selection.last_run import CurrentTable, current_tables
+from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, now_ms, open_project, warn, writing
 from maintainer.cli.options import DURATION, ENGINE, TableName, output_option, spec_options

@@ -40,8 +40,8 @@ from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json
 from maintainer.report.run.run_text import render_run
 from maintainer.report.style import Style
-from maintainer.report.text_layout import count, tables_and_ledger
-from maintainer.units import MAX_DURATION_SECONDS
+from maintainer.report.text_layout import tables_and_ledger
+from maintainer.units import MAX_DURATION_SECONDS, count_of
 
 
 @click.command("apply")
@@ -146,9 +146,9 @@ def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle:
     project = open_project(context)
     num_tables = len(operations.chosen_policies(project, spec, command="watch"))
     bounds, switch = WatchBounds(interval, until_idle), StopSwitch()
-    click.echo(f"watching {count(num_tables, 'table')}; Ctrl-C ends it", err=True)
+    click.echo(f"watching {count_of(num_tables, 'table')}; Ctrl-C ends it", err=True)
     end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))
-    click.echo(f"{count(end.rounds, 'look')}, {count(end.runs, 'run')}", err=True)
+    click.echo(f"{count_of(end.rounds, 'look')}, {count_of(end.runs, 'run')}", err=True)
     if switch.stop_reason is not None:
         return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
     return end.code

@@ -7,13 +7,14 @@ import click
 from maintainer.app.engine_access import open_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
-from maintainer.app.running.restore_files import break_leases_on, leases_now
+from maintainer.app.running.break_lease import break_leases_on, leases_now
 from maintainer.app.selection.run_spec import Look, RunSpec, choose
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_options
 from maintainer.errors import ExitCode
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.text_layout import count, named, printable
+from maintainer.report.text_layout import named, printable
+from maintainer.units import count_of
 
 MAX_NAMED = 10
 
@@ -64,7 +65,7 @@ def _report(end: RebuildEnd, location: str, *, dry_run: bool) -> None:
     rows = end.rebuilt
     done = "would be appended" if dry_run else "appended"
     click.echo(
-        f"{count(rows.from_folders + rows.from_history, 'row')} {done}: {rows.from_folders:,} from run folders, "
+        f"{count_of(rows.from_folders + rows.from_history, 'row')} {done}: {rows.from_folders:,} from run folders, "
         f"{rows.from_history:,} from histories of tables; {rows.already:,} were there"
     )
     click.echo(f"ledger: {printable(location)}")
@@ -125,5 +126,5 @@ def break_(context: CliContext, table: str, reason: str) -> int:
     if not broken:
         click.echo(f"Nobody holds a lease on {printable(table)}; nothing was changed.")
         return ExitCode.FINDINGS
-    click.echo(f"{count(len(broken), 'lease')} ended; the next apply may work on the table.")
+    click.echo(f"{count_of(len(broken), 'lease')} ended; the next apply may work on the table.")
     return ExitCode.OK

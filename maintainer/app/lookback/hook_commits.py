@@ -1,0 +1,126 @@
+"""Bring the commits of the writers' hook into the ledger, from the logs of the tables that a run has looked at.
+
+The hook runs in a writer's process and knows of no ledger. What is remembered is the version up to which each table's
+log was read; it is written last, so that a run that dies before leaves the work to the next one. A row comes once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from maintainer.app.project_folders import Project
+from maintainer.engine.process_loss import engine_gone, is_engine_lost
+from maintainer.engine.protocols import Engine, TableReader
+from maintainer.errors import MaintainerError
+from maintainer.journal.folder.atomic_files import write_atomically
+from maintainer.journal.ledger.ledger_pending import write_mark
+from maintainer.journal.ledger.ledger_rebuild import LedgerStore, fill_up, rows_from_history
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.model.plan.plan import Observed, Plan, Problem, TablePlan
+from maintainer.model.run.auto_compaction import STEP_KIND
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+
+LOOKED_FILE = "hook_commits.json"
+FIRST_LOOK_MS = 7 * 86_400_000
+"""How far back the first look at a table goes; `ledger rebuild` reads the whole log."""
+
+MAX_COMMITS_READ = 10_000
+"""Commits of one table that one look reads at most."""
+
+MAX_SECONDS = 300.0
+"""How long one run looks; the tables that are left are for the next one."""
+
+COMMITS_SINCE_PLAN = 200
+"""Commits that may have followed while the run worked; with more of them, the next run looks at the same ones again."""
+
+
+def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: LedgerStore) -> Problem | None:
+    """Append a row for each commit of the hook that the ledger has not, for the tables of a plan that was carried out.
+
+    Returns:
+        What went wrong, for the report; no table fails by it, and the next run looks again.
+    """
+    path = project.runs_dir.parent / LOOKED_FILE
+    looked = _looked(path)
+    policies = {policy.table: policy for policy in project.policies}
+    rows: list[LedgerRow] = []
+    heads: dict[str, int] = {}
+    problem: Problem | None = None
+    started = time.monotonic()
+    try:
+        with engine.worker("hook-commits") as worker:
+            for table in plan.user_tables:
+                policy = policies.get(table.ref)
+                if policy is None or table.observed is None or time.monotonic() - started > MAX_SECONDS:
+                    continue
+                seen = looked.get(_looked_key(table.observed))
+                if seen is not None and seen > table.observed.version:
+                    seen = None  # an older state was put back: its new commits have numbers that were read before
+                if seen != table.observed.version:
+                    try:
+                        rows += _rows(worker.reader, policy, table, seen, plan.created_at_ms, heads)
+                    except MaintainerError as error:
+                        problem = _problem(error)
+        if rows:
+            fill_up(ledger, rows, young_since_ms=0, is_over=lambda run_id: True, dry_run=False)
+            write_mark(project.runs_dir, ledger.mark())
+        if heads:
+            write_atomically(path, json.dumps({**looked, **heads}, indent=1, sort_keys=True).encode())
+    except MaintainerError as error:
+        return _problem(error)
+    except OSError as error:
+        return Problem("E652", f"what was read for the ledger could not be remembered: {error}", str(path), _AGAIN)
+    except Exception as error:
+        if not is_engine_lost(error):
+            raise
+        return _problem(engine_gone(None))  # the run is over and recorded: it does not fail by this
+    return problem
+
+
+_AGAIN = "commits of the writers' hook are missing in the ledger until the next apply"
+
+
+def _problem(error: MaintainerError) -> Problem:
+    what = f"commits of the writers' hook could not be brought into the ledger: {error.what}"
+    return Problem("E652", what, error.where, _AGAIN)
+
+
+def _rows(
+    reader: TableReader,
+    policy: ResolvedPolicy,
+    table: TablePlan,
+    seen: int | None,
+    now_ms: int,
+    heads: dict[str, int],
+) -> tuple[LedgerRow, ...]:
+    """Return rows for the hook's commits above a version; ``heads`` gets the newest version that was read."""
+    assert table.observed is not None
+    new = MAX_COMMITS_READ if seen is None else table.observed.version - seen + COMMITS_SINCE_PLAN
+    since_ms = now_ms - FIRST_LOOK_MS if seen is None else None
+    read = reader.commits(table.ref, limit=min(new, MAX_COMMITS_READ), since_ms=since_ms, counted=True)
+    fresh = [commit for commit in read.commits if seen is None or commit.version > seen]
+    reaches_back = seen is None or len(fresh) < len(read.commits) or len(fresh) == MAX_COMMITS_READ
+    if fresh and (reaches_back or fresh[-1].version in ((seen or 0) + 1, read.oldest_version)):
+        heads[_looked_key(table.observed)] = fresh[0].version
+    hooks = tuple(commit for commit in fresh if commit.stamp is not None and commit.stamp.kind == STEP_KIND)
+    located = replace(
+        read, commits=hooks, location=table.observed.location, table_id=read.table_id or table.observed.table_id
+    )
+    return rows_from_history(policy, located)
+
+
+def _looked_key(observed: Observed) -> str:
+    """Return what a look is remembered by: the table's id and its place, for a copy has the id of its original."""
+    return f"{observed.table_id} {observed.location}"
+
+
+def _looked(path: Path) -> Mapping[str, int]:
+    """The version up to which each table's log was read; nothing where the file is gone or damaged."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+        return {str(table_id): int(version) for table_id, version in json.loads(path.read_bytes()).items()}
+    return {}
