@@ -16,6 +16,7 @@ from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.run_result import RunResult
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions, choose
 from maintainer.execution.fleet.rollout import parse_batches
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.progress import ProgressSink
 from maintainer.planning.plan_input import PlanOptions
@@ -65,6 +66,7 @@ class Project:
         jobs: int = DEFAULT_PLAN_JOBS,
         ignore_windows: bool = False,
         ignore_every: bool = False,
+        lanes: Sequence[str] = (),
     ) -> Plan:
         """Work out what would be done. Changes no byte of any table.
 
@@ -76,6 +78,7 @@ class Project:
             jobs: Tables read at once.
             ignore_windows: Plan as if every window were open.
             ignore_every: Plan as if every step were due.
+            lanes: Who may rewrite bins, whatever the policies say: ``copy``, ``local``, ``spark``.
 
         Raises:
             ProjectError: A selector cannot be read, or selects nothing.
@@ -84,7 +87,7 @@ class Project:
         spec = RunSpec(
             SelectionOptions(tuple(select), tuple(exclude), since),
             engine=EngineOptions(spark=spark),
-            planning=PlanOptions(ignore_windows=ignore_windows, ignore_every=ignore_every),
+            planning=PlanOptions(ignore_windows, ignore_every, lanes=tuple(Lane(lane) for lane in lanes)),
             plan_jobs=jobs,
         )
         return operations.plan(self._project, spec).plan

@@ -19,6 +19,7 @@ from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError
 from maintainer.execution.fleet.rollout import parse_batches
+from maintainer.model.plan.lanes import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget
@@ -164,6 +165,13 @@ SAVED_PLAN: Options = (
 SCHEDULE: Options = (
     click.option("--ignore-window", is_flag=True, help="Act as if every window were open."),
     click.option("--ignore-every", is_flag=True, help="Act as if every step were due."),
+    click.option(
+        "--lane",
+        "lanes",
+        multiple=True,
+        type=click.Choice([lane.value for lane in Lane]),
+        help="Who may rewrite bins, whatever the policies say; Spark always may. Repeatable.",
+    ),
 )
 
 
@@ -200,7 +208,11 @@ def _spec(values: dict[str, Any]) -> RunSpec:
     selection = SelectionOptions(**taken("select", "exclude", "since", "allow_empty"))
     engine = _engine(**taken("master", "conf", "engine", "remote"))
     budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
-    planning = PlanOptions(values.pop("ignore_window", False), values.pop("ignore_every", False))
+    planning = PlanOptions(
+        values.pop("ignore_window", False),
+        values.pop("ignore_every", False),
+        lanes=tuple(Lane(name) for name in values.pop("lanes", ())),
+    )
     if values.get("fail_fast") and values.get("max_failures") is not None:
         raise click.UsageError("--fail-fast and --max-failures exclude each other: the first is the second with 1")
     return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -13,12 +14,14 @@ from maintainer.policy.resolve.resolved import ResolvedPolicy
 class PlanOptions:
     """What a caller may set aside: windows gate starting a step, and a plan may be wanted before they open.
 
-    ``deletes`` is whether the engine that the plan is for deletes files; without it vacuum is left alone.
+    ``deletes`` is whether the engine that the plan is for deletes files; without it vacuum is left alone. ``lanes``
+    stand for those of every policy; empty, each policy's own count.
     """
 
     ignore_windows: bool = False
     ignore_every: bool = False
     deletes: bool = True
+    lanes: tuple[Lane, ...] = ()
 
     @property
     def by_commands(self) -> bool:

@@ -63,7 +63,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
     elif _chooses(spec):
         raise click.UsageError(
             "with PLAN there is nothing to choose: leave out --select, --exclude, --since, --shard, --budget-..., "
-            "--ignore-..."
+            "--ignore-..., --lane"
         )
     project = open_project(context)
     saved = None if plan_file is None else _read_plan(plan_file)
@@ -73,7 +73,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
 
 def _chooses(spec: RunSpec) -> bool:
     chooses_tables = spec.selection.given or spec.shard is not None or spec.budget.bounded
-    return chooses_tables or spec.planning.ignore_windows or spec.planning.ignore_every
+    return chooses_tables or spec.planning.ignore_windows or spec.planning.ignore_every or bool(spec.planning.lanes)
 
 
 def _read_plan(path: Path) -> Plan:

@@ -73,6 +73,7 @@ _COLUMNS = (
     ("overlap_depth_before", "double"),
     ("overlap_depth_after", "double"),
     ("source", "string"),
+    ("lanes", "string"),
 )
 LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 """Columns of the ledger, as Spark's DDL. Columns are only ever added."""
@@ -81,7 +82,7 @@ LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS)
 AT_CREATION = {"delta.dataSkippingNumIndexedCols": "0"}
 """Properties that the ledger gets when it is made.
 
-Statistics of 39 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
+Statistics of 40 columns are some ninety aggregates, which Spark compiles in each run to skip files of a small table.
 """
 
 

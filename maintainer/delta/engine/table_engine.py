@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,8 +12,9 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER, refuse_unsafe_log_store
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
+from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.rewrite_commit import commit_rewrite
+from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch, remove_files_named
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
@@ -55,9 +57,11 @@ class DeltaTableWriter:
         live_files: LiveFilesReader,
         *,
         between_write_and_proof: FaultHook | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self._jvm = jvm
         self._live_files = live_files
+        self._stop = stop or threading.Event()
         self._group = group
         self._reader = reader
         self.clock = now_ms
@@ -77,11 +81,13 @@ class DeltaTableWriter:
         self._refuse_unsafe_store(facts)
         self._jvm.activate()
         prefix = prefix_of_attempt(stamp)
-        job = RewriteJob(self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix)
+        job = RewriteJob(
+            self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop
+        )
         self.last_timings = job.timings
         try:
             job.open()
-            job.write()
+            write_bins(job)
             proof = prove_rewrite(job)
             return commit_rewrite(job, proof, stamp, before_commit, started=started)
         except MaintainerError as error:
@@ -160,6 +166,7 @@ class DeltaTableEngine:
         *,
         between_write_and_proof: FaultHook | None = None,
         references: References | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self.jvm = jvm
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
@@ -167,7 +174,7 @@ class DeltaTableEngine:
         self._reader = DeltaTableReader(jvm, references, live_files)
         self._versions = DeltaVersionReader(jvm, live_files)
         self._writer = DeltaTableWriter(
-            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof
+            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof, stop=stop
         )
 
     @property
@@ -199,6 +206,7 @@ class DeltaEngine:
         self._single_writer = single_writer
         self._between = between_write_and_proof
         self._references = References()
+        self._stops: dict[str, threading.Event] = {}
 
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
@@ -209,11 +217,16 @@ class DeltaEngine:
         if self._single_writer:
             jvm.spark.conf.set(SINGLE_WRITER, "true")
         jvm.enter_thread(name, f"maintainer worker {name}")
+        stop = self._stops[name] = threading.Event()
         try:
-            yield DeltaTableEngine(jvm, name, between_write_and_proof=self._between, references=self._references)
+            yield DeltaTableEngine(
+                jvm, name, between_write_and_proof=self._between, references=self._references, stop=stop
+            )
         finally:
             jvm.leave_thread()
 
     def cancel(self, name: str) -> None:
-        """Cancel the running Spark jobs of the worker's job group."""
+        """Cancel the running Spark jobs of the worker's job group, and what the worker rewrites in this process."""
+        if name in self._stops:
+            self._stops[name].set()
         self._lease.spark.sparkContext.cancelJobGroup(name)

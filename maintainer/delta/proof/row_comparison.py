@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
+from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.statistics_figures import (
     MAX_COLUMNS,
     FileFigures,
@@ -28,7 +29,6 @@ from maintainer.delta.proof.statistics_figures import (
     statistics_columns,
 )
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import DataFile
 
 if TYPE_CHECKING:
@@ -51,17 +51,6 @@ class FileSet:
 
     snapshot: JavaObject
     adds: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Both sides as they were measured; ``files`` are the figures of the written files, in their order."""
-
-    read: Fingerprint
-    written: Fingerprint
-    columns: tuple[StatisticsColumn, ...]
-    files: tuple[FileFigures, ...]
-    uncovered_columns: tuple[str, ...]
 
 
 def measure(

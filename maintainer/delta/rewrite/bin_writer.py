@@ -1,347 +1,99 @@
-"""Write the bins of one batch as new files, before anything is visible.
+"""Write the bins of one batch as new files, each in its lane, before anything is visible.
 
-It works as Delta's OptimizeExecutor: exactly the planned AddFiles are read, Delta applies deletion vectors and column
-mapping, and one Spark job writes each bin, up to ``max_threads`` at once. Before that, pipes, folders and devices in
-the place of data files are refused, because a pipe would be read without end.
+Up to ``max_threads`` bins are written at once. A bin that does not fit the lane of its plan goes to the next one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
-import stat
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.conflicting_commit import find_conflicting_commit
-from maintainer.delta.log.staged_file import Marks, WrittenFile, marks_of
-from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of, tags_from_statistics
-from maintainer.delta.rewrite.observed_rows import observe, reads_once
-from maintainer.delta.rewrite.row_layout import lay_out
-from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
-from maintainer.delta.storage.error_classes import as_write_error
-from maintainer.delta.storage.file_store import LocalFiles, local_path
-from maintainer.delta.storage.log_paths import one_value_of
-from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
-from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
-from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
-from maintainer.model.plan.steps import Batch, Bin, RewriteStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Turn
-from maintainer.model.run.outcome import Fingerprint
-from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.staleness import missing_before
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from maintainer.delta.log.staged_file import WrittenFile, marks_of
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.local_lane import write_in_process
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.spark_lane import write_by_spark
+from maintainer.delta.transaction.live_files import AddAction
+from maintainer.errors import raise_from
+from maintainer.model.closed_types import assert_never
+from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.steps import Bin
 
 
-MAX_NAMED = 5
-
-
-def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: str) -> None:
-    """Refuse pipes, folders and devices where a data file is expected. Object stores have none of them.
-
-    Args:
-        storage: The table's storage.
-        paths: Data files as the log names them. A missing file is found when it is read.
-        where: The table, for the message.
+def write_bins(job: RewriteJob) -> None:
+    """Write all bins of an opened job. On any failure what other bins wrote is removed and the failure is raised.
 
     Raises:
-        TableError: T422, something else lies in a file's place.
+        CommitNotLanded: C702, a bin could not be written.
+        EnvironmentUnfit: E631, storage is full.
+        TableError: T405, permission denied.
     """
-    if not isinstance(storage.files, LocalFiles):
-        return
-    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
-    if others:
-        is_single = len(others) == 1
-        noun = (
-            "live file of the table is not a regular file"
-            if is_single
-            else "live files of the table are not regular files"
-        )
-        raise TableError(
-            f"{len(others)} {noun} but a pipe, a folder or a device",
-            code="T422",
-            where=where,
-            found="\n".join(others[:MAX_NAMED]),
-            help="bring the file back from a backup, or RESTORE the table to a version without it",
-        )
+    started = time.monotonic()
+    job.marks = marks_of(job.facts, job.step, job.batch)
+    by_key = {file.key: add for file, add in zip(job.batch.files, job.sources, strict=True)}
+    bins = [(number, bin_) for number, bin_ in enumerate(job.batch.bins) if bin_.live_records != 0]
+    failures: list[BaseException] = []
 
-
-def _is_something_else(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
-_LOG = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RewriteTimings:
-    """Seconds of each part, for benchmarks. ``proof`` includes ``proof_actions``, the part without Spark."""
-
-    snapshot: float = 0.0
-    write: float = 0.0
-    proof: float = 0.0
-    proof_actions: float = 0.0
-    commit: float = 0.0
-
-
-@dataclass(slots=True)
-class RewriteJob:
-    """One batch on its way from a snapshot to a proof. Used once, from one thread.
-
-    ``between_write_and_proof`` is called with the written files before the proof reads them: the place where
-    tests plant faults. It is None in production.
-    """
-
-    jvm: DeltaJvm
-    facts: TableFacts
-    step: RewriteStep
-    batch: Batch
-    group: str
-    live_files: LiveFilesReader
-    between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
-    file_prefix: str = ""
-    """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
-    is_written: bool = False
-    left_over: tuple[str, ...] = ()
-    """URIs of files of this attempt that could not be removed."""
-    timings: RewriteTimings = field(default_factory=RewriteTimings)
-    written: list[WrittenFile] = field(default_factory=list)
-    log: JavaObject = None
-    opened_storage: TableStorage | None = None
-    snapshot: JavaObject = None
-    txn: JavaObject = None
-    sources: tuple[AddAction, ...] = ()
-    """The batch's files as they are live, in the batch's order."""
-    marks: tuple[Marks, ...] = ()
-    observed: dict[int, Fingerprint] = field(default_factory=dict)
-    """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
-
-    @property
-    def rows_observed(self) -> Fingerprint | None:
-        """The fingerprint of all rows read; None unless every bin was observed, also those without rows."""
-        if not self.batch.bins or len(self.observed) != len(self.batch.bins):
-            return None
-        return reduce(add, self.observed.values())
-
-    @property
-    def where(self) -> str:
-        """The table, for messages."""
-        return self.facts.ref.identifier
-
-    @property
-    def storage(self) -> TableStorage:
-        """The table's storage, made once: its configuration is a copy of a thousand entries."""
-        if self.opened_storage is None:
-            self.opened_storage = TableStorage(self.jvm, self.log)
-        return self.opened_storage
-
-    def open(self) -> None:
-        """Read the newest snapshot, match every file of the batch to a live AddFile and start the transaction.
-
-        Raises:
-            EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
-            CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
-                no longer live.
-            TableError: T422, a pipe, folder or device lies in the place of a file of the batch.
-        """
-        started = time.monotonic()
-        conf = self.jvm.spark.conf
-        refuse_unsafe_reads(lambda key: conf.get(key, None), self.where, LOSES_ROWS)
-        try:
-            self._open()
-        except Exception as error:
-            raise_from(as_write_error(error, self.where, "reading the table"), error)
-        self.timings.snapshot = time.monotonic() - started
-
-    def _open(self) -> None:
-        self.log = self.jvm.log_at(self.facts.location)
-        self.snapshot = self.jvm.update(self.log)
-        check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
-        live = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files]).adds
-        self._check_all_live(live)
-        refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
-        self.sources = tuple(live[file.key] for file in self.batch.files)
-        self.txn = self.jvm.start_transaction(self.log, self.snapshot)
-        self.jvm.track_read(self.txn, self.sources)
-
-    def _check_all_live(self, live: Collection[FileKey]) -> None:
-        missing = [file for file in self.batch.files if file.key not in live]
-        if missing:
-            other_commit = find_conflicting_commit(
-                self.storage, {file.key for file in missing}, after_version=self.facts.version
-            )
-            raise CommitConflict(
-                f"{len(missing)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
-                + (f" ({other_commit})" if other_commit else ""),
-                where=self.where,
-                found=f"{missing[0].path} was removed or has other deleted rows now",
-                help="plan again; the rest will be done then",
-            )
-
-    def write(self) -> None:
-        """Write all bins. On any failure what other bins wrote is removed and the failure is raised.
-
-        Raises:
-            CommitNotLanded: C702, a bin could not be written.
-            EnvironmentUnfit: E631, storage is full.
-            TableError: T405, permission denied.
-        """
-        started = time.monotonic()
-        self.marks = marks_of(self.facts, self.step, self.batch)
-        by_key = {file.key: add for file, add in zip(self.batch.files, self.sources, strict=True)}
-        bins = [(number, bin_) for number, bin_ in enumerate(self.batch.bins) if bin_.live_records != 0]
-        failures: list[BaseException] = []
-
-        def run(numbered: tuple[int, Bin]) -> list[WrittenFile]:
-            number, bin_ = numbered
-            if failures:
-                return []
-            try:
-                self.jvm.enter_thread(self.group, f"{self.where}: bin {number + 1} of {len(self.batch.bins)}")
-                return self._write_bin(number, bin_, [by_key[file.key] for file in bin_.files])
-            except BaseException as error:
-                failures.append(error)
-                return []
-
-        self.jvm.begin_file_names_with(self.file_prefix)
-        try:
-            if len(bins) == 1:
-                self.written = run(bins[0])
-            elif bins:
-                workers = max(1, min(self.step.max_threads, len(bins)))
-                with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
-                    self.written = [file for files in pool.map(run, bins) for file in files]
-        finally:
-            with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
-                self.jvm.begin_file_names_with(None)
-        self.timings.write = time.monotonic() - started
+    def run(numbered: tuple[int, Bin]) -> list[WrittenFile]:
+        number, bin_ = numbered
         if failures:
-            self.discard()
-            raise_from(self.failure(failures[0], "writing the new files"), failures[0])
-        self.is_written = True
+            return []
+        try:
+            return _write_bin(job, number, bin_, [by_key[file.key] for file in bin_.files])
+        except BaseException as error:
+            failures.append(error)
+            return []
 
-    def failure(self, error: BaseException, doing: str) -> MaintainerError:
-        """Map an exception raised before the commit to our error."""
-        cause = as_write_error(error, self.where, doing)
-        if cause.code == "T434" and any(file.path.rpartition("/")[2] in (cause.found or "") for file in self.written):
-            # A file of this attempt is no file of the table, and no backup has it.
-            return CommitNotLanded(
-                f"{doing} failed: one of them cannot be read; nothing was committed",
-                where=self.where,
-                found=cause.found,
-                help="look for failing disks or memory, then run `maintainer apply` again",
-            )
-        if cause.code != "T408":
-            return cause
-        missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
-        if not missing:
-            return cause
-        return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
+    job.jvm.begin_file_names_with(job.file_prefix)
+    try:
+        job.written = [file for files in _each(run, bins, job.step.max_threads) for file in files]
+    finally:
+        with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
+            job.jvm.begin_file_names_with(None)
+    job.timings.write = time.monotonic() - started
+    if failures:
+        job.discard()
+        raise_from(job.failure(failures[0], "writing the new files"), failures[0])
+    job.is_written = True
 
-    def _write_bin(self, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
-        frame = self.jvm.read_files(self.log, self.snapshot, sources, "Optimize")
-        frame = self.jvm.with_row_tracking(frame, self.snapshot)
-        if isinstance(self.step, ZOrderStep) and self.step.turn is not None:
-            return self._write_along_curve(frame, self.step, self.step.turn, number, bin_, sources)
-        if not (self._observable and reads_once(self.step)):
-            return self._written_by(lay_out(self.jvm, frame, self.step, bin_), number, sources)
-        return self._written_observed(frame, lambda rows: lay_out(self.jvm, rows, self.step, bin_), number, sources)
 
-    @property
-    def _observable(self) -> bool:
-        """Whether rows can be observed on their way; not with row tracking, which adds ids and versions to them."""
-        return self.facts.property_map.get("delta.enableRowTracking") != "true"
+def _each(
+    run: Callable[[tuple[int, Bin]], list[WrittenFile]], bins: list[tuple[int, Bin]], max_threads: int
+) -> Iterable[list[WrittenFile]]:
+    """Run all bins: those of Spark up to ``max_threads`` at once, others at most one for each processor."""
+    if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
+        max_threads = min(max_threads, os.cpu_count() or 1)
+    workers = max(1, min(max_threads, len(bins)))
+    if workers == 1:
+        return [run(numbered) for numbered in bins]
+    with ThreadPoolExecutor(workers, thread_name_prefix="maintainer-bin") as pool:
+        return list(pool.map(run, bins))
 
-    def _written_observed(
-        self, frame: DataFrame, laid_out: Callable[[DataFrame], DataFrame], number: int, sources: list[AddAction]
-    ) -> list[WrittenFile]:
-        rows = observe(self.jvm, frame)
-        files = self._written_by(laid_out(rows.frame), number, sources)
-        fingerprint = rows.fingerprint(self.jvm)
-        if fingerprint is not None:
-            self.observed[number] = fingerprint
+
+def _write_bin(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+    """Write one bin in the lane of its plan, or in the next one that it fits, and note which it was."""
+    reason = bin_.lane.reason
+    for lane in dict.fromkeys((bin_.lane.lane, bin_.lane.otherwise, Lane.SPARK)):
+        try:
+            files = _write_in(lane, job, number, bin_, sources)
+        except LaneUnfit as unfit:
+            reason = str(unfit)
+            continue
+        job.lanes[number] = LaneChoice(lane, reason)
         return files
+    raise AssertionError("Spark takes every bin")
 
-    def _write_along_curve(
-        self, frame: DataFrame, step: ZOrderStep, turn: Turn, number: int, bin_: Bin, sources: list[AddAction]
-    ) -> list[WrittenFile]:
-        # Bins that are no longer live were dropped, so a bin is found by its files.
-        planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
-        num_files = turn.num_files[planned.index([file.key for file in bin_.files])]
-        revision = revision_of(turn, self.jvm.metadata(self.snapshot), self.where)
-        cuts = find_cuts(frame, revision, turn, bin_, num_files)
 
-        def laid_out(rows: DataFrame) -> DataFrame:
-            return along_curve(rows, revision, cuts)
-
-        if self._observable:
-            files = self._written_observed(frame, laid_out, number, sources)
-        else:
-            files = self._written_by(laid_out(frame), number, sources)
-        return [replace(file, tags=(*file.tags, *self.curve_tags(file.add.get("stats")).items())) for file in files]
-
-    def curve_tags(self, stats: str | None) -> dict[str, str]:
-        """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
-
-        Raises:
-            CommitConflict: C701, the revision was removed or changed.
-            CommitNotLanded: C702, the file was written without statistics.
-        """
-        if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
-            return {}
-        return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
-
-    def _written_by(self, frame: DataFrame, number: int, sources: list[AddAction]) -> list[WrittenFile]:
-        values = [add.get("partitionValues") or {} for add in sources]
-        partition_values = one_value_of(values) if self.facts.partition_columns else None
-        files = []
-        marks = self.marks[number]
-        for line in self.jvm.write_files(self.txn, frame):
-            action = json.loads(line)
-            if set(action) != {"add"}:
-                raise CommitNotLanded(
-                    "Delta's writer returned something other than added files",
-                    where=self.where,
-                    found=line[:200],
-                    help="nothing was committed; `maintainer doctor` checks for an unknown build of Delta",
-                )
-            add = action["add"]
-            if partition_values is not None and partition_values.keys() == add["partitionValues"].keys():
-                add = {**add, "partitionValues": partition_values}
-            files.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
-        return files
-
-    def discard(self) -> None:
-        """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
-        storage = self.storage
-        for file in self.written:
-            uri = storage.uri(file.path)
-            if storage.is_below_root(uri):
-                try:
-                    storage.delete(uri)
-                except Exception:
-                    # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
-                    continue
-        if self.file_prefix:
-            try:
-                folders = folders_of(storage, self.facts, (file.partition_values for file in self.batch.files))
-                self.left_over = remove_files_named(
-                    storage, folders, self.file_prefix, tasks_may_write=not self.is_written
-                )
-            except Exception as error:
-                self.left_over = (f"files whose names begin with {self.file_prefix}",)
-                _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)
+def _write_in(lane: Lane, job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+    match lane:
+        case Lane.COPY:
+            raise LaneUnfit("row groups cannot be copied here")
+        case Lane.LOCAL:
+            return write_in_process(job, number, bin_, sources)
+        case Lane.SPARK:
+            return write_by_spark(job, number, bin_, sources)
+        case _:
+            assert_never(lane)

@@ -18,7 +18,7 @@ from typing import Any
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_removes
 from maintainer.delta.storage.error_classes import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped

@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
+from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
-from maintainer.delta.proof.row_comparison import FileSet, Measured, measure, rows_by_file
+from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite.proof_parts import ProofPart, lane_uses, parts_of
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
-from maintainer.model.run.outcome import Proof
+from maintainer.model.run.outcome import Fingerprint, Proof
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
 STRING_PREFIX = "spark.databricks.io.skipping.stringPrefixLength"
@@ -49,17 +50,13 @@ def prove_rewrite(job: RewriteJob) -> Proof:
         job.jvm.enter_thread(job.group, f"{job.where}: proof of {len(job.written)} files")
         _prove_adds(job)
         job.timings.proof_actions = time.monotonic() - started
-        measured = _measure(job)
-        in_log = [file.live_records for file in job.batch.files]
-        proof = Proof(
-            read=measured.read,
-            written=measured.written,
-            rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
-            uncovered_columns=measured.uncovered_columns,
-            duration_seconds=time.monotonic() - started,
-        )
-        _compare(job, proof)
-        _prove_statistics(job, measured)
+        parts = parts_of(job)
+        for part in parts:
+            _compare(job, part)
+        proof = _joined(job, parts, started)
+        _compare_with_log(job, proof)
+        for part in parts:
+            _prove_statistics(job, part)
     except Exception as error:
         job.discard()
         if isinstance(error, MaintainerError):
@@ -80,7 +77,7 @@ def prove_removes(job: RewriteJob, removes: JavaObject) -> None:
 
 def _prove_adds(job: RewriteJob) -> None:
     storage = job.storage
-    metadata = job.jvm.metadata(job.snapshot)
+    metadata = job.metadata
     schema = json.loads(metadata["schemaString"])
     kinds = {field["name"]: field["type"] for field in schema["fields"]}
     live = {file.path for file in job.facts.files}
@@ -121,33 +118,43 @@ def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
         )
 
 
-def _measure(job: RewriteJob) -> Measured:
-    """Measure the written rows; the source rows are read again unless they were observed and are equal."""
-    written = FileSet(job.snapshot, tuple(file.to_proof() for file in job.written))
-    adds = [file.add for file in job.written]
-    observed = job.rows_observed
-    if observed is not None and written.adds:
-        measured = measure(job.jvm, job.log, None, written, adds)
-        if measured.written == observed:
-            return replace(measured, read=observed)
-    return measure(job.jvm, job.log, FileSet(job.snapshot, job.sources), written, adds)
+def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
+    """Add the parts up. They were compared each by itself: sums of different libraries mean different things."""
+    in_log = [file.live_records for file in job.batch.files]
+    nothing = Fingerprint(0, (0, 0))
+    return Proof(
+        read=sum((part.measured.read for part in parts), nothing),
+        written=sum((part.measured.written for part in parts), nothing),
+        rows_in_log=None if None in in_log else sum(count or 0 for count in in_log),
+        uncovered_columns=tuple(dict.fromkeys(name for part in parts for name in part.measured.uncovered_columns)),
+        duration_seconds=time.monotonic() - started,
+        lanes=tuple(use for part in parts for use in lane_uses(job, part)),
+    )
 
 
-def _compare(job: RewriteJob, proof: Proof) -> None:
-    """Compare rows read with rows written, and both with the log.
+def _compare(job: RewriteJob, part: ProofPart) -> None:
+    """Compare rows read with rows written.
 
     Raises:
         VerificationFailed: V501, the rows differ: our copy is wrong.
-        TableError: T421, the rows are the same and the log counts others: the log was wrong before.
     """
-    if proof.read != proof.written:
+    read, written = part.measured.read, part.measured.written
+    if read != written:
         raise VerificationFailed(
             "the rows written are not the rows read; nothing was committed and the new files were removed",
             where=f"{job.where}@{int(job.snapshot.version())}",
-            found=f"written: {_figures(proof.written.rows, proof.written.sums)}",
-            allowed=f"read: {_figures(proof.read.rows, proof.read.sums)}, the log says {proof.rows_in_log} rows",
+            found=f"written: {_figures(written.rows, written.sums)}",
+            allowed=f"read by {part.prover}: {_figures(read.rows, read.sums)}",
             help=_DISTRUST_HELP,
         )
+
+
+def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
+    """Compare the rows read with what the log counts.
+
+    Raises:
+        TableError: T421, the rows are the same and the log counts others: the log was wrong before.
+    """
     if proof.rows_in_log in (None, proof.read.rows):
         return
     counted = rows_by_file(job.jvm, job.log, FileSet(job.snapshot, job.sources), job.batch.files)
@@ -166,21 +173,21 @@ def _compare(job: RewriteJob, proof: Proof) -> None:
     )
 
 
-def _prove_statistics(job: RewriteJob, measured: Measured) -> None:
+def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     """Check the statistics of every new file against its rows.
 
     Raises:
         VerificationFailed: V506.
     """
-    conf = job.jvm.spark.conf
-    expected = statistics_columns(job.jvm.stats_schema(job.snapshot), ())
+    conf, measured = job.jvm.spark.conf, part.measured
+    expected = statistics_columns(job.stats_schema, ())
     strictness = Strictness(
         complete=str(conf.get(COLLECTS_STATISTICS, "true")).lower() == "true",
         exact=int(conf.get(STRING_PREFIX, str(SHORTEST_CUT)) or SHORTEST_CUT) >= SHORTEST_CUT,
         expected=frozenset(column.physical for column in expected),
     )
     problems = []
-    for file, figures in zip(job.written, measured.files, strict=True):
+    for file, figures in zip(part.written, measured.files, strict=True):
         wrong = judge(file.add, measured.columns, figures, strictness)
         wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(file.add, measured)]
         problems += [f"{file.path}: {text}" for text in wrong]

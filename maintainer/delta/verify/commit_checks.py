@@ -9,7 +9,8 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows
 from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.proof.row_comparison import FileSet, Measured, measure, rows_that_differ
+from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.row_comparison import FileSet, measure, rows_that_differ
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.storage.error_classes import message_of

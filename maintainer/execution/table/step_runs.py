@@ -108,6 +108,8 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
                 worker.control.check()
             continue
         work.rewritten.append((batch, receipt))
+        if receipt.proof is not None:
+            work.notes += [f"batch {number}: {use.note}" for use in receipt.proof.lanes if use.note is not None]
         if receipt.difference is not None:
             work.notes.append(f"batch {number}: {receipt.difference}")
         dropped = len(planned.bins) - len(batch.bins)

@@ -7,6 +7,7 @@ more than the step. Until then they lie in the run folder (``ledger_pending``).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
@@ -83,6 +84,7 @@ class LedgerRow:
     overlap_depth_before: float | None = None
     overlap_depth_after: float | None = None
     source: str | None = None
+    lanes: str | None = None
 
     def to_json(self) -> str:
         """Return the row as one line of JSON."""
@@ -244,7 +246,17 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
         owner=table_plan.owner,
         error_code=step.error.code if step.error else None,
         error=step.error.what if step.error else None,
+        lanes=lanes_text(step),
     )
+
+
+def lanes_text(step: StepOutcome) -> str | None:
+    """Name the lanes of a step's bins with their numbers, as ``copy 2, local 14``; None where no bin was rewritten."""
+    bins: Counter[str] = Counter()
+    for commit in step.commits:
+        for use in commit.proof.lanes if commit.proof is not None else ():
+            bins[use.lane.value] += use.num_bins
+    return ", ".join(f"{lane} {number}" for lane, number in sorted(bins.items())) or None
 
 
 def _total(step: StepOutcome, figure: str) -> int:

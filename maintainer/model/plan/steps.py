@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from maintainer.model.closed_types import TextEnum
+from maintainer.model.plan.lanes import BY_SPARK, LaneChoice
 from maintainer.model.plan.reasons import Reason
 from maintainer.model.plan.zorder_turn import CUBE_TAG as REVISION_CUBE_TAG
 from maintainer.model.plan.zorder_turn import ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Turn, ZOrderSettings
@@ -25,7 +26,6 @@ among themselves, however small they came out, so that a second run with nothing
 
 ZORDER_TAG = "maintainer.zorder"
 """Tag of every file that a Z-order wrote: its columns as a JSON list, in order of weight."""
-
 
 REWRITE_TAG = "maintainer.rewrite"
 """Tag of every file that a rewrite of partitions wrote: the digest of what was asked for."""
@@ -69,9 +69,10 @@ class StepKind(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Files of one partition that are rewritten by one job. Never empty, never two partitions."""
+    """Files of one partition that are rewritten together, in one lane. Never empty, never two partitions."""
 
     files: tuple[DataFile, ...]
+    lane: LaneChoice = BY_SPARK
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -396,5 +397,4 @@ class VacuumStep:
 RewriteStep = CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep | PurgeStep
 """The closed union of batched steps."""
 
-Step = SetPropertiesStep | RewriteStep | VacuumStep
-"""Closed: every walker matches over it and ends in ``assert_never``."""
+Step = SetPropertiesStep | RewriteStep | VacuumStep  # closed: every walker matches over it, to ``assert_never``

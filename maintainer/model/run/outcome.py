@@ -8,6 +8,7 @@ from typing import Annotated
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
+from maintainer.model.plan.lanes import LaneUse
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
@@ -36,7 +37,7 @@ class Proof:
 
     ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
     not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
-    other things that are wrong, each in a sentence.
+    other things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written.
     """
 
     read: Fingerprint
@@ -45,6 +46,7 @@ class Proof:
     uncovered_columns: tuple[str, ...] = ()
     duration_seconds: float = 0.0
     findings: tuple[str, ...] = ()
+    lanes: tuple[LaneUse, ...] = ()
 
     @property
     def holds(self) -> bool:

@@ -13,6 +13,7 @@ from maintainer.planning.operations.purge import plan_purge
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import not_due, optimize_is_due
 from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
+from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.supported_features import left_by_commands, without_commands
 from maintainer.planning.zorder.incremental_zorder import plan_incremental
 from maintainer.policy.resolve.resolved import ZOrderMode
@@ -45,7 +46,7 @@ def plan_rewrites(
     if table.options.by_commands:
         layout = without_commands(table.policy, layout)
         purge = left_by_commands(table.policy, table.facts, purge)
-    steps = tuple(step for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
+    steps = tuple(with_lanes(table, step) for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
     return steps, (*updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
 
 

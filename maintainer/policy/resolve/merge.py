@@ -201,6 +201,8 @@ ALWAYS = built_in_layer(
         "optimize.maxThreads": 8,
         "optimize.maxDeletedRowsRatio": 0.05,
         "optimize.batchSize": "10GiB",
+        "optimize.lanes": ["copy", "local", "spark"],
+        "optimize.localMaxSize": "256MiB",
         "optimize.skipNewestPartitions": 0,
         "optimize.quietFor": "0s",
         "optimize.quietAfterUpdates": "10m",

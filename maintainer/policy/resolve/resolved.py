@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import BUILT_IN_POLICY, ContentCheck, RowCountCheck
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import TableRef
@@ -117,7 +118,8 @@ class OptimizePolicy:
     """File sizes and layout.
 
     ``min_file_size_bytes`` is exclusive (a file of exactly that size is not small) and defaults to 3/4 of
-    ``max_file_size_bytes``, so that what a rewrite produced is not small again.
+    ``max_file_size_bytes``, so that what a rewrite produced is not small again. ``lanes`` are those that may be used;
+    Spark always may.
     """
 
     min_file_size_bytes: int
@@ -136,6 +138,8 @@ class OptimizePolicy:
     rewrite: RewritePolicy | None = None
     cluster: ClusterPolicy = field(default_factory=ClusterPolicy)
     purge: PurgePolicy | None = None
+    lanes: tuple[Lane, ...] = (Lane.COPY, Lane.LOCAL, Lane.SPARK)
+    local_max_size_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,6 +308,10 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
             f"v{receipt.version}, before it was committed: {count_of(proof.read.rows, 'row')} read, "
             f"{proof.written.rows:,} read back from the new files, {equal}{how}"
         )
+        lines += [
+            f"{count_of(use.num_bins, 'bin')} in lane {use.lane} ({use.reason}), both sides read by {use.prover}"
+            for use in proof.lanes
+        ]
         if proof.uncovered_columns:
             lines.append(f"not covered by the fingerprint: {', '.join(proof.uncovered_columns)}")
     if step.assertions:

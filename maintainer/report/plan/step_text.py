@@ -27,6 +27,7 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import Turn
+from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import printable, when
 from maintainer.units import count_of, format_duration, format_size
@@ -71,9 +72,20 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
             in_turns = isinstance(step, ZOrderStep) and step.turn is not None
             if len(step.batches) > 1 and not in_turns:
                 facts += f", in {count_of(len(step.batches), 'commit')}"
+            facts += _lanes(step)
             return StepText(Symbol.WRITE, step_word(step.kind), (facts,), (step.reasons,))
         case _:
             assert_never(step)
+
+
+def _lanes(step: RewriteStep) -> str:
+    """Name the lanes of a step: ``, lane local``, or with the bins of each where there are several."""
+    bins: Counter[str] = Counter()
+    for choice, number in lanes_of(step.bins):
+        bins[choice.lane.value] += number
+    if len(bins) == 1:
+        return f", lane {next(iter(bins))}"
+    return f", lanes {', '.join(f'{lane} {number:,}' for lane, number in bins.items())}" if bins else ""
 
 
 def _rewrite_facts(step: RewriteStep) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from maintainer.model.plan.plan import Checks, TablePlan
+from maintainer.model.plan.steps import RewriteStep
 from maintainer.model.run.auto_compaction import (
     AUTO_COMPACT,
     LEGACY_AUTO_OPTIMIZE,
@@ -12,6 +13,7 @@ from maintainer.model.run.auto_compaction import (
     AutoCompactSwitch,
     SwitchSource,
 )
+from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Window, ZOrderMode
 from maintainer.report.plan.counterfactuals import lines as change_lines
 from maintainer.report.plan.counterfactuals import what_would_change
@@ -23,7 +25,7 @@ from maintainer.report.plan.plan_text import (
     rhythm_lines,
     step_lines,
 )
-from maintainer.report.plan.step_text import describe, with_code
+from maintainer.report.plan.step_text import describe, step_word, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import columns, printable
 from maintainer.units import count_of, format_duration, format_size
@@ -67,6 +69,9 @@ def render_why(
     if not table.problem:
         steps = (line for step in table.steps for line in step_lines(describe(step, options.tz), options, style))
         section(f"Will do ({count_of(len(table.steps), 'step')})", steps)
+        lanes = [line for step in table.rewrites for line in _lane_lines(step)]
+        if lanes:
+            section("Lanes of its bins", lanes)
         section("Leaves alone", left_alone_lines(table.left_alone, options, style))
     if policy is not None and not table.problem:
         changes = what_would_change(table, policy, at_ms)
@@ -99,6 +104,12 @@ def _switch(switch: AutoCompactSwitch | str) -> str:
     if isinstance(switch, str):
         return f"not known: {printable(switch)}"
     return f"{'on' if switch.enabled else 'off'}: {_SOURCE[switch.source]}"
+
+
+def _lane_lines(step: RewriteStep) -> Iterator[str]:
+    for choice, number in lanes_of(step.bins):
+        bins = count_of(number, "bin")
+        yield f"      = {step_word(step.kind)}: {bins} in lane {choice.lane}: {printable(choice.reason)}"
 
 
 def _heading(table: TablePlan, style: Style) -> str:
@@ -139,6 +150,8 @@ def _optimize(policy: ResolvedPolicy) -> Settings:
     yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
     yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
     yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
+    yield "optimize.lanes", ", ".join(lane.value for lane in optimize.lanes)
+    yield "optimize.localMaxSize", format_size(optimize.local_max_size_bytes)
     yield "optimize.repartition", _true(optimize.repartition)
     if zorder := optimize.zorder:
         yield "optimize.zorder.columns", ", ".join(zorder.columns)

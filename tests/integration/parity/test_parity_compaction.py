@@ -15,7 +15,8 @@ import pytest
 
 from maintainer.app.project_folders import PolicyProblems
 from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite import bin_writer
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.plan.reasons import ReasonCode
 from tests.support.runs.app_runs import applied, commit_info, newest_version, planned
@@ -210,13 +211,13 @@ def test_a13_bins_run_at_the_same_time(lease: SessionLease, tmp_path: Path, monk
     rows = [{"p": p, "id": p} for p in range(2)]
     table_of(rows, rows, by=["p"])(tmp_path / "t")
     both = threading.Barrier(2, timeout=60)
-    write = RewriteJob._write_bin
+    write = bin_writer._write_bin
 
     def together(job: RewriteJob, *arguments: Any) -> Any:
         both.wait()
         return write(job, *arguments)
 
-    monkeypatch.setattr(RewriteJob, "_write_bin", together)
+    monkeypatch.setattr(bin_writer, "_write_bin", together)
     found = applied(DeltaEngine(lease), tmp_path, f"table: {tmp_path / 't'}\noptimize: {{maxThreads: 2}}\n")
     assert found.step.status.value == "succeeded"
     assert len(live_files(tmp_path / "t")) == 2

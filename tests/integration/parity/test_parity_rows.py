@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.table_engine import DeltaEngine
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.run.optimize_metrics import DeletionVectorStats
 from tests.support.runs.app_runs import Applied, applied, commit_actions, commit_info, newest_version, planned
@@ -149,16 +151,15 @@ def test_b8_what_a_purge_leaves_a_vacuum_takes(spark: SparkSession, lease: Sessi
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let somebody act once, after our files are written and before we commit."""
-    write = RewriteJob.write
     done: list[bool] = []
 
     def writing(job: RewriteJob) -> None:
-        write(job)
+        write_bins(job)
         if not done:
             done.append(True)
             action()
 
-    monkeypatch.setattr(RewriteJob, "write", writing)
+    monkeypatch.setattr(table_engine, "write_bins", writing)
 
 
 def operations(path: Path, after: int) -> list[str]:

@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import maintainer
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.engine import table_engine
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.run.auto_compaction import AutoCompactResult, AutoCompactStatus, SwitchSource
 from tests.support.runs.app_runs import commit_actions, commit_info, newest_version
@@ -177,13 +179,12 @@ def test_a_writer_that_is_faster_wins_and_nobody_is_hurt(
     path = lake / "t"
     for _ in range(3):
         append(path, "a", "b")
-    write = RewriteJob.write
 
     def meanwhile(job: RewriteJob) -> None:
-        write(job)
+        write_bins(job)
         DeltaTable(str(path)).delete("p = 'a' AND id = 1")
 
-    monkeypatch.setattr(RewriteJob, "write", meanwhile)
+    monkeypatch.setattr(table_engine, "write_bins", meanwhile)
     found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3, quiet_after_updates="0s")
     assert (found.status, found.error_code, found.version) == (AutoCompactStatus.YIELDED, "C701", None)
     assert "another writer won" in found.reason
@@ -210,15 +211,14 @@ def test_a_table_that_others_update_is_hot_and_the_callers_own_merge_is_none_of_
     for _ in range(3):
         append(path, "a")
     # Somebody else updates while the hook writes, a file that it does not take.
-    write = RewriteJob.write
 
     def meanwhile(job: RewriteJob) -> None:
-        write(job)
+        write_bins(job)
         append(path, "a")
         DeltaTable(str(path)).update(updates={"id": "id + 1"}, predicate=f"id = {newest_version(path) + 1}")
 
     rows, files = second_engine_rows(path), len(files_on_disk(path))
-    monkeypatch.setattr(RewriteJob, "write", meanwhile)
+    monkeypatch.setattr(table_engine, "write_bins", meanwhile)
     found = hook()
     assert (found.status, found.error_code) == (AutoCompactStatus.YIELDED, "C718"), found.reason
     assert found.reason.startswith("hot: UPDATE by another writer ")
@@ -239,15 +239,14 @@ def test_a_failure_is_a_result_and_nothing_is_committed(
     path = lake / "t"
     for _ in range(3):
         append(path, "a")
-    write = RewriteJob.write
 
     def losing(job: RewriteJob) -> None:
-        write(job)
+        write_bins(job)
         add = job.written[0].add
         lost = (DeltaTable(str(path)).file_uris()[0]).removeprefix("file://")
         (path / add["path"].replace("%3D", "=")).write_bytes(Path(lost).read_bytes())
 
-    monkeypatch.setattr(RewriteJob, "write", losing)
+    monkeypatch.setattr(table_engine, "write_bins", losing)
     found = maintainer.auto_compact(writer, path, enabled=True, min_num_files=3)
     assert found.status is AutoCompactStatus.FAILED
     assert found.error_code in ("V501", "V502", "C702")

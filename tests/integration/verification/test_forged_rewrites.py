@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
-from maintainer.delta.rewrite.bin_writer import RewriteJob, RewriteTimings
+from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.transaction.live_files import LiveFilesReader
@@ -52,7 +53,7 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, path: 
     step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
     job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFilesReader(engine.jvm))
     job.open()
-    job.write()
+    write_bins(job)
     assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)
     return job
 

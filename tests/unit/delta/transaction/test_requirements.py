@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite import rewrite_commit as commit
-from maintainer.delta.rewrite.bin_writer import RewriteJob
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction import requirements as same_table
 from maintainer.delta.transaction.requirements import check_as_planned

@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import (
     Checks,
     ContentCheck,
@@ -62,6 +63,7 @@ def test_whole_plan_of_a_small_table() -> None:
     policy = make_policy(lines={"optimize.minFileSize": 5, "optimize.maxFileSize": 6}, owner="team-sales")
     files = make_files(10, 20, 60, 90, 50, 74)
     planned = plan(policy, make_facts(files=files))
+    lane = LaneChoice(Lane.LOCAL, "small enough for the driver: files of 26 B on average have small row groups")
     assert planned == TablePlan(
         ref=TableRef("sales.orders"),
         policy_file="orders.yml",
@@ -81,7 +83,7 @@ def test_whole_plan_of_a_small_table() -> None:
         ),
         steps=(
             CompactStep(
-                batches=(Batch((Bin((files[0], files[1], files[4])),)),),
+                batches=(Batch((Bin((files[0], files[1], files[4]), lane),)),),
                 max_file_size_bytes=100,
                 max_threads=4,
                 reasons=(Reason(ReasonCode.SMALL_FILES, "3 files under 75 B", "orders.yml:5"),),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.rewrite.bin_writer import MAX_NAMED, refuse_irregular_files
+from maintainer.delta.rewrite.rewrite_job import MAX_NAMED, refuse_irregular_files
 from maintainer.delta.storage.file_store import LocalFiles, java_quote
 from maintainer.errors import TableError
 

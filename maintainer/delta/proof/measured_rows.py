@@ -1,0 +1,19 @@
+"""What a proof measured of both sides, whichever library read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+from maintainer.model.run.outcome import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Both sides as they were measured; ``files`` are the figures of the written files, in their order."""
+
+    read: Fingerprint
+    written: Fingerprint
+    columns: tuple[StatisticsColumn, ...]
+    files: tuple[FileFigures, ...]
+    uncovered_columns: tuple[str, ...]

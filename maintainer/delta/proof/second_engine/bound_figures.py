@@ -1,0 +1,125 @@
+"""Compare the least and the greatest values of a file with the bounds in its statistics. Pure.
+
+The rules are Delta's: strings may be cut after 32 characters, times are cut to milliseconds, NaN is above all numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, FileFigures, StatisticsColumn
+from maintainer.delta.proof.statistics_verdict import value_at
+
+_LAST_CHARACTERS = ("\x7f", "\U0010ffff", "\ufffd")
+_MILLISECOND = 1000
+
+
+def figures_of(
+    rows: int,
+    nulls: tuple[int, ...],
+    extremes: Sequence[tuple[Any, Any]],
+    columns: tuple[StatisticsColumn, ...],
+    stats: str | None,
+) -> FileFigures:
+    """Put the figures of one file together, as ``statistics_verdict.judge`` takes them.
+
+    Args:
+        rows: Its rows.
+        nulls: Nulls of each column.
+        extremes: Least and greatest value of each column, None without any: times in microseconds, dates in days.
+        columns: The columns.
+        stats: The statistics as the log will have them.
+    """
+    try:
+        bounds = json.loads(stats or "{}", parse_float=Decimal)
+    except ValueError:
+        bounds = {}
+    outside = reached = 0
+    for number, (column, (least, most)) in enumerate(zip(columns, extremes, strict=True)):
+        low, high = (value_at(bounds.get(side), column.physical) for side in ("minValues", "maxValues"))
+        if not column.has_bounds or least is None:
+            continue
+        is_outside, at_low, at_high = _compared(column, least, most, low, high)
+        outside |= is_outside << number
+        reached |= at_low << (2 * number) | at_high << (2 * number + 1)
+    return FileFigures(rows, nulls, outside, reached)
+
+
+def _compared(
+    column: StatisticsColumn, least: object, most: object, low: object, high: object
+) -> tuple[bool, bool, bool]:
+    """Whether a value is outside the bounds, at the lower one, at the upper one."""
+    if column.kind == "string":
+        return _compared_text(str(least), str(most), low, high)
+    width = _MILLISECOND if column.kind in ("timestamp", "timestamp_ntz") else 0
+    first, last = _ordered(least, column.kind), _ordered(most, column.kind)
+    lower = None if low is None else _ordered(_bound(low, column.kind), column.kind)
+    upper = None if high is None else _ordered(_bound(high, column.kind), column.kind)
+    if width:
+        below = lower is not None and first < lower
+        above = upper is not None and last[1] >= upper[1] + width
+        at_low = lower is not None and lower <= first and first[1] < lower[1] + width
+        at_high = upper is not None and upper <= last and last[1] < upper[1] + width
+        return below or above, at_low, at_high
+    below, above = lower is not None and first < lower, upper is not None and last > upper
+    return below or above, first == lower, last == upper
+
+
+def _compared_text(least: str, most: str, low: object, high: object) -> tuple[bool, bool, bool]:
+    outside = at_low = at_high = False
+    if isinstance(low, str):
+        outside = least.encode() < low.encode()
+        at_low = least == low or (len(low) >= SHORTEST_CUT and least.startswith(low))
+    if isinstance(high, str):
+        outside |= most.encode() > high.encode()
+        is_cut = high[-1:] in _LAST_CHARACTERS and len(high) > SHORTEST_CUT // 2
+        at_high = most == high or (is_cut and most.startswith(high[:-1]))
+    return outside, at_low, at_high
+
+
+def _ordered(value: Any, kind: str) -> tuple[bool, Any]:  # noqa: ANN401
+    """A value that orders as Delta orders: NaN above all numbers."""
+    if kind in ("float", "double"):
+        number = float(value)
+        return (True, 0.0) if math.isnan(number) else (False, number)
+    return False, value
+
+
+def _bound(value: Any, kind: str) -> Any:  # noqa: ANN401
+    """A bound of the log as a value like those of the file.
+
+    Raises:
+        CannotCompareError: It is spelled in a way that is not known here.
+    """
+    try:
+        match kind:
+            case "date":
+                return (date.fromisoformat(value) - date(1970, 1, 1)).days
+            case "timestamp" | "timestamp_ntz":
+                return _microseconds(value, kind)
+            case "float":
+                number = float(value)
+                return number if not math.isfinite(number) else struct.unpack("f", struct.pack("f", number))[0]
+            case "double":
+                return float(value)
+            case _:
+                return Decimal(value) if kind.startswith("decimal") else int(value)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise CannotCompareError(f"a bound is spelled {value!r}") from error
+
+
+def _microseconds(text: str, kind: str) -> int:
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if moment.tzinfo is None:
+        if kind == "timestamp":
+            raise ValueError("a time without a zone")
+        moment = moment.replace(tzinfo=timezone.utc)
+    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,149 @@
+"""Say in DuckDB's SQL how the values of each type are compared: exactly, by bits or by an unambiguous text. Pure.
+
+Floats are compared by their bits, so that the payload of a NaN and the sign of a zero count. Nested values become JSON
+text with all leaves as text: DuckDB's hash of a list takes an empty one for null, and the text does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maintainer.delta.log.schema_names import PHYSICAL_NAME
+
+_INTEGERS = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT"}
+_TYPES = {
+    **_INTEGERS,
+    "boolean": "BOOLEAN",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+}
+_STORED_AS: Mapping[str, tuple[str, ...]] = {
+    "byte": ("TINYINT",),
+    "short": ("TINYINT", "SMALLINT"),
+    "integer": ("TINYINT", "SMALLINT", "INTEGER"),
+    "long": ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"),
+    "double": ("FLOAT", "DOUBLE"),
+    # INT96 has no time zone for DuckDB.
+    "timestamp": ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP"),
+    "timestamp_ntz": ("TIMESTAMP", "DATE"),
+}
+"""How DuckDB may name what a file holds, where that is more than the type itself: narrower types of older files."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+class CannotCompareError(Exception):
+    """The second engine cannot compare these files exactly, for the reason in its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """A column that is stored in a table's files, for the second engine.
+
+    Attributes:
+        stored: Its name in the files.
+        kind: Delta's name of a primitive type; ``nested`` for others.
+        duckdb_type: The type as DuckDB's SQL spells it.
+        value: SQL of what is hashed.
+    """
+
+    stored: str
+    kind: str
+    duckdb_type: str
+    value: str
+
+    def check_stored_type(self, name: str, spelled: str) -> None:
+        """Refuse a type that DuckDB would have to guess about.
+
+        Args:
+            name: The type that the files have, in DuckDB's words.
+            spelled: The column's own type in the same words.
+
+        Raises:
+            CannotCompareError: The files hold another type than those that are known to become this one.
+        """
+        allowed = _STORED_AS.get(self.kind, (spelled,))
+        if name not in allowed and not (self.kind.startswith("decimal") and name.startswith("DECIMAL")):
+            raise CannotCompareError(f"column {self.stored} is stored as {name}")
+
+
+def compared_columns(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> tuple[ComparedColumn, ...]:
+    """Return the columns that are in a table's files, in order.
+
+    Raises:
+        CannotCompareError: A type that the second engine does not know, or names that differ in case only.
+    """
+    fields = [field for field in schema["fields"] if field["name"] not in partition_columns]
+    columns = tuple(_column(field) for field in fields)
+    if len({column.stored.casefold() for column in columns}) < len(columns):
+        raise CannotCompareError("two columns differ in case only")
+    return columns
+
+
+def sql_name(name: str) -> str:
+    """Quote a name for DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _column(field: Mapping[str, Any]) -> ComparedColumn:
+    metadata = field.get("metadata") or {}
+    if "__COLLATIONS" in metadata or "__CHAR_VARCHAR_TYPE_STRING" in metadata:
+        raise CannotCompareError(f"column {field['name']} has a collation or a fixed length")
+    stored, kind = metadata.get(PHYSICAL_NAME, field["name"]), field["type"]
+    name = sql_name(stored)
+    if not isinstance(kind, str):
+        whole, bits, text = (_nested(kind, leaves) for leaves in ("whole", "bits", "text"))
+        value = f"to_json(CAST(CAST(CAST({name} AS {whole}) AS {bits}) AS {text}))"
+        return ComparedColumn(stored, "nested", whole, value)
+    duckdb_type = _primitive(kind)
+    return ComparedColumn(stored, kind, duckdb_type, _value(f"CAST({name} AS {duckdb_type})", name, kind))
+
+
+def _value(cast: str, name: str, kind: str) -> str:
+    match kind:
+        case "float" | "double":
+            return f"CAST({cast} AS BIT)"
+        case "timestamp":
+            return f"epoch_us({name})"
+        case "timestamp_ntz":
+            return f"epoch_us({cast})"
+        case _:
+            return cast
+
+
+def _primitive(kind: str) -> str:
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if match := _DECIMAL.fullmatch(kind):
+        return f"DECIMAL({match[1]},{match[2]})"
+    raise CannotCompareError(f"a column is of type {kind}")
+
+
+def _nested(kind: str | Mapping[str, Any], leaves: str) -> str:
+    """Spell a type with its leaves as they are (``whole``), with floats as ``bits``, or with all as ``text``."""
+    if isinstance(kind, str):
+        if leaves == "text":
+            return "VARCHAR"
+        return "BIT" if leaves == "bits" and kind in ("float", "double") else _primitive(kind)
+    match kind["type"]:
+        case "struct":
+            fields = (f"{sql_name(_stored_name(field))} {_nested(field['type'], leaves)}" for field in kind["fields"])
+            return f"STRUCT({', '.join(fields)})"
+        case "array":
+            return f"{_nested(kind['elementType'], leaves)}[]"
+        case "map":
+            return f"MAP({_nested(kind['keyType'], leaves)}, {_nested(kind['valueType'], leaves)})"
+        case other:
+            raise CannotCompareError(f"a column is of type {other}")
+
+
+def _stored_name(field: Mapping[str, Any]) -> str:
+    return str((field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]))

@@ -1,0 +1,159 @@
+"""Read two sets of data files with DuckDB: a fingerprint of each side, and figures of each file of the second.
+
+Every row gets two 64-bit hashes over its values, one in the order of the columns and one against it. The fingerprint is
+the number of rows and the two exact sums; sums and not XOR, because equal rows cancel under XOR.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.second_engine.bound_figures import figures_of
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, sql_name
+from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+from maintainer.model.run.outcome import Fingerprint
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY_LIMIT = "1GB"
+_GLOB = frozenset("*?[]{}")
+_CONFIG = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "memory_limit": MEMORY_LIMIT}
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file that was written: its local path, and the text of the statistics that the log will have."""
+
+    path: str
+    stats: str | None
+
+
+def measure_by_duckdb(
+    columns: Sequence[ComparedColumn],
+    statistics: tuple[StatisticsColumn, ...],
+    sources: Sequence[str],
+    written: Sequence[NewFile],
+) -> Measured:
+    """Read both sides from the disk.
+
+    Args:
+        columns: The columns of the table's files, from ``compared_columns``.
+        statistics: The columns that may have statistics, from ``statistics_columns``.
+        sources: Local paths of the files that were read.
+        written: The files that were written.
+
+    Raises:
+        CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
+    """
+    import duckdb
+
+    strange = [path for path in (*sources, *(file.path for file in written)) if _GLOB & set(path)]
+    if strange:
+        raise CannotCompareError(f"DuckDB would take a path for a pattern: {strange[0]}")
+    try:
+        with duckdb.connect(config={**_CONFIG, "threads": str(os.cpu_count() or 1)}) as connection:
+            read = _fingerprint(connection, columns, sources)
+            target = Fingerprint(0, (0, 0))
+            figures: list[FileFigures] = []
+            for file in written:
+                target += _fingerprint(connection, columns, [file.path])
+                figures.append(_figures(connection, columns, statistics, file))
+    except duckdb.Error as error:
+        raise CannotCompareError(f"DuckDB: {' '.join(str(error).split())[:300]}") from error
+    return Measured(read, target, statistics, tuple(figures), ())
+
+
+def _stored_columns(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> dict[str, str]:
+    """Names and types of the columns of all files together."""
+    described = connection.execute(f"DESCRIBE SELECT * FROM {_FILES}", [list(paths)]).fetchall()
+    return {str(name): str(kind) for name, kind, *_ in described}
+
+
+_FILES = "read_parquet(?, union_by_name=true, hive_partitioning=false, filename=false)"
+
+
+def _spelled(connection: duckdb.DuckDBPyConnection, duckdb_type: str) -> str:
+    """A type as DuckDB itself spells it."""
+    row = connection.execute(f"SELECT typeof(CAST(NULL AS {duckdb_type}))").fetchone()
+    return str(row[0]) if row else duckdb_type
+
+
+def _source(
+    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], stored: dict[str, str]
+) -> list[str]:
+    """SQL of each column as it is compared; null for one that no file has.
+
+    Raises:
+        CannotCompareError: A column is stored as a type that might be read in another way, or spelled differently.
+    """
+    folded = {name.casefold() for name in stored}
+    values = []
+    for column in columns:
+        if column.stored in stored:
+            column.check_stored_type(stored[column.stored], _spelled(connection, column.duckdb_type))
+            values.append(column.value)
+        elif column.stored.casefold() in folded:
+            raise CannotCompareError(f"a file spells the column {column.stored} in another case")
+        else:
+            values.append("NULL")
+    return values
+
+
+def _fingerprint(
+    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], paths: Sequence[str]
+) -> Fingerprint:
+    if not paths:
+        return Fingerprint(0, (0, 0))
+    values = _source(connection, columns, _stored_columns(connection, paths))
+    forward = ", ".join(["'forward'", *values])
+    backward = ", ".join(["'backward'", *reversed(values)])
+    # The hash of a row is hashed again: else two rows could swap their last values within a sum.
+    sums = (f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward))
+    row = connection.execute(f"SELECT count(*), {', '.join(sums)} FROM {_FILES}", [list(paths)]).fetchone()
+    rows, first, second = row or (0, 0, 0)
+    return Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+
+
+def _figures(
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[ComparedColumn],
+    statistics: tuple[StatisticsColumn, ...],
+    file: NewFile,
+) -> FileFigures:
+    stored = _stored_columns(connection, [file.path])
+    missing = [column.stored for column in columns if column.stored not in stored]
+    if missing:
+        raise CannotCompareError(f"a new file lacks the column {missing[0]}")
+    parts = ["count(*)"]
+    for column in statistics:
+        value = _path(column)
+        parts.append(f"count(*) - count({value})")
+        parts += [f"{side}({_extreme(value, column)})" for side in ("min", "max")] if column.has_bounds else []
+    row: Any = connection.execute(f"SELECT {', '.join(parts)} FROM {_FILES}", [[file.path]]).fetchone()
+    values = iter(row[1:])
+    nulls, extremes = [], []
+    for column in statistics:
+        nulls.append(int(next(values)))
+        extremes.append((next(values), next(values)) if column.has_bounds else (None, None))
+    return figures_of(int(row[0]), tuple(nulls), extremes, statistics, file.stats)
+
+
+def _path(column: StatisticsColumn) -> str:
+    value = sql_name(column.physical[0])
+    for name in column.physical[1:]:
+        value = f"struct_extract({value}, '{name.replace(chr(39), chr(39) * 2)}')"
+    return value
+
+
+def _extreme(value: str, column: StatisticsColumn) -> str:
+    """SQL of what the least and the greatest value are taken of: times as microseconds, dates as days."""
+    if column.kind in ("timestamp", "timestamp_ntz"):
+        return f"epoch_us({value})"
+    if column.kind == "date":
+        return f"CAST({value} AS DATE) - DATE '1970-01-01'"
+    return value

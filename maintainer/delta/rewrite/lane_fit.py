@@ -1,0 +1,34 @@
+"""What the lanes outside Spark share: how a bin is sent on to the next lane, and the folder of its new file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maintainer.delta.rewrite.unfinished_files import folders_of
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import AddAction
+from maintainer.model.plan.steps import Bin
+from maintainer.model.table.table_facts import TableFacts
+
+
+class LaneUnfit(Exception):
+    """A bin does not fit its lane, for the reason in its text. Nothing that the lane wrote is left."""
+
+
+def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sources: Sequence[AddAction]) -> str:
+    """Return the folder for a bin's new file as the log spells it, with a slash at its end; empty for the root.
+
+    It is the folder of one of the bin's files, if Delta would put files of this partition there. So leftovers of a
+    run that died are found where they are looked for.
+
+    Raises:
+        LaneUnfit: No file of the bin lies in such a folder.
+    """
+    if not facts.partition_columns:
+        return ""
+    usual = set(folders_of(storage, facts, [bin_.partition_values]))
+    for add in sources:
+        folder, _, _ = str(add["path"]).rpartition("/")
+        if folder and storage.uri(folder) in usual and storage.is_below_root(storage.uri(folder)):
+            return f"{folder}/"
+    raise LaneUnfit("its files are not in a folder where Delta puts files of their partition")

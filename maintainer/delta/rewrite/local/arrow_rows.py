@@ -1,0 +1,181 @@
+"""Read the rows of one data file as batches of a table's schema of today.
+
+Files may be older than the schema: columns that came later are null, dropped ones are left out, and types that were
+widened since are widened here. Whatever Spark might read in another way sends the bin to Spark's lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.arrow_schema import FIELD_ID
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+ROWS_AT_ONCE = 64 * 1024
+
+_OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+"""Spark's marks of a file whose oldest dates are in the Julian calendar."""
+_SPARK_VERSION = b"org.apache.spark.version"
+
+
+def read_rows(path: str, schema: pa.Schema, *, by_id: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file, in order, as batches of ``schema``.
+
+    Args:
+        path: A local path.
+        schema: From ``file_schema``.
+        by_id: Whether columns are found by field id, and not by name.
+
+    Raises:
+        LaneUnfit: The file is of a form that only Spark reads as Spark does.
+        OSError, pyarrow.ArrowException: The file is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open(path, "rb") as stored:
+        file = pq.ParquetFile(stored, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
+        _check_calendar(file)
+        places = _places(file.schema_arrow, schema, by_id=by_id)
+        int96 = _int96_columns(file)
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
+            columns = [
+                pa.nulls(batch.num_rows, field.type)
+                if place is None
+                else conform(batch.column(place), field, is_int96=place in int96)
+                for field, place in zip(schema, places, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _check_calendar(file: pq.ParquetFile) -> None:
+    """Leave files to Spark whose dates are in the Julian calendar: written by Spark 2, or marked so."""
+    metadata = file.metadata.metadata or {}
+    version = metadata.get(_SPARK_VERSION)
+    if any(key in metadata for key in _OLD_CALENDARS) or (version is not None and version.startswith(b"2.")):
+        raise LaneUnfit("a file has dates of the old calendar")
+
+
+def _places(stored: pa.Schema, schema: pa.Schema, *, by_id: bool) -> list[int | None]:
+    """Find each column in the file: its place, or None where the file is older than the column."""
+    if by_id:
+        numbers = [(field.metadata or {}).get(FIELD_ID) for field in stored]
+        return [_place(numbers, (field.metadata or {}).get(FIELD_ID)) for field in schema]
+    names = [field.name for field in stored]
+    folded = {name.casefold() for name in names}
+    for field in schema:
+        if field.name not in names and field.name.casefold() in folded:
+            raise LaneUnfit(f"a file spells the column {field.name} in another case")
+    return [_place(names, field.name) for field in schema]
+
+
+def _place(names: list[object], name: object) -> int | None:
+    if name is None or names.count(name) > 1:
+        raise LaneUnfit("a file has two columns of one name or id")
+    return names.index(name) if name in names else None
+
+
+def _int96_columns(file: pq.ParquetFile) -> frozenset[int]:
+    """Places of the top-level columns that are stored as INT96."""
+    roots = [field.name for field in file.schema_arrow]
+    return frozenset(
+        roots.index(column.path.split(".")[0])
+        for column in (file.schema.column(number) for number in range(len(file.schema)))
+        if column.physical_type == "INT96" and column.path.split(".")[0] in roots
+    )
+
+
+def conform(array: pa.Array, field: pa.Field, *, is_int96: bool = False) -> pa.Array:
+    """Turn an array as a file has it into the field's type, without changing a value.
+
+    Raises:
+        LaneUnfit: No conversion that Spark would do alike is known.
+    """
+    import pyarrow as pa
+
+    stored, wanted = array.type, field.type
+    if stored == wanted:
+        return array
+    if pa.types.is_dictionary(stored):
+        return conform(array.dictionary_decode(), field, is_int96=is_int96)
+    if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
+        return _conform_struct(array, wanted)
+    if not _is_alike(stored, wanted, is_int96=is_int96):
+        raise LaneUnfit(f"a file has the column {field.name} as {stored}, the table as {wanted}")
+    try:
+        return array.cast(wanted, safe=True)
+    except pa.ArrowInvalid as error:
+        raise LaneUnfit(f"values of the column {field.name} do not fit {wanted}") from error
+
+
+def _conform_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
+    import pyarrow as pa
+
+    names = [array.type.field(place).name for place in range(array.type.num_fields)]
+    children = []
+    for place in range(wanted.num_fields):
+        field = wanted.field(place)
+        if names.count(field.name) > 1 or (
+            field.name not in names and field.name.casefold() in {name.casefold() for name in names}
+        ):
+            raise LaneUnfit(f"a file spells the field {field.name} in another way")
+        if field.name in names:
+            children.append(conform(array.field(names.index(field.name)), field))
+        else:
+            children.append(pa.nulls(len(array), field.type))
+    fields = [wanted.field(place) for place in range(wanted.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+_WIDER_INTEGERS = ("int8", "int16", "int32", "int64")
+
+
+def _is_alike(stored: pa.DataType, wanted: pa.DataType, *, is_int96: bool) -> bool:
+    """Whether a value of one type is the same value as one of the other, for Spark and for Arrow."""
+    import pyarrow as pa
+
+    types = pa.types
+    text, either = str(stored), str(wanted)
+    if text in _WIDER_INTEGERS and either in _WIDER_INTEGERS:
+        return _WIDER_INTEGERS.index(text) <= _WIDER_INTEGERS.index(either)
+    if types.is_float32(stored) and types.is_float64(wanted):
+        return True
+    if types.is_decimal(stored) and types.is_decimal(wanted):
+        return bool(wanted.scale >= stored.scale and wanted.precision - wanted.scale >= stored.precision - stored.scale)
+    if types.is_timestamp(stored) and types.is_timestamp(wanted):
+        return (stored.tz is not None) == (wanted.tz is not None) or (is_int96 and wanted.tz is not None)
+    if types.is_string(wanted):
+        return bool(types.is_large_string(stored) or types.is_string_view(stored) or types.is_binary(stored))
+    if types.is_binary(wanted):
+        return bool(types.is_large_binary(stored) or types.is_binary_view(stored) or types.is_fixed_size_binary(stored))
+    if types.is_map(stored) and types.is_map(wanted):
+        return _is_same(stored.key_type, wanted.key_type) and _is_same(stored.item_type, wanted.item_type)
+    if (types.is_list(stored) or types.is_large_list(stored)) and types.is_list(wanted):
+        return _is_same(stored.value_type, wanted.value_type)
+    return False
+
+
+def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether two nested types differ in names and nullability alone, which do not touch values."""
+    import pyarrow as pa
+
+    types = pa.types
+    if stored == wanted:
+        return True
+    if types.is_struct(stored) and types.is_struct(wanted):
+        pairs = [
+            (stored.field(place), wanted.field(place)) for place in range(min(stored.num_fields, wanted.num_fields))
+        ]
+        return stored.num_fields == wanted.num_fields and all(
+            one.name == other.name and _is_same(one.type, other.type) for one, other in pairs
+        )
+    if types.is_list(stored) and types.is_list(wanted):
+        return _is_same(stored.value_type, wanted.value_type)
+    if types.is_map(stored) and types.is_map(wanted):
+        return _is_same(stored.key_type, wanted.key_type) and _is_same(stored.item_type, wanted.item_type)
+    return bool(types.is_large_string(stored) and types.is_string(wanted))

@@ -1,0 +1,193 @@
+"""Collect the statistics of a file that is being written, and spell them as Delta does.
+
+Rules are those of Delta's ``StatisticsCollection``: strings are cut after 32 characters, an upper bound that was cut
+gets a last character above all that it stands for; time stamps are cut to milliseconds; NaN is the greatest number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_CHARACTERS = 32
+_TIE_BREAKERS = ("\x7f", "\U0010ffff")
+_BOUNDED = ("byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string")
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (only to count from)
+_UTC_NAMES = {"timestamp": "Z", "timestamp_ntz": ""}
+
+
+@dataclass(slots=True)
+class ColumnFigures:
+    """The figures of one column so far; bounds are Python values that compare as Delta compares, None without any."""
+
+    path: tuple[str, ...]
+    kind: str
+    nulls: int = 0
+    lowest: Any = None
+    highest: Any = None
+    has_nan: bool = False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether Delta keeps bounds for the type."""
+        return self.kind in _BOUNDED or self.kind.startswith("decimal")
+
+
+@dataclass(slots=True)
+class FileStatistics:
+    """The statistics of one file, fed batch by batch.
+
+    ``columns`` are those that the table's settings collect statistics for: physical path and Delta's name of the type.
+    """
+
+    columns: Sequence[tuple[tuple[str, ...], str]]
+    num_records: int = 0
+    figures: list[ColumnFigures] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.figures = [ColumnFigures(path, kind) for path, kind in self.columns]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch in."""
+        self.num_records += batch.num_rows
+        for figures in self.figures:
+            _add_column(figures, _values(batch, figures.path))
+
+    def to_json(self, *, tight_bounds: bool) -> str:
+        """Spell the statistics as in the log.
+
+        Args:
+            tight_bounds: Whether to say that bounds are reached, as Delta does on tables with deletion vectors.
+
+        Raises:
+            LaneUnfit: A date or time has no spelling of four digits for its year.
+        """
+        sides: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+        for figures in self.figures:
+            _put(sides["nullCount"], figures.path, str(figures.nulls))
+            if figures.is_bounded:
+                _put(sides["minValues"], figures.path, _lower_text(figures))
+                _put(sides["maxValues"], figures.path, _upper_text(figures))
+        body = [f'"numRecords":{self.num_records}', *(f'"{name}":{_object(tree)}' for name, tree in sides.items())]
+        return "{" + ",".join([*body, *(['"tightBounds":true'] if tight_bounds else [])]) + "}"
+
+
+def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+    import pyarrow.compute as pc
+
+    column = batch.column(batch.schema.get_field_index(path[0]))
+    for name in path[1:]:
+        column = pc.struct_field(column, [column.type.get_field_index(name)])
+    return column
+
+
+def _add_column(figures: ColumnFigures, values: pa.Array) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    figures.nulls += values.null_count
+    if not figures.is_bounded or values.null_count == len(values):
+        return
+    if pa.types.is_floating(values.type):
+        is_nan = pc.is_nan(values)
+        if pc.any(is_nan).as_py():
+            figures.has_nan = True
+            values = values.filter(pc.invert(is_nan))
+            if values.null_count == len(values):
+                return
+    elif pa.types.is_string(values.type):
+        values = values.cast(pa.binary())  # compared by bytes
+    elif pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date(values.type) else pa.int64())
+    extremes = pc.min_max(values)
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    figures.lowest = low if figures.lowest is None else min(figures.lowest, low)
+    figures.highest = high if figures.highest is None else max(figures.highest, high)
+
+
+def _lower_text(figures: ColumnFigures) -> str | None:
+    if figures.lowest is None:
+        return '"NaN"' if figures.has_nan else None
+    if figures.kind == "string":
+        return json.dumps(_decoded(figures.lowest)[:MAX_CHARACTERS], ensure_ascii=False)
+    return _text(figures.lowest, figures.kind)
+
+
+def _upper_text(figures: ColumnFigures) -> str | None:
+    if figures.has_nan:
+        return '"NaN"'
+    if figures.highest is None:
+        return None
+    if figures.kind == "string":
+        text = _cut_upwards(_decoded(figures.highest))
+        return None if text is None else json.dumps(text, ensure_ascii=False)
+    return _text(figures.highest, figures.kind)
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise LaneUnfit("a string is not UTF-8") from error
+
+
+def _cut_upwards(text: str) -> str | None:
+    """Cut an upper bound, so that it stays above the text; None where no character is above the first one cut off."""
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    above = next((last for last in _TIE_BREAKERS if last > text[MAX_CHARACTERS]), None)
+    return None if above is None else text[:MAX_CHARACTERS] + above
+
+
+def _text(value: Any, kind: str) -> str:  # noqa: ANN401
+    """The value as JSON."""
+    match kind:
+        case "date":
+            return json.dumps(_date_text(value))
+        case "timestamp" | "timestamp_ntz":
+            return json.dumps(_time_text(value // 1000) + _UTC_NAMES[kind])
+        case "float" | "double":
+            return repr(value) if math.isfinite(value) else json.dumps("Infinity" if value > 0 else "-Infinity")
+        case _:
+            return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _date_text(days: int) -> str:
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError as error:
+        raise LaneUnfit("a date is beyond the year 9999") from error
+
+
+def _time_text(milliseconds: int) -> str:
+    try:
+        return (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
+    except OverflowError as error:
+        raise LaneUnfit("a time stamp is beyond the year 9999") from error
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], text: str | None) -> None:
+    if text is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = text
+
+
+def _object(tree: Mapping[str, Any]) -> str:
+    """Write a tree of JSON texts as JSON: so decimals keep every digit."""
+    parts = (
+        f"{json.dumps(name, ensure_ascii=False)}:{_object(value) if isinstance(value, dict) else value}"
+        for name, value in tree.items()
+    )
+    return "{" + ",".join(parts) + "}"

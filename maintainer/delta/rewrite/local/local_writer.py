@@ -1,0 +1,130 @@
+"""Write one bin as one Parquet file in this process, as Spark would write it.
+
+The file is on the disk for good before its ``add`` is returned: Spark leaves that to the operating system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.arrow_rows import read_rows
+from maintainer.delta.rewrite.local.local_statistics import FileStatistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW_GROUP_BYTES = 128 << 20
+"""A row group ends after so many bytes in memory, as Spark's does (``parquet.block.size``)."""
+
+PAGE_BYTES = 1 << 20
+CODECS = {"snappy": "snappy", "zstd": "zstd", "gzip": "gzip", "none": "none", "uncompressed": "none"}
+"""Spark's names of the codecs that are written here, and pyarrow's."""
+
+FILE_METADATA = {"org.apache.spark.version": "4.1.0"}
+"""Says in Spark's own words that dates are in the Gregorian calendar: readers may be set to distrust other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTarget:
+    """Where and how a bin's file is written.
+
+    ``columns`` are those of its statistics: physical path and type. ``by_id`` is whether columns of the sources are
+    found by field id. ``check_stop`` raises when the run is to end; it is called between batches of rows.
+    """
+
+    path: str
+    schema: pa.Schema
+    columns: Sequence[tuple[tuple[str, ...], str]]
+    codec: str
+    by_id: bool
+    tight_bounds: bool
+    check_stop: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file that was written: rows, bytes, time of its last change, and its statistics as JSON."""
+
+    num_records: int
+    size_bytes: int
+    modification_time_ms: int
+    stats: str
+
+
+def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None:
+    """Write the rows of some files as one new file; None, and no file, where they have no rows.
+
+    Args:
+        sources: Local paths, in the order in which their rows are written.
+        target: The file to write. Nothing may be there yet.
+
+    Raises:
+        LaneUnfit: Only Spark can do it as Spark would; nothing is left.
+        OSError, pyarrow.ArrowException: A file cannot be read or written; nothing is left.
+    """
+    import pyarrow.parquet as pq
+
+    codec = CODECS.get(target.codec)
+    if codec is None:
+        raise LaneUnfit(f"codec {target.codec}")
+    statistics = FileStatistics(target.columns)
+    try:
+        with open(target.path, "xb") as stored:
+            writer = pq.ParquetWriter(
+                stored,
+                target.schema,
+                version="2.6",
+                compression=codec,
+                data_page_size=PAGE_BYTES,
+                dictionary_pagesize_limit=PAGE_BYTES,
+                write_page_index=True,
+                write_page_checksum=True,
+                store_schema=False,
+                store_decimal_as_integer=True,
+            )
+            with writer:
+                writer.add_key_value_metadata(FILE_METADATA)
+                for rows in _row_groups(sources, target, statistics):
+                    writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+            stored.flush()
+            os.fsync(stored.fileno())
+        if not statistics.num_records:
+            os.unlink(target.path)
+            return None
+        status = os.stat(target.path)
+        stats = statistics.to_json(tight_bounds=target.tight_bounds)
+    except BaseException as error:
+        if not isinstance(error, FileExistsError):
+            with contextlib.suppress(OSError):
+                os.unlink(target.path)
+        raise
+    return LocalFile(statistics.num_records, status.st_size, status.st_mtime_ns // 1_000_000, stats)
+
+
+def _row_groups(sources: Sequence[str], target: LocalTarget, statistics: FileStatistics) -> Iterator[pa.Table]:
+    """Yield the rows in pieces for one row group each."""
+    import pyarrow as pa
+
+    batches: list[pa.RecordBatch] = []
+    size_bytes = 0
+    for source in sources:
+        for batch in read_rows(source, target.schema, by_id=target.by_id):
+            target.check_stop()
+            statistics.add(batch)
+            batches.append(batch)
+            size_bytes += batch.nbytes
+            if size_bytes >= ROW_GROUP_BYTES:
+                yield pa.Table.from_batches(batches)
+                batches, size_bytes = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def log_columns(columns: Sequence[Any]) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Return the columns of statistics as ``LocalTarget`` takes them: physical path and type."""
+    return tuple((column.physical, column.kind) for column in columns)

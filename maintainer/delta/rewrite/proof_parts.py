@@ -1,0 +1,111 @@
+"""Measure both sides of every bin of a batch, each by the library that proves it.
+
+DuckDB reads what this process can read: it shares no code with any writer. Spark reads the rest: files with
+soft-deleted rows, row ids, types that DuckDB does not compare exactly, and whatever lies elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.row_comparison import FileSet, measure
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.model.closed_types import TextEnum
+from maintainer.model.plan.lanes import Lane, LaneChoice, LaneUse
+
+_LOG = logging.getLogger(__name__)
+
+
+class Prover(TextEnum):
+    """The library that reads both sides of a bin."""
+
+    DUCKDB = "DuckDB"
+    SPARK = "Spark"
+
+
+@dataclass(frozen=True, slots=True)
+class ProofPart:
+    """The part of a batch that one library proves: places of its bins, its new files, and what was measured."""
+
+    prover: Prover
+    bins: tuple[int, ...]
+    written: tuple[WrittenFile, ...]
+    measured: Measured
+
+
+def parts_of(job: RewriteJob) -> list[ProofPart]:
+    """Measure every bin, also bins without rows, of which nothing was written: that their files hold none is proven."""
+    by_prover: dict[Prover, list[int]] = {}
+    for number in range(len(job.batch.bins)):
+        prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
+        by_prover.setdefault(prover, []).append(number)
+    parts = []
+    if numbers := by_prover.pop(Prover.DUCKDB, None):
+        try:
+            parts.append(_part(job, Prover.DUCKDB, tuple(numbers)))
+        except CannotCompareError as error:
+            _LOG.info("%s: proven by Spark: %s", job.where, error)
+            by_prover.setdefault(Prover.SPARK, []).extend(numbers)
+    return parts + [_part(job, prover, tuple(sorted(numbers))) for prover, numbers in by_prover.items()]
+
+
+def is_for_second_engine(job: RewriteJob, number: int) -> bool:
+    """Return whether DuckDB is asked first to prove a bin: this process can read its files, all rows of them count."""
+    return (
+        isinstance(job.storage.files, LocalFiles)
+        and str(job.jvm.spark.sparkContext.master).startswith("local")
+        and job.metadata["configuration"].get("delta.enableRowTracking") != "true"
+        and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
+        and all(file.deletion_vector is None for file in job.batch.bins[number].files)
+    )
+
+
+def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
+    written = tuple(file for file in job.written if file.bin_number in bins)
+    by = _measure_by_duckdb if prover is Prover.DUCKDB else _measure_by_spark
+    return ProofPart(prover, bins, written, by(job, bins, written))
+
+
+def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
+    schema, partition_columns = json.loads(job.metadata["schemaString"]), tuple(job.metadata["partitionColumns"])
+
+    def path_of(path: str) -> str:
+        return local_path(job.storage.uri(path))
+
+    return measure_by_duckdb(
+        compared_columns(schema, partition_columns),
+        statistics_columns(schema, partition_columns),
+        [path_of(str(source["path"])) for source in job.sources_of(bins)],
+        [NewFile(path_of(file.path), file.add.get("stats")) for file in written],
+    )
+
+
+def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
+    """Measure the written rows; the source rows are read again unless they were observed and are equal."""
+    targets = FileSet(job.snapshot, tuple(file.to_proof() for file in written))
+    adds = [file.add for file in written]
+    observed = job.rows_observed(bins)
+    if observed is not None and targets.adds:
+        measured = measure(job.jvm, job.log, None, targets, adds)
+        if measured.written == observed:
+            return replace(measured, read=observed)
+    return measure(job.jvm, job.log, FileSet(job.snapshot, job.sources_of(bins)), targets, adds)
+
+
+def lane_uses(job: RewriteJob, part: ProofPart) -> Iterator[LaneUse]:
+    """Yield what became of the bins of a part: the lanes in which they were written, and who proved them."""
+    counts: dict[tuple[LaneChoice, Lane], int] = {}
+    for number in job.lanes.keys() & set(part.bins):
+        key = job.lanes[number], job.batch.bins[number].lane.lane
+        counts[key] = counts.get(key, 0) + 1
+    for (choice, planned), num_bins in counts.items():
+        yield LaneUse(choice.lane, planned, num_bins, choice.reason, part.prover)

@@ -1,0 +1,262 @@
+"""One batch on its way from a snapshot to a proof: what every lane, the proof and the commit share.
+
+Before anything is written, every file of the batch is matched to a live AddFile. Pipes, folders and devices in the
+place of data files are refused, because a pipe would be read without end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.log.staged_file import Marks, WrittenFile
+from maintainer.delta.rewrite.curve_writer import tags_from_statistics
+from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
+from maintainer.delta.storage.error_classes import as_write_error
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
+from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
+from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
+from maintainer.model.plan.lanes import LaneChoice
+from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
+from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.planning.staleness import missing_before
+
+MAX_NAMED = 5
+
+
+def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: str) -> None:
+    """Refuse pipes, folders and devices where a data file is expected. Object stores have none of them.
+
+    Args:
+        storage: The table's storage.
+        paths: Data files as the log names them. A missing file is found when it is read.
+        where: The table, for the message.
+
+    Raises:
+        TableError: T422, something else lies in a file's place.
+    """
+    if not isinstance(storage.files, LocalFiles):
+        return
+    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
+    if others:
+        is_single = len(others) == 1
+        noun = (
+            "live file of the table is not a regular file"
+            if is_single
+            else "live files of the table are not regular files"
+        )
+        raise TableError(
+            f"{len(others)} {noun} but a pipe, a folder or a device",
+            code="T422",
+            where=where,
+            found="\n".join(others[:MAX_NAMED]),
+            help="bring the file back from a backup, or RESTORE the table to a version without it",
+        )
+
+
+def _is_something_else(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RewriteTimings:
+    """Seconds of each part, for benchmarks. ``proof`` includes ``proof_actions``, the part without Spark."""
+
+    snapshot: float = 0.0
+    write: float = 0.0
+    proof: float = 0.0
+    proof_actions: float = 0.0
+    commit: float = 0.0
+
+
+@dataclass
+class RewriteJob:
+    """One batch on its way from a snapshot to a proof. Used once, from one thread.
+
+    ``between_write_and_proof`` is called with the written files before the proof reads them: the place where
+    tests plant faults. It is None in production.
+    """
+
+    jvm: DeltaJvm
+    facts: TableFacts
+    step: RewriteStep
+    batch: Batch
+    group: str
+    live_files: LiveFilesReader
+    between_write_and_proof: Callable[[TableStorage, list[WrittenFile]], None] | None = None
+    file_prefix: str = ""
+    """What the names of this attempt's files begin with; see ``unfinished_files``. Empty: Delta names them alone."""
+    is_written: bool = False
+    left_over: tuple[str, ...] = ()
+    """URIs of files of this attempt that could not be removed."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set when the run is to end: work in this process ends soon after it, as Spark's cancelled jobs do."""
+    timings: RewriteTimings = field(default_factory=RewriteTimings)
+    lanes: dict[int, LaneChoice] = field(default_factory=dict)
+    """The lane in which each bin was written, by its place in the batch; bins without rows are left out."""
+    written: list[WrittenFile] = field(default_factory=list)
+    log: JavaObject = None
+    opened_storage: TableStorage | None = None
+    snapshot: JavaObject = None
+    txn: JavaObject = None
+    sources: tuple[AddAction, ...] = ()
+    """The batch's files as they are live, in the batch's order."""
+    marks: tuple[Marks, ...] = ()
+    observed: dict[int, Fingerprint] = field(default_factory=dict)
+    """Rows of each bin as they were read for its writer; bins whose rows could not be observed are left out."""
+
+    def rows_observed(self, bins: Collection[int]) -> Fingerprint | None:
+        """The fingerprint of all rows read of some bins; None unless every one of them was observed."""
+        if not bins or any(number not in self.observed for number in bins):
+            return None
+        return reduce(add, (self.observed[number] for number in bins))
+
+    def sources_of(self, bins: Collection[int]) -> tuple[AddAction, ...]:
+        """The files of some bins of the batch as they are live."""
+        by_key = {file.key: source for file, source in zip(self.batch.files, self.sources, strict=True)}
+        return tuple(by_key[file.key] for number in sorted(bins) for file in self.batch.bins[number].files)
+
+    @property
+    def where(self) -> str:
+        """The table, for messages."""
+        return self.facts.ref.identifier
+
+    @property
+    def storage(self) -> TableStorage:
+        """The table's storage, made once: its configuration is a copy of a thousand entries."""
+        if self.opened_storage is None:
+            self.opened_storage = TableStorage(self.jvm, self.log)
+        return self.opened_storage
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """The ``metaData`` action of the snapshot that the job was opened with."""
+        return self.jvm.metadata(self.snapshot)
+
+    @cached_property
+    def stats_schema(self) -> dict[str, Any]:
+        """The schema of the columns that statistics are collected for, at that snapshot."""
+        return self.jvm.stats_schema(self.snapshot)
+
+    def check_stop(self) -> None:
+        """Raise if the run is to end.
+
+        Raises:
+            CommitNotLanded: C702.
+        """
+        if self.stop.is_set():
+            raise CommitNotLanded(
+                "stopped while new files were written", where=self.where, help="run `maintainer apply` again"
+            )
+
+    def open(self) -> None:
+        """Read the newest snapshot, match every file of the batch to a live AddFile and start the transaction.
+
+        Raises:
+            EnvironmentUnfit: E606, the session would lose the rows of unreadable files.
+            CommitConflict: C701, the table was replaced, its schema or protocol changed, or a file of the batch is
+                no longer live.
+            TableError: T422, a pipe, folder or device lies in the place of a file of the batch.
+        """
+        started = time.monotonic()
+        conf = self.jvm.spark.conf
+        refuse_unsafe_reads(lambda key: conf.get(key, None), self.where, LOSES_ROWS)
+        try:
+            self._open()
+        except Exception as error:
+            raise_from(as_write_error(error, self.where, "reading the table"), error)
+        self.timings.snapshot = time.monotonic() - started
+
+    def _open(self) -> None:
+        self.log = self.jvm.log_at(self.facts.location)
+        self.snapshot = self.jvm.update(self.log)
+        check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
+        live = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files]).adds
+        self._check_all_live(live)
+        refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
+        self.sources = tuple(live[file.key] for file in self.batch.files)
+        self.txn = self.jvm.start_transaction(self.log, self.snapshot)
+        self.jvm.track_read(self.txn, self.sources)
+
+    def _check_all_live(self, live: Collection[FileKey]) -> None:
+        missing = [file for file in self.batch.files if file.key not in live]
+        if missing:
+            other_commit = find_conflicting_commit(
+                self.storage, {file.key for file in missing}, after_version=self.facts.version
+            )
+            raise CommitConflict(
+                f"{len(missing)} of {len(self.batch.files)} files are no longer live as planned: another writer won"
+                + (f" ({other_commit})" if other_commit else ""),
+                where=self.where,
+                found=f"{missing[0].path} was removed or has other deleted rows now",
+                help="plan again; the rest will be done then",
+            )
+
+    def failure(self, error: BaseException, doing: str) -> MaintainerError:
+        """Map an exception raised before the commit to our error."""
+        cause = as_write_error(error, self.where, doing)
+        if cause.code == "T434" and any(file.path.rpartition("/")[2] in (cause.found or "") for file in self.written):
+            # A file of this attempt is no file of the table, and no backup has it.
+            return CommitNotLanded(
+                f"{doing} failed: one of them cannot be read; nothing was committed",
+                where=self.where,
+                found=cause.found,
+                help="look for failing disks or memory, then run `maintainer apply` again",
+            )
+        if cause.code != "T408":
+            return cause
+        missing = [file.path for file in self.batch.files if self.storage.status(self.storage.uri(file.path)) is None]
+        if not missing:
+            return cause
+        return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
+
+    def curve_tags(self, stats: str | None) -> dict[str, str]:
+        """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
+
+        Raises:
+            CommitConflict: C701, the revision was removed or changed.
+            CommitNotLanded: C702, the file was written without statistics.
+        """
+        if not isinstance(self.step, ZOrderStep) or self.step.turn is None:
+            return {}
+        return dict(tags_from_statistics(stats, self.jvm.metadata(self.snapshot), self.step.turn, self.where))
+
+    def discard(self) -> None:
+        """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
+        storage = self.storage
+        for file in self.written:
+            uri = storage.uri(file.path)
+            if storage.is_below_root(uri):
+                try:
+                    storage.delete(uri)
+                except Exception:
+                    # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
+                    continue
+        if self.file_prefix:
+            try:
+                folders = folders_of(storage, self.facts, (file.partition_values for file in self.batch.files))
+                self.left_over = remove_files_named(
+                    storage, folders, self.file_prefix, tasks_may_write=not self.is_written
+                )
+            except Exception as error:
+                self.left_over = (f"files whose names begin with {self.file_prefix}",)
+                _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)

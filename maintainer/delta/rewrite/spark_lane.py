@@ -1,0 +1,115 @@
+"""The Spark lane: one Spark job reads the files of a bin and writes its new ones, as Delta's OptimizeExecutor does.
+
+Exactly the planned AddFiles are read, and Delta applies deletion vectors and column mapping.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.rewrite.curve_writer import along_curve, find_cuts, revision_of
+from maintainer.delta.rewrite.observed_rows import observe, reads_once
+from maintainer.delta.rewrite.proof_parts import is_for_second_engine
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.row_layout import lay_out
+from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.transaction.live_files import AddAction
+from maintainer.errors import CommitNotLanded
+from maintainer.model.plan.steps import Bin, ZOrderStep
+from maintainer.model.plan.zorder_turn import Turn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+    """Write the files of one bin by a Spark job.
+
+    Args:
+        job: The batch; the rows of the bin are observed in it, where they can be.
+        number: The bin's place in the batch.
+        bin_: The bin.
+        sources: Its files as they are live.
+    """
+    job.jvm.enter_thread(job.group, f"{job.where}: bin {number + 1} of {len(job.batch.bins)}")
+    frame = job.jvm.read_files(job.log, job.snapshot, sources, "Optimize")
+    frame = job.jvm.with_row_tracking(frame, job.snapshot)
+    if isinstance(job.step, ZOrderStep) and job.step.turn is not None:
+        return _write_along_curve(job, frame, job.step, job.step.turn, number, bin_, sources)
+    if not (_is_observable(job, number) and reads_once(job.step)):
+        return _written_by(job, lay_out(job.jvm, frame, job.step, bin_), number, sources)
+    return _written_observed(job, frame, lambda rows: lay_out(job.jvm, rows, job.step, bin_), number, sources)
+
+
+def _is_observable(job: RewriteJob, number: int) -> bool:
+    """Whether rows are observed on their way, for a proof by Spark.
+
+    Not with row tracking, which adds ids and versions to them.
+    """
+    has_row_ids = job.facts.property_map.get("delta.enableRowTracking") == "true"
+    return not (has_row_ids or is_for_second_engine(job, number))
+
+
+def _written_observed(
+    job: RewriteJob,
+    frame: DataFrame,
+    laid_out: Callable[[DataFrame], DataFrame],
+    number: int,
+    sources: list[AddAction],
+) -> list[WrittenFile]:
+    rows = observe(job.jvm, frame)
+    files = _written_by(job, laid_out(rows.frame), number, sources)
+    fingerprint = rows.fingerprint(job.jvm)
+    if fingerprint is not None:
+        job.observed[number] = fingerprint
+    return files
+
+
+def _write_along_curve(
+    job: RewriteJob,
+    frame: DataFrame,
+    step: ZOrderStep,
+    turn: Turn,
+    number: int,
+    bin_: Bin,
+    sources: list[AddAction],
+) -> list[WrittenFile]:
+    # Bins that are no longer live were dropped, so a bin is found by its files.
+    planned = [[file.key for file in bin_.files] for bin_ in step.batches[0].bins]
+    num_files = turn.num_files[planned.index([file.key for file in bin_.files])]
+    revision = revision_of(turn, job.jvm.metadata(job.snapshot), job.where)
+    cuts = find_cuts(frame, revision, turn, bin_, num_files)
+
+    def laid_out(rows: DataFrame) -> DataFrame:
+        return along_curve(rows, revision, cuts)
+
+    if _is_observable(job, number):
+        files = _written_observed(job, frame, laid_out, number, sources)
+    else:
+        files = _written_by(job, laid_out(frame), number, sources)
+    return [replace(file, tags=(*file.tags, *job.curve_tags(file.add.get("stats")).items())) for file in files]
+
+
+def _written_by(job: RewriteJob, frame: DataFrame, number: int, sources: list[AddAction]) -> list[WrittenFile]:
+    values = [add.get("partitionValues") or {} for add in sources]
+    partition_values = one_value_of(values) if job.facts.partition_columns else None
+    files = []
+    marks = job.marks[number]
+    for line in job.jvm.write_files(job.txn, frame):
+        action = json.loads(line)
+        if set(action) != {"add"}:
+            raise CommitNotLanded(
+                "Delta's writer returned something other than added files",
+                where=job.where,
+                found=line[:200],
+                help="nothing was committed; `maintainer doctor` checks for an unknown build of Delta",
+            )
+        add = action["add"]
+        if partition_values is not None and partition_values.keys() == add["partitionValues"].keys():
+            add = {**add, "partitionValues": partition_values}
+        files.append(WrittenFile(add, marks.tags, number, marks.clustering_provider))
+    return files

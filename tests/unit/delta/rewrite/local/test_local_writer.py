@@ -1,0 +1,255 @@
+"""Files written in this process: as Spark declares them, with the same rows, and proven by a second engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.proof.statistics_verdict import Strictness, judge
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
+from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
+
+COLUMNS = statistics_columns(SCHEMA, ())
+STRICT = Strictness(complete=True, exact=True, expected=frozenset(column.physical for column in COLUMNS))
+
+
+def target_in(folder: Path, schema: dict[str, Any] = SCHEMA, **changes: Any) -> LocalTarget:
+    columns = tuple((column.physical, column.kind) for column in statistics_columns(schema, ()))
+    target = LocalTarget(str(folder / "new.parquet"), file_schema(schema, ()), columns, "snappy", False, True)
+    return replace(target, **changes)
+
+
+def sources_in(folder: Path, *parts: list[dict[str, Any]], schema: dict[str, Any] = SCHEMA) -> list[str]:
+    paths = []
+    for number, rows in enumerate(parts):
+        paths.append(str(folder / f"old-{number}.parquet"))
+        pq.write_table(table_of(rows, file_schema(schema, ())), paths[-1], store_schema=False)
+    return paths
+
+
+def verdict(sources: list[str], target: LocalTarget, stats: str, schema: dict[str, Any] = SCHEMA) -> list[str]:
+    """What the second engine says about rows and statistics."""
+    columns = statistics_columns(schema, ())
+    measured = measure_by_duckdb(compared_columns(schema, ()), columns, sources, [NewFile(target.path, stats)])
+    strictness = replace(STRICT, expected=frozenset(column.physical for column in columns))
+    problems = judge({"stats": stats}, columns, measured.files[0], strictness)
+    return problems if measured.read == measured.written else ["other rows", *problems]
+
+
+def test_every_type_keeps_its_rows_and_gets_true_statistics(tmp_path: Path) -> None:
+    rows = zoo_rows()
+    sources, target = sources_in(tmp_path, rows[:2], rows[2:]), target_in(tmp_path)
+    written = write_local(sources, target)
+    assert written is not None
+    assert (written.num_records, written.size_bytes) == (5, os.path.getsize(target.path))
+    assert verdict(sources, target, written.stats) == []
+    stats = json.loads(written.stats)
+    assert stats["maxValues"]["string"] == "é" * 32 + "\U0010ffff"
+    assert (stats["minValues"]["double"], stats["maxValues"]["double"]) == (0.0, "NaN")
+    assert stats["minValues"]["timestamp"] == "0001-01-01T00:00:00.000Z"
+    assert stats["maxValues"]["timestamp_ntz"] == "9999-12-30T23:59:59.999"
+    assert stats["nullCount"]["struct"]["x"] == 3
+
+
+def test_the_file_is_declared_as_sparks_writer_declares_it(tmp_path: Path) -> None:
+    schema = {"type": "struct", "fields": [field("a", "integer", **{"delta.columnMapping.id": 7,
+              "delta.columnMapping.physicalName": "col-1"}), field("d", "decimal(9,2)"), field("e", "decimal(38,10)"),
+              field("t", "timestamp"), field("n", "timestamp_ntz"), field("l", ARRAY)]}  # fmt: skip
+    rows = [{"col-1": 1, "d": None, "e": None, "t": None, "n": None, "l": None}]
+    sources, target = sources_in(tmp_path, rows, schema=schema), target_in(tmp_path, schema)
+    assert write_local(sources, target) is not None
+    file = pq.ParquetFile(target.path)
+    stored = {file.schema.column(place).path: file.schema.column(place) for place in range(len(file.schema))}
+    assert {path: (column.physical_type, str(column.logical_type)) for path, column in stored.items()} == {
+        "col-1": ("INT32", "None"),
+        "d": ("INT32", "Decimal(precision=9, scale=2)"),
+        "e": ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=10)"),
+        "t": ("INT64", "Timestamp(isAdjustedToUTC=true, timeUnit=microseconds, is_from_converted_type=false, "
+                       "force_set_converted_type=false)"),
+        "n": ("INT64", "Timestamp(isAdjustedToUTC=false, timeUnit=microseconds, is_from_converted_type=false, "
+                       "force_set_converted_type=false)"),
+        "l.list.element": ("DOUBLE", "None"),
+    }  # fmt: skip
+    assert file.schema_arrow.field("col-1").metadata == {b"PARQUET:field_id": b"7"}
+    assert set(file.metadata.metadata) == {b"org.apache.spark.version"}
+    assert file.metadata.row_group(0).column(0).compression == "SNAPPY"
+
+
+def test_older_files_get_the_columns_of_today(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"gone": [1, 2], "b": pa.array([1, 2], pa.int32())}), tmp_path / "old-0.parquet")
+    schema = {"type": "struct", "fields": [field("a", "string"), field("b", "long")]}
+    sources, target = [str(tmp_path / "old-0.parquet")], target_in(tmp_path, schema)
+    written = write_local(sources, target)
+    assert written is not None
+    assert pq.read_table(target.path).to_pylist() == [{"a": None, "b": 1}, {"a": None, "b": 2}]
+    assert verdict(sources, target, written.stats, schema) == []
+
+
+def test_int96_and_dictionaries_are_read(tmp_path: Path) -> None:
+    schema = {"type": "struct", "fields": [field("timestamp", "timestamp"), field("string", "string")]}
+    rows = [{"timestamp": row["timestamp"], "string": row["string"]} for row in zoo_rows()[1:]]
+    path = str(tmp_path / "old-0.parquet")
+    table = table_of(rows, file_schema(schema, ()))
+    pq.write_table(table, path, store_schema=False, use_deprecated_int96_timestamps=True, use_dictionary=["string"])
+    target = target_in(tmp_path, schema)
+    written = write_local([path], target)
+    assert written is not None
+    assert pq.read_table(target.path).to_pylist() == table.to_pylist()
+    assert verdict([path], target, written.stats, schema) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        (pa.table({"A": [1]}), "another case"),
+        (pa.table({"a": pa.array(["x"])}), "as string"),
+        (pa.table({"a": pa.array([1.5])}), "as double"),
+        (pa.table({"a": [1]}).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), "old calendar"),
+        (pa.table({"a": [1]}).replace_schema_metadata({"org.apache.spark.version": "2.4.5"}), "old calendar"),
+    ],
+)
+def test_what_spark_might_read_otherwise_is_left_to_spark(tmp_path: Path, stored: pa.Table, reason: str) -> None:
+    pq.write_table(stored, tmp_path / "old.parquet")
+    target = target_in(tmp_path, {"type": "struct", "fields": [field("a", "integer")]})
+    with pytest.raises(LaneUnfit, match=reason):
+        write_local([str(tmp_path / "old.parquet")], target)
+    assert sorted(os.listdir(tmp_path)) == ["old.parquet"]
+
+
+def test_nothing_is_left_of_a_failure_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    sources, target = sources_in(tmp_path, zoo_rows()), target_in(tmp_path)
+    Path(sources[0]).write_bytes(Path(sources[0]).read_bytes()[:200])
+    with pytest.raises(pa.ArrowInvalid):
+        write_local(sources, target)
+    assert not os.path.exists(target.path)
+    Path(target.path).write_bytes(b"somebody's")
+    with pytest.raises(FileExistsError):
+        write_local(sources, target)
+    assert Path(target.path).read_bytes() == b"somebody's"
+
+
+def test_no_rows_no_file(tmp_path: Path) -> None:
+    target = target_in(tmp_path)
+    assert write_local(sources_in(tmp_path, []), target) is None
+    assert not os.path.exists(target.path)
+
+
+def test_a_stopped_run_writes_nothing_more(tmp_path: Path) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop() -> None:
+        raise Stopped
+
+    target = target_in(tmp_path, check_stop=stop)
+    with pytest.raises(Stopped):
+        write_local(sources_in(tmp_path, zoo_rows()), target)
+    assert not os.path.exists(target.path)
+
+
+def bits(pattern: int) -> float:
+    value: float = struct.unpack("<d", struct.pack("<Q", pattern))[0]
+    return value
+
+
+FORGERIES: dict[str, Any] = {
+    "a row is lost": lambda rows: rows[:-1],
+    "a row is doubled": lambda rows: [*rows, rows[0]],
+    "a row stands for another": lambda rows: [rows[1], *rows[1:]],
+    "the payload of a NaN": lambda rows: [{**rows[0], "double": bits(0x7FF8000000000002)}, *rows[1:]],
+    "the sign of a zero": lambda rows: [rows[0], {**rows[1], "double": 0.0}, *rows[2:]],
+    "a zero in a map": lambda rows: [rows[0], {**rows[1], "map": [("a", 0.0)]}, *rows[2:]],
+    "a null moves in a list": lambda rows: [{**rows[0], "list": [None, 1.0]}, *rows[1:]],
+    "an empty list is null": lambda rows: [*rows[:3], {**rows[3], "list": None}, rows[4]],
+    "a null struct has null fields": lambda rows: [
+        *rows[:3], {**rows[3], "struct": {"x": None, "y": None, "z": None}}, rows[4]],
+    "a null text is the word": lambda rows: [*rows[:2], {**rows[2], "string": "null"}, *rows[3:]],
+    "values change places between rows": lambda rows: [
+        {**rows[0], "long": rows[1]["long"]}, {**rows[1], "long": rows[0]["long"]}, *rows[2:]],
+    "the last values change places": lambda rows: [
+        {**rows[0], "structs": rows[1]["structs"]}, {**rows[1], "structs": rows[0]["structs"]}, *rows[2:]],
+    "a last digit": lambda rows: [{**rows[0], "decimal38_10": rows[0]["decimal38_10"] - rows[0]["decimal38_10"] % 1},
+                                  *rows[1:]],
+    "a microsecond": lambda rows: [rows[0], {**rows[1], "timestamp": rows[1]["timestamp"].replace(microsecond=456_788)},
+                                   *rows[2:]],
+    "a string is cut": lambda rows: [{**rows[0], "string": rows[0]["string"][:-1]}, *rows[1:]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_the_second_engine_sees_every_forged_row(tmp_path: Path, name: str) -> None:
+    rows = zoo_rows()
+    sources = sources_in(tmp_path, rows)
+    forged = tmp_path / "new.parquet"
+    pq.write_table(table_of(FORGERIES[name](rows), file_schema(SCHEMA, ())), forged, store_schema=False)
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, sources, [NewFile(str(forged), None)])
+    assert measured.read != measured.written
+    shuffled = tmp_path / "shuffled.parquet"
+    pq.write_table(table_of(rows[::-1], file_schema(SCHEMA, ())), shuffled, store_schema=False)
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, sources, [NewFile(str(shuffled), None)])
+    assert measured.read == measured.written, "the order of rows means nothing"
+
+
+LIES: dict[str, Any] = {
+    "rows": lambda stats: stats.update(numRecords=4),
+    "a lower bound too high": lambda stats: stats["minValues"].update(long=0),
+    "a lower bound too low": lambda stats: stats["minValues"].update(byte=-129),
+    "an upper bound too low": lambda stats: stats["maxValues"].update(string="a"),
+    "an upper bound of NaN hidden": lambda stats: stats["maxValues"].update(double=1.0),
+    "a date": lambda stats: stats["maxValues"].update(date="9999-12-30"),
+    "a time": lambda stats: stats["maxValues"].update(timestamp="2026-11-23T01:02:03.455Z"),
+    "a time beyond": lambda stats: stats["maxValues"].update(timestamp="2026-11-23T01:02:03.457Z"),
+    "a decimal": lambda stats: stats["maxValues"].update(decimal9_2=-9999999),
+    "a nested one": lambda stats: stats["maxValues"]["struct"].update(x=0),
+    "nulls": lambda stats: stats["nullCount"].update(float=0),
+    "a bound is missing": lambda stats: stats["minValues"].pop("integer"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_the_second_engine_sees_statistics_that_lie(tmp_path: Path, name: str) -> None:
+    sources, target = sources_in(tmp_path, zoo_rows()), target_in(tmp_path)
+    written = write_local(sources, target)
+    assert written is not None
+    stats = json.loads(written.stats)
+    LIES[name](stats)
+    assert verdict(sources, target, json.dumps(stats)) != []
+
+
+def test_a_path_that_duckdb_takes_for_a_pattern_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(CannotCompareError, match="pattern"):
+        measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [str(tmp_path / "a*.parquet")], [])
+
+
+@pytest.mark.parametrize("name", ["it's a 'name'.parquet", "a b%20c.parquet", "ü\n.parquet", "$1;drop.parquet"])
+def test_any_other_path_is_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    pq.write_table(table_of(zoo_rows(), file_schema(SCHEMA, ())), path, store_schema=False)
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [str(path)], [NewFile(str(path), None)])
+    assert (measured.read, measured.read.rows) == (measured.written, 5)
+
+
+def test_a_damaged_file_is_no_equal_file(tmp_path: Path) -> None:
+    (path,) = sources_in(tmp_path, zoo_rows())
+    (tmp_path / "new.parquet").write_bytes(Path(path).read_bytes()[:-20])
+    with pytest.raises(CannotCompareError, match="DuckDB"):
+        measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [path], [NewFile(str(tmp_path / "new.parquet"), None)])
+
+
+@pytest.mark.parametrize("kind", ["variant", "interval day to second", "void", {"type": "udt"}])
+def test_a_type_that_is_not_known_is_not_compared(kind: object) -> None:
+    with pytest.raises(CannotCompareError, match="of type"):
+        compared_columns({"type": "struct", "fields": [field("v", kind)]}, ())
