@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
+from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -90,7 +91,7 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]
 def _write_in(lane: Lane, job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
     match lane:
         case Lane.COPY:
-            raise LaneUnfit("row groups cannot be copied here")
+            return write_by_copy(job, number, bin_, sources)
         case Lane.LOCAL:
             return write_in_process(job, number, bin_, sources)
         case Lane.SPARK:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite.unfinished_files import folders_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
@@ -13,6 +14,14 @@ from maintainer.model.table.table_facts import TableFacts
 
 class LaneUnfit(Exception):
     """A bin does not fit its lane, for the reason in its text. Nothing that the lane wrote is left."""
+
+
+CODEC = "spark.sql.parquet.compression.codec"
+
+
+def codec_of(jvm: DeltaJvm) -> str:
+    """Return the codec that Spark would write in this session, in its own words: ``snappy`` unless somebody set it."""
+    return str(jvm.spark.conf.get(CODEC, "snappy") or "snappy").lower()
 
 
 def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sources: Sequence[AddAction]) -> str:

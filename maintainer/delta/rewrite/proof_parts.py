@@ -12,15 +12,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, local_path
-from maintainer.model.closed_types import TextEnum
+from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice, LaneUse
+from maintainer.model.run.outcome import Fingerprint
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,18 +31,24 @@ _LOG = logging.getLogger(__name__)
 class Prover(TextEnum):
     """The library that reads both sides of a bin."""
 
+    CHUNKS = "column chunks"
     DUCKDB = "DuckDB"
     SPARK = "Spark"
 
 
 @dataclass(frozen=True, slots=True)
 class ProofPart:
-    """The part of a batch that one library proves: places of its bins, its new files, and what was measured."""
+    """The part of a batch that one library proves: places of its bins, its new files, and what was measured.
+
+    ``row_problems`` and ``statistics_problems`` are of files that were copied, whose values nobody decoded.
+    """
 
     prover: Prover
     bins: tuple[int, ...]
     written: tuple[WrittenFile, ...]
     measured: Measured
+    row_problems: tuple[str, ...] = ()
+    statistics_problems: tuple[str, ...] = ()
 
 
 def parts_of(job: RewriteJob) -> list[ProofPart]:
@@ -47,6 +56,8 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
     by_prover: dict[Prover, list[int]] = {}
     for number in range(len(job.batch.bins)):
         prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
+        if number in job.lanes and job.lanes[number].lane is Lane.COPY:
+            prover = Prover.CHUNKS
         by_prover.setdefault(prover, []).append(number)
     parts = []
     if numbers := by_prover.pop(Prover.DUCKDB, None):
@@ -71,21 +82,49 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
 
 def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
     written = tuple(file for file in job.written if file.bin_number in bins)
-    by = _measure_by_duckdb if prover is Prover.DUCKDB else _measure_by_spark
-    return ProofPart(prover, bins, written, by(job, bins, written))
+    match prover:
+        case Prover.CHUNKS:
+            return _copied_part(job, bins, written)
+        case Prover.DUCKDB:
+            return ProofPart(prover, bins, written, _measure_by_duckdb(job, bins, written))
+        case Prover.SPARK:
+            return ProofPart(prover, bins, written, _measure_by_spark(job, bins, written))
+        case _:
+            assert_never(prover)
+
+
+def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenFile, ...]) -> ProofPart:
+    """Compare what was copied byte for byte, bin by bin: a row group of another bin is in the wrong place."""
+    read = target = Fingerprint(0, (0, 0))
+    in_rows: list[str] = []
+    in_statistics: list[str] = []
+    for number in bins:
+        sources = list(job.sources_of([number]))
+        files = [file for file in written if file.bin_number == number]
+        before, after, problems = compare_chunks(
+            [_local(job, str(add["path"])) for add in sources], [_local(job, file.path) for file in files]
+        )
+        read, target = read + before, target + after
+        in_rows += problems
+        stats = merged_statistics_of(job, sources)
+        strange = [file.path for file in files if file.add.get("stats") != stats]
+        in_statistics += [f"{path}: its statistics are not those of its sources, merged" for path in strange]
+    measured = Measured(read, target, (), (), ())
+    return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows), tuple(in_statistics))
+
+
+def _local(job: RewriteJob, path: str) -> str:
+    return local_path(job.storage.uri(path))
 
 
 def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     schema, partition_columns = json.loads(job.metadata["schemaString"]), tuple(job.metadata["partitionColumns"])
 
-    def path_of(path: str) -> str:
-        return local_path(job.storage.uri(path))
-
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [path_of(str(source["path"])) for source in job.sources_of(bins)],
-        [NewFile(path_of(file.path), file.add.get("stats")) for file in written],
+        [_local(job, str(source["path"])) for source in job.sources_of(bins)],
+        [NewFile(_local(job, file.path), file.add.get("stats")) for file in written],
     )
 
 

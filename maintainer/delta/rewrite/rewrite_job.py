@@ -157,6 +157,15 @@ class RewriteJob:
         """The schema of the columns that statistics are collected for, at that snapshot."""
         return self.jvm.stats_schema(self.snapshot)
 
+    @cached_property
+    def source_statistics(self) -> dict[str, str]:
+        """The statistics of the batch's files as the log has them, by path; without those that have none.
+
+        Read when they are asked for: most rewrites need none, and they are most of a log.
+        """
+        paths = {file.path for file in self.batch.files}
+        return self.live_files.statistics_of(self.facts, int(self.snapshot.version()), paths)
+
     def check_stop(self) -> None:
         """Raise if the run is to end.
 

@@ -100,6 +100,15 @@ class LiveFilesReader:
             self._keep((facts.location, table_id, version, True), files)
         return files
 
+    def statistics_of(self, facts: TableFacts, version: int, paths: Collection[str]) -> dict[str, str]:
+        """The statistics of some live files of a version as the log has them, by path; without those that have none.
+
+        Read through Kernel, and not kept.
+        """
+        folder = self._jvm.folder_at(self._jvm.path(facts.location))
+        adds = self._jvm.kernel_adds(folder, self._jvm.kernel_snapshot(folder, version))
+        return {str(add["path"]): str(add["stats"]) for add in adds if add["path"] in paths and add.get("stats")}
+
     def _through_kernel(
         self, storage: TableStorage, location: str, table_id: str, version: int, keys: frozenset[FileKey] | None
     ) -> LiveFiles | None:

@@ -42,7 +42,7 @@ def with_lanes(table: TableInput, step: _Step) -> _Step:
         return step
     allowed = frozenset(table.options.lanes or table.policy.optimize.lanes)
     no_copy = _why_not_copy(table.facts, step) if Lane.COPY in allowed else "lane copy is switched off"
-    no_local = _why_not_local(table.facts, step) if Lane.LOCAL in allowed else "lane local is switched off"
+    no_local = why_not_local(table.facts, step) if Lane.LOCAL in allowed else "lane local is switched off"
     bound = table.policy.optimize.local_max_size_bytes
 
     def with_lane(bin_: Bin) -> Bin:
@@ -103,7 +103,8 @@ def _why_not_copy_bin(bin_: Bin) -> str | None:
     return None
 
 
-def _why_not_local(facts: TableFacts, step: RewriteStep) -> str | None:
+def why_not_local(facts: TableFacts, step: RewriteStep) -> str | None:
+    """Return why no bin of a step may be rewritten in the driver's process; None if those that are small may."""
     match step:
         case CompactStep() | PurgeStep():
             pass

@@ -20,7 +20,10 @@ from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.errors import CommitNotLanded, MaintainerError, TableError, VerificationFailed
+from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.steps import Batch
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.selection.lane_choice import why_not_local
 from tests.support.tables.delta_tables import compaction, zorder
 from tests.support.tables.forged_tables import SHAPES, Shape
 from tests.support.writers.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats
@@ -38,22 +41,37 @@ UNREADABLE = {"a file is gone from storage": TableError, "a file is cut off, wit
 """What nobody miswrote and cannot be proven all the same: nothing is committed, and nobody is accused."""
 
 shapes = pytest.mark.parametrize(
-    "shape",
+    ("shape", "lane"),
     [
-        pytest.param(one, id=one.name.replace(" ", "-"), marks=() if one.name in IN_EVERY_RUN else pytest.mark.long)
+        pytest.param(
+            one,
+            lane,
+            id=f"{one.name.replace(' ', '-')}-{lane}",
+            marks=() if one.name in IN_EVERY_RUN else pytest.mark.long,
+        )
         for one in SHAPES
+        for lane in (Lane.LOCAL, Lane.SPARK)
     ],
 )
 
 
-def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, path: Path) -> RewriteJob:
-    """A rewrite of the whole table, written and not committed."""
+def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, lane: Lane, path: Path) -> RewriteJob:
+    """A rewrite of the whole table in a lane, written and not committed."""
     shape.build(spark, path, SEED)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
+    if lane is Lane.LOCAL:
+        why_not = why_not_local(facts, step) or (
+            "deleted rows" if any(f.deletion_vector for f in facts.files) else None
+        )
+        if why_not is not None:
+            pytest.skip(f"only Spark takes this table: {why_not}")
+        batch = Batch(tuple(replace(bin_, lane=LaneChoice(lane, "asked for")) for bin_ in batch.bins))
+        step = replace(step, batches=(batch,))
     job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFilesReader(engine.jvm))
     job.open()
     write_bins(job)
+    assert {choice.lane for choice in job.lanes.values()} == {lane}, job.lanes
     assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)
     return job
 
@@ -78,10 +96,12 @@ FAULTS: dict[str, Plant] = {
 
 
 @shapes
-def test_every_forged_rewrite_is_caught(spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape) -> None:
+def test_every_forged_rewrite_is_caught(
+    spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape, lane: Lane
+) -> None:
     path = lake / "t"
     with DeltaEngine(lease).worker("forged") as engine:
-        job = _written(spark, engine, shape, path)
+        job = _written(spark, engine, shape, lane, path)
         before, missed, planted = _log(path), [], 0
         for name, plant in FAULTS.items():
             forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
@@ -101,10 +121,12 @@ def test_every_forged_rewrite_is_caught(spark: SparkSession, lease: SessionLease
 
 @pytest.mark.long
 @shapes
-def test_no_clean_rewrite_is_refused(spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape) -> None:
+def test_no_clean_rewrite_is_refused(
+    spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape, lane: Lane
+) -> None:
     path = lake / "t"
     with DeltaEngine(lease).worker("clean") as engine:
-        job = _written(spark, engine, shape, path)
+        job = _written(spark, engine, shape, lane, path)
         refused = {}
         for name, plant in HARMLESS.items():
             forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
@@ -117,7 +139,7 @@ def test_no_clean_rewrite_is_refused(spark: SparkSession, lease: SessionLease, l
 def test_a_commit_that_removes_something_else_is_caught(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     with DeltaEngine(lease).worker("removes") as engine:
-        job = _written(spark, engine, SHAPES[0], path)
+        job = _written(spark, engine, SHAPES[0], Lane.SPARK, path)
         sources = job.sources
         prove_removes(job, job.jvm.removes_of(sources, 1))
         stranger = job.written[0].to_commit()

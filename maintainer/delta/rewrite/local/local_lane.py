@@ -8,7 +8,7 @@ from typing import Any
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.rewrite.lane_fit import LaneUnfit, folder_of_sources
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
@@ -16,8 +16,6 @@ from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.steps import Bin
-
-CODEC = "spark.sql.parquet.compression.codec"
 
 
 def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
@@ -38,7 +36,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     metadata = job.metadata
     mapping = metadata["configuration"].get("delta.columnMapping.mode", "none").lower()
     folder = folder_of_sources(job.storage, job.facts, bin_, sources)
-    codec = str(job.jvm.spark.conf.get(CODEC, "snappy") or "snappy").lower()
+    codec = codec_of(job.jvm)
     name = f"{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
     path = f"{folder}{name}"
     schema = json.loads(metadata["schemaString"])

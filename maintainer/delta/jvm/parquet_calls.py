@@ -1,0 +1,31 @@
+"""Copy row groups of Parquet files with parquet-hadoop, which Spark brings along. No Spark job, no value is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.storage_calls import TableFolder
+
+
+class ParquetCalls(Gateway):
+    """parquet-hadoop's ``ParquetRewriter``, which refuses files of different schemas."""
+
+    def copy_row_groups(self, folder: TableFolder, sources: Sequence[str], target: str) -> None:
+        """Join files by copying their row groups, in order. Nothing may be at the target yet.
+
+        Args:
+            folder: The table's folder, for its configuration.
+            sources: Percent-encoded URIs of the files to join.
+            target: Percent-encoded URI of the new file.
+        """
+        rewrite = self._jvm.org.apache.parquet.hadoop.rewrite
+        inputs = self._array_list()
+        for uri in sources:
+            inputs.add(self.path(uri))
+        options = rewrite.RewriteOptions.Builder(folder.conf, inputs, self.path(target)).build()
+        rewriter = rewrite.ParquetRewriter(options)
+        try:
+            rewriter.processBlocks()
+        finally:
+            rewriter.close()

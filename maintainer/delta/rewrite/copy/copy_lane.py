@@ -1,0 +1,79 @@
+"""Join the files of one bin by copying their row groups, and make the ``add`` action of the new file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from typing import Any
+
+from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.rewrite.copy.footers import read_footer, why_not_copied
+from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
+from maintainer.delta.rewrite.local.arrow_schema import file_schema
+from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.storage.file_store import local_path
+from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.transaction.live_files import AddAction
+from maintainer.model.plan.steps import Bin
+
+
+def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
+    """Write one bin as one file with the row groups of its files.
+
+    Args:
+        job: The batch.
+        number: The bin's place in the batch.
+        bin_: The bin; its files have no soft-deleted rows.
+        sources: Its files as they are live.
+
+    Raises:
+        LaneUnfit: Its files do not agree, or their row groups are too small to be kept; nothing is left.
+    """
+    uris = [job.storage.uri(str(add["path"])) for add in sources]
+    codec = codec_of(job.jvm)
+    schema = file_schema(json.loads(job.metadata["schemaString"]), job.metadata["partitionColumns"])
+    reason = why_not_copied([read_footer(local_path(uri)) for uri in uris], schema, codec)
+    if reason is not None:
+        raise LaneUnfit(reason)
+    values = one_value_of([add.get("partitionValues") or {} for add in sources])
+    if values is None:
+        raise LaneUnfit("its files spell the values of their partition in several ways")
+    stats = merged_statistics_of(job, sources)
+    folder = folder_of_sources(job.storage, job.facts, bin_, sources)
+    path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
+    target = job.storage.uri(path)
+    job.check_stop()
+    try:
+        job.jvm.copy_row_groups(job.jvm.folder_of_log(job.log), uris, target)
+        with open(local_path(target), "rb") as stored:
+            os.fsync(stored.fileno())
+        status = os.stat(local_path(target))
+    except BaseException:
+        with contextlib.suppress(Exception):
+            job.storage.delete(target)
+        raise
+    add: dict[str, Any] = {
+        "path": path,
+        "partitionValues": values,
+        "size": status.st_size,
+        "modificationTime": status.st_mtime_ns // 1_000_000,
+        "dataChange": False,
+        "stats": stats,
+    }
+    marks = job.marks[number]
+    return [WrittenFile(add, marks.tags, number, marks.clustering_provider)]
+
+
+def merged_statistics_of(job: RewriteJob, sources: list[AddAction]) -> str:
+    """Merge the statistics that the log has of some files of a batch.
+
+    Raises:
+        LaneUnfit: The log has none, or not of every column.
+    """
+    columns = tuple((column.physical, column.kind) for column in statistics_columns(job.stats_schema, ()))
+    texts = job.source_statistics
+    return merge_statistics([texts.get(str(add["path"])) for add in sources], columns)

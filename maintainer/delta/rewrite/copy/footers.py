@@ -1,0 +1,125 @@
+"""Read the footers of a bin's files, and say by pure rules whether their row groups may be copied into one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from maintainer.units import format_size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MIN_ROW_GROUP_BYTES = 8 << 20
+"""Mean compressed size from which row groups are worth keeping: with smaller ones the new file would read slower."""
+
+OLD_CALENDARS = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
+SPARK_VERSION = "org.apache.spark.version"
+READ_BY_KEYS = (SPARK_VERSION, "org.apache.spark.timeZone", "ARROW:schema")
+"""Key-value metadata that readers act upon. The new file has it once, so it must be the same in all sources."""
+
+_TRUSTED_WRITERS = re.compile(r"parquet-mr version 1\.1\d|parquet-rs |parquet-cpp-arrow |DuckDB ")
+"""Writers whose files no reader treats in a special way. Of others, readers may distrust bounds and not of the copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file's footer says, as far as it decides about a copy.
+
+    ``schema`` is the message type as text, with field ids and logical types; ``arrow_schema`` the same as pyarrow sees
+    it. ``codecs`` are those of all column chunks, ``row_group_bytes`` the compressed sizes of the row groups.
+    """
+
+    schema: str
+    arrow_schema: pa.Schema
+    codecs: frozenset[str]
+    row_group_bytes: tuple[int, ...]
+    metadata: Mapping[str, str]
+    created_by: str
+
+
+def read_footer(path: str) -> Footer:
+    """Read a local file's footer.
+
+    Raises:
+        OSError, pyarrow.ArrowException: The file is missing, damaged or encrypted.
+    """
+    import pyarrow.parquet as pq
+
+    with open(path, "rb") as stored:
+        metadata = pq.read_metadata(stored)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [[group.column(place) for place in range(group.num_columns)] for group in groups]
+    # The first line names an object in memory, the second the root, which readers ignore.
+    text = "\n".join(str(metadata.schema).splitlines()[2:])
+    return Footer(
+        schema=text,
+        arrow_schema=metadata.schema.to_arrow_schema(),
+        codecs=frozenset(chunk.compression.lower() for row in chunks for chunk in row),
+        row_group_bytes=tuple(sum(chunk.total_compressed_size for chunk in row) for row in chunks),
+        metadata={
+            key.decode(errors="replace"): value.decode(errors="replace")
+            for key, value in (metadata.metadata or {}).items()
+        },
+        created_by=str(metadata.created_by),
+    )
+
+
+def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema, codec: str) -> str | None:
+    """Return why the row groups of some files must not be copied into one; None if they may.
+
+    Args:
+        footers: Of the files of one bin; at least one.
+        table_schema: What a file of today would have, from ``local.arrow_schema.file_schema``.
+        codec: The codec that Spark would write.
+    """
+    first = footers[0]
+    for footer in footers:
+        if footer.schema != first.schema:
+            return "its files have different schemas"
+        if footer.codecs - {_codec_name(codec)}:
+            return f"a file is compressed with {', '.join(sorted(footer.codecs))}, and {codec} is wanted"
+        if any(key in footer.metadata for key in OLD_CALENDARS) or footer.metadata.get(SPARK_VERSION, "3")[0] == "2":
+            return "a file has dates of the old calendar"
+        if any(footer.metadata.get(key) != first.metadata.get(key) for key in READ_BY_KEYS):
+            return "its files tell readers different things in their metadata"
+        if not _TRUSTED_WRITERS.match(footer.created_by):
+            return f"a file was written by {footer.created_by}, whose files some readers treat in a special way"
+    if not _is_of_today(first.arrow_schema, table_schema):
+        return "its files have other columns or types than the table has today"
+    sizes = [size for footer in footers for size in footer.row_group_bytes]
+    if not sizes or sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
+        mean = sum(sizes) // max(1, len(sizes))
+        return f"row groups of {format_size(mean)} on average are too small to be kept"
+    return None
+
+
+def _codec_name(codec: str) -> str:
+    return "uncompressed" if codec in ("none", "uncompressed") else codec
+
+
+def _is_of_today(stored: pa.Schema, wanted: pa.Schema) -> bool:
+    """Whether a file has just the table's columns in their order, with the same types and field ids."""
+    return len(stored) == len(wanted) and all(_is_same(one, other) for one, other in zip(stored, wanted, strict=True))
+
+
+def _is_same(stored: pa.Field, wanted: pa.Field) -> bool:
+    import pyarrow as pa
+
+    key = b"PARQUET:field_id"
+    wanted_id = (wanted.metadata or {}).get(key)
+    if stored.name != wanted.name or (wanted_id is not None and (stored.metadata or {}).get(key) != wanted_id):
+        return False
+    one, other = stored.type, wanted.type
+    types = pa.types
+    if types.is_struct(one) and types.is_struct(other):
+        return one.num_fields == other.num_fields and all(
+            _is_same(one.field(place), other.field(place)) for place in range(one.num_fields)
+        )
+    if types.is_list(one) and types.is_list(other):
+        return _is_same(one.value_field, other.value_field)
+    if types.is_map(one) and types.is_map(other):
+        return _is_same(one.key_field, other.key_field) and _is_same(one.item_field, other.item_field)
+    return bool(one == other)
