@@ -41,7 +41,7 @@ def with_lanes(table: TableInput, step: _Step) -> _Step:
     if table.options.by_commands:
         return step
     allowed = frozenset(table.options.lanes or table.policy.optimize.lanes)
-    no_copy = _why_not_copy(table.facts, step) if Lane.COPY in allowed else "lane copy is switched off"
+    no_copy = why_not_copy(table.facts, step) if Lane.COPY in allowed else "lane copy is switched off"
     no_local = why_not_local(table.facts, step) if Lane.LOCAL in allowed else "lane local is switched off"
     bound = table.policy.optimize.local_max_size_bytes
 
@@ -87,7 +87,8 @@ def _mean_bytes(bin_: Bin) -> int:
     return bin_.size_bytes // len(bin_.files)
 
 
-def _why_not_copy(facts: TableFacts, step: RewriteStep) -> str | None:
+def why_not_copy(facts: TableFacts, step: RewriteStep) -> str | None:
+    """Return why no bin of a step may be copied by row groups; None if those with large files may."""
     if not isinstance(step, CompactStep):
         return "only a compaction keeps row groups as they are"
     return _why_not_outside_spark(facts)

@@ -15,6 +15,7 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.rewrite.bin_writer import write_bins
+from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.spark.spark_session import SessionLease
@@ -23,7 +24,7 @@ from maintainer.errors import CommitNotLanded, MaintainerError, TableError, Veri
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Batch
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.selection.lane_choice import why_not_local
+from maintainer.planning.selection.lane_choice import why_not_copy, why_not_local
 from tests.support.tables.delta_tables import compaction, zorder
 from tests.support.tables.forged_tables import SHAPES, Shape
 from tests.support.writers.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats
@@ -50,7 +51,7 @@ shapes = pytest.mark.parametrize(
             marks=() if one.name in IN_EVERY_RUN else pytest.mark.long,
         )
         for one in SHAPES
-        for lane in (Lane.LOCAL, Lane.SPARK)
+        for lane in Lane
     ],
 )
 
@@ -60,12 +61,10 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, lane: 
     shape.build(spark, path, SEED)
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = zorder(facts, *shape.zorder, max_file_size_bytes=2000) if shape.zorder else compaction(facts)
-    if lane is Lane.LOCAL:
-        why_not = why_not_local(facts, step) or (
-            "deleted rows" if any(f.deletion_vector for f in facts.files) else None
-        )
-        if why_not is not None:
-            pytest.skip(f"only Spark takes this table: {why_not}")
+    if lane is not Lane.SPARK:
+        no_lane = why_not_copy(facts, step) if lane is Lane.COPY else why_not_local(facts, step)
+        if no_lane or any(file.deletion_vector for file in facts.files):
+            pytest.skip(f"only Spark takes this table: {no_lane or 'soft-deleted rows'}")
         batch = Batch(tuple(replace(bin_, lane=LaneChoice(lane, "asked for")) for bin_ in batch.bins))
         step = replace(step, batches=(batch,))
     job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFilesReader(engine.jvm))
@@ -93,6 +92,11 @@ FAULTS: dict[str, Plant] = {
     **{name: in_stats(change) for name, change in STATS_FAULTS.items()},
     **ACTION_FAULTS,
 }
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @shapes

@@ -20,7 +20,7 @@ SPARK_VERSION = "org.apache.spark.version"
 READ_BY_KEYS = (SPARK_VERSION, "org.apache.spark.timeZone", "ARROW:schema")
 """Key-value metadata that readers act upon. The new file has it once, so it must be the same in all sources."""
 
-_TRUSTED_WRITERS = re.compile(r"parquet-mr version 1\.1\d|parquet-rs |parquet-cpp-arrow |DuckDB ")
+_TRUSTED_WRITERS = re.compile(r"parquet-mr version 1\.1\d|parquet-rs |delta-rs |parquet-cpp-arrow |DuckDB ")
 """Writers whose files no reader treats in a special way. Of others, readers may distrust bounds and not of the copy."""
 
 
