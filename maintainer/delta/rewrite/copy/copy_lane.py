@@ -8,6 +8,7 @@ import os
 import uuid
 from typing import Any
 
+from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.footers import read_footer, why_not_copied
@@ -35,8 +36,10 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     """
     uris = [job.storage.uri(str(add["path"])) for add in sources]
     codec = codec_of(job.jvm)
-    schema = file_schema(json.loads(job.metadata["schemaString"]), job.metadata["partitionColumns"])
-    reason = why_not_copied([read_footer(local_path(uri)) for uri in uris], schema, codec)
+    table = json.loads(job.metadata["schemaString"])
+    schema = file_schema(table, job.metadata["partitionColumns"])
+    partition_columns = {to_physical(table, name) for name in job.metadata["partitionColumns"]}
+    reason = why_not_copied([read_footer(local_path(uri)) for uri in uris], schema, codec, partition_columns)
     if reason is not None:
         raise LaneUnfit(reason)
     values = one_value_of([add.get("partitionValues") or {} for add in sources])

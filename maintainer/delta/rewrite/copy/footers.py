@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,13 +67,16 @@ def read_footer(path: str) -> Footer:
     )
 
 
-def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema, codec: str) -> str | None:
+def why_not_copied(
+    footers: Sequence[Footer], table_schema: pa.Schema, codec: str, partition_columns: Collection[str] = ()
+) -> str | None:
     """Return why the row groups of some files must not be copied into one; None if they may.
 
     Args:
         footers: Of the files of one bin; at least one.
         table_schema: What a file of today would have, from ``local.arrow_schema.file_schema``.
         codec: The codec that Spark would write.
+        partition_columns: Their names in files. Delta repeats them there, and readers take them from the log.
     """
     first = footers[0]
     for footer in footers:
@@ -87,7 +90,7 @@ def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema, codec: st
             return "its files tell readers different things in their metadata"
         if not _TRUSTED_WRITERS.match(footer.created_by):
             return f"a file was written by {footer.created_by}, whose files some readers treat in a special way"
-    if not _is_of_today(first.arrow_schema, table_schema):
+    if not _is_of_today(first.arrow_schema, table_schema, partition_columns):
         return "its files have other columns or types than the table has today"
     sizes = [size for footer in footers for size in footer.row_group_bytes]
     if not sizes or sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
@@ -100,9 +103,10 @@ def _codec_name(codec: str) -> str:
     return "uncompressed" if codec in ("none", "uncompressed") else codec
 
 
-def _is_of_today(stored: pa.Schema, wanted: pa.Schema) -> bool:
+def _is_of_today(stored: pa.Schema, wanted: pa.Schema, partition_columns: Collection[str]) -> bool:
     """Whether a file has just the table's columns in their order, with the same types and field ids."""
-    return len(stored) == len(wanted) and all(_is_same(one, other) for one, other in zip(stored, wanted, strict=True))
+    columns = [field for field in stored if field.name not in partition_columns]
+    return len(columns) == len(wanted) and all(_is_same(one, other) for one, other in zip(columns, wanted, strict=True))
 
 
 def _is_same(stored: pa.Field, wanted: pa.Field) -> bool:
