@@ -284,7 +284,11 @@ def test_a_delete_at_the_last_moment(kind: str, spark: SparkSession, engine: Tab
 
 
 @BY_COMMANDS
-@pytest.mark.contradicts("live_files_are_there", reason="a written file is spoiled, as if the engine had done it")
+@pytest.mark.contradicts(
+    "live_files_are_there",
+    "metrics_agree_with_actions",
+    reason="a written file is spoiled, as if the engine had done it",
+)
 def test_a_proof_that_cannot_be_made(
     kind: str, spark: SparkSession, lease: SessionLease, connect_url: str, lake: Path
 ) -> None:

@@ -19,6 +19,7 @@ from maintainer.model.plan.steps import (
     BatchedStep,
     SetPropertiesStep,
     Step,
+    StepKind,
     VacuumStep,
 )
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
@@ -177,7 +178,7 @@ def step_row(plan: Plan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 def _rows(
     plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome
 ) -> Iterator[LedgerRow]:
-    """Make a row for each turn, as a step of its own; and one for the step if it has no turn, or did not succeed."""
+    """Make a row for each turn, as a step of its own; and one for what the step did besides, if it did or failed."""
     for number, turn in enumerate(step.turns, start=1):
         commits = tuple(commit for commit in step.commits if commit.version == turn.version)
         alone = replace(
@@ -201,11 +202,14 @@ def _rows(
             overlap_depth_before=turn.before.overlap_depth,
             overlap_depth_after=turn.after.overlap_depth if turn.after else None,
         )
-    if not step.turns or step.status is not StepStatus.SUCCEEDED:
-        turned = {turn.version for turn in step.turns}
-        rest = tuple(commit for commit in step.commits if commit.version not in turned)
+    turned = {turn.version for turn in step.turns}
+    rest = tuple(commit for commit in step.commits if commit.version not in turned)
+    succeeded = step.status is StepStatus.SUCCEEDED
+    if rest or not step.turns or not succeeded:
         own = f"{step.step_id}#{len(step.turns) + 1}" if step.turns else step.step_id
-        yield replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
+        row = replace(_row(plan, table_plan, run, table, replace(step, commits=rest)), step_id=own)
+        # What a step with turns commits at its end removes the request that it answered.
+        yield replace(row, kind=StepKind.SET_PROPERTIES) if step.turns and succeeded else row
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:

@@ -162,13 +162,13 @@ def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableE
     first = Turn(Strategy.UNINDEXED, revision.tag, 4500, (8,))
     within = [(Strategy.PIECES, "0"), (Strategy.LEVELED, "1")]
     turns = [(Turn(strategy, revision.tag, 2000, (6,), cube=cube), cube) for strategy, cube in within]
-    for turn, cube in [(first, ""), *turns]:
+    for number, (turn, cube) in enumerate([(first, ""), *turns]):
         facts = engine.reader.facts(TableRef(str(path)))
         inside = [file for file in facts.files if (file.tag(CUBE_TAG) or "").startswith(cube)]
         outside = {file.key for file in facts.files} - {file.key for file in inside}
         batch = Batch((Bin(tuple(inside)),))
         step = ZOrderStep((batch,), tuple(columns), 1 << 20, 2, (), turn)
-        receipt = engine.writer.rewrite(facts, step, batch, stamp("t/zorder"), no_intent)
+        receipt = engine.writer.rewrite(facts, step, batch, stamp("t/zorder", number), no_intent)
         assert receipt.proof is not None
         assert receipt.proof.holds
         after = {file.key: file for file in engine.reader.facts(TableRef(str(path))).files}

@@ -309,3 +309,8 @@ def _z85(text: str) -> bytes:
             number = number * 85 + _Z85_VALUES[sign]
         value += number.to_bytes(4, "big")
     return value
+
+
+def removes_a_request(commit: LogCommit) -> bool:
+    """Whether an incremental Z-order removed the request that it answered: no file comes or goes."""
+    return commit.operation == "UNSET TBLPROPERTIES" and not (commit.named("add") or commit.named("remove"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.checker.truth_log import LogCommit, LogStamp, LogTable
+from tests.support.checker.truth_log import LogCommit, LogStamp, LogTable, removes_a_request
 from tests.support.checker.truth_records import REWRITES, Evidence, RunRecord
 
 _ENDED = ("result", "settled")
@@ -202,7 +202,7 @@ def proofs_come_before_commits(evidence: Evidence) -> Iterator[str]:
     The INTENT of a command of Delta's has no proof; then the commit is checked afterwards, and the record says how.
     """
     for table, commit, stamp, run in _commits_of_runs(evidence):
-        if stamp.kind not in REWRITES:
+        if stamp.kind not in REWRITES or removes_a_request(commit):
             continue
         where = f"{table.root}@{commit.version}"
         for event in [event for event in run.of_type("intent") if _is_of(event, stamp)][-1:]:
