@@ -1,0 +1,98 @@
+"""Which lane takes a bin: the rules as a table of cases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from maintainer.model.plan.lanes import BY_SPARK, Lane
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import BatchedStep, Bin
+from maintainer.model.table.table_facts import DeletionVector, TableFacts
+from maintainer.planning.plan_input import PlanOptions, TableInput
+from maintainer.planning.planner import plan_table
+from maintainer.planning.selection.lane_choice import lanes_of
+from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, RewritePolicy, ZOrderMode, ZOrderPolicy
+from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_policy
+from tests.support.tables.zoo_rows import SCHEMA, field
+
+MIB = 1 << 20
+TODAY = date(2026, 11, 21)
+
+
+def small(number: int = 3, size: int = MIB, **changes: Any) -> TableFacts:
+    return replace(make_facts(files=tuple(make_file(f"f{n}", size=size) for n in range(number))), **changes)
+
+
+def policy(**optimize: Any) -> ResolvedPolicy:
+    made = make_policy()
+    return replace(made, optimize=replace(made.optimize, max_file_size_bytes=1 << 30, min_file_size_bytes=700 * MIB,
+                                          **optimize))  # fmt: skip
+
+
+def planned(facts: TableFacts, made: ResolvedPolicy | None = None, **options: Any) -> TablePlan:
+    return plan_table(TableInput(made or policy(), facts, NEVER_TOUCHED, NOW_MS, TODAY, PlanOptions(**options)))
+
+
+def bins_of(plan: TablePlan) -> tuple[Bin, ...]:
+    assert plan.problem is None
+    (step,) = [step for step in plan.steps if isinstance(step, BatchedStep)]
+    return step.bins
+
+
+def schema(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "struct", "fields": [field("id", "long"), *fields]})
+
+
+@pytest.mark.parametrize(
+    ("facts", "made", "lane", "otherwise", "reason"),
+    [
+        (small(), policy(), Lane.LOCAL, Lane.SPARK, "small enough for the driver: files of 1 MiB on average"),
+        (small(size=20 * MIB), policy(), Lane.COPY, Lane.LOCAL, "row groups are copied: files of 20 MiB on average"),
+        (small(20, 20 * MIB), policy(), Lane.COPY, Lane.SPARK, "row groups are copied"),
+        (small(300), policy(), Lane.SPARK, Lane.SPARK, "above localMaxSize 256 MiB; files of 1 MiB on average"),
+        (small(), policy(local_max_size_bytes=2 * MIB), Lane.SPARK, Lane.SPARK, "above localMaxSize 2 MiB"),
+        (small(), policy(lanes=(Lane.SPARK,)), Lane.SPARK, Lane.SPARK, "lane local is switched off; lane copy is"),
+        (small(size=20 * MIB), policy(lanes=(Lane.LOCAL,)), Lane.LOCAL, Lane.SPARK, "lane copy is switched off"),
+        (small(schema_json=json.dumps(SCHEMA)), policy(), Lane.LOCAL, Lane.SPARK, "small enough"),
+        (small(schema_json=schema(field("v", "variant"))), policy(), Lane.SPARK, Lane.SPARK, "column v is of type"),
+        (small(schema_json=schema(field("a", {"type": "array", "elementType": {"type": "struct", "fields": [
+            field("i", "interval day")]}}))), policy(), Lane.SPARK, Lane.SPARK, "column a.i is of type interval day"),
+        (small(schema_json=schema(field("c", "string", __COLLATIONS={}))), policy(), Lane.SPARK, Lane.SPARK,
+         "column c is of type string with a collation"),
+        (small(location="s3a://lake/t"), policy(), Lane.SPARK, Lane.SPARK, "not on a local disk"),
+        (small(properties=(("delta.enableRowTracking", "true"),)), policy(), Lane.SPARK, Lane.SPARK, "row ids"),
+        (small(), policy(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)), Lane.SPARK, Lane.SPARK, "put in an order"),
+        (small(), policy(rewrite=RewritePolicy(num_files=2)), Lane.SPARK, Lane.SPARK, "sorted or spread"),
+        (small(), policy(rewrite=RewritePolicy(num_files=1)), Lane.LOCAL, Lane.SPARK, "only a compaction keeps row"),
+    ],
+)  # fmt: skip
+def test_the_first_lane_that_fits(
+    facts: TableFacts, made: ResolvedPolicy, lane: Lane, otherwise: Lane, reason: str
+) -> None:
+    for bin_ in bins_of(planned(facts, made)):
+        assert (bin_.lane.lane, bin_.lane.otherwise) == (lane, otherwise)
+        assert reason in bin_.lane.reason
+
+
+def test_files_with_soft_deleted_rows_are_left_to_spark() -> None:
+    facts = small(size=20 * MIB)
+    first = replace(facts.files[0], deletion_vector=DeletionVector("u1@1", 1, 40), physical_records=100)
+    plan = planned(replace(facts, files=(first, *facts.files[1:])), policy(purge=PurgePolicy()))
+    assert {choice.lane for step in plan.rewrites for choice, _ in lanes_of(step.bins)} == {Lane.SPARK}
+
+
+def test_a_run_may_choose_for_all_policies() -> None:
+    assert bins_of(planned(small(), lanes=(Lane.SPARK,)))[0].lane.lane is Lane.SPARK
+    made = policy(lanes=(Lane.SPARK,))
+    assert bins_of(planned(small(), made, lanes=(Lane.LOCAL,)))[0].lane.lane is Lane.LOCAL
+
+
+def test_an_engine_that_issues_commands_has_no_lanes() -> None:
+    (bin_,) = bins_of(planned(small(), deletes=False))
+    assert bin_.lane == BY_SPARK
+    assert lanes_of((bin_,)) == ()
