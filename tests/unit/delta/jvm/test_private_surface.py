@@ -49,6 +49,8 @@ PUBLIC = {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
     },
+    # parquet-hadoop, which Spark brings along.
+    "parquet": {"Builder", "ParquetRewriter", "processBlocks"},
     # Delta's public version.
     "delta": {"VERSION"},
     # Python.
