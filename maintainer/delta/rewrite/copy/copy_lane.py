@@ -16,9 +16,11 @@ from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.storage.error_classes import as_write_error, message_of
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
+from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin
 
 
@@ -55,9 +57,11 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         with open(local_path(target), "rb") as stored:
             os.fsync(stored.fileno())
         status = os.stat(local_path(target))
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(Exception):
             job.storage.delete(target)
+        if isinstance(error, Exception) and isinstance(as_write_error(error, job.where, "copying"), CommitNotLanded):
+            raise LaneUnfit(f"its row groups cannot be copied: {message_of(error)[:200]}") from error
         raise
     add: dict[str, Any] = {
         "path": path,

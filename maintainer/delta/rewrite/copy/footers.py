@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
 from maintainer.units import format_size
 
 if TYPE_CHECKING:
@@ -44,12 +45,16 @@ def read_footer(path: str) -> Footer:
     """Read a local file's footer.
 
     Raises:
-        OSError, pyarrow.ArrowException: The file is missing, damaged or encrypted.
+        LaneUnfit: The file is missing, damaged or encrypted; Spark then says what is wrong with it.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open(path, "rb") as stored:
-        metadata = pq.read_metadata(stored)
+    try:
+        with open(path, "rb") as stored:
+            metadata = pq.read_metadata(stored)
+    except (pa.ArrowException, OSError) as error:
+        raise LaneUnfit(f"a footer cannot be read here: {' '.join(str(error).split())[:200]}") from error
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [[group.column(place) for place in range(group.num_columns)] for group in groups]
     # The first line names an object in memory, the second the root, which readers ignore.

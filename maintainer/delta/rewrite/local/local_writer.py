@@ -64,8 +64,9 @@ def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None
         target: The file to write. Nothing may be there yet.
 
     Raises:
-        LaneUnfit: Only Spark can do it as Spark would; nothing is left.
-        OSError, pyarrow.ArrowException: A file cannot be read or written; nothing is left.
+        LaneUnfit: Only Spark can do it as Spark would, or a file cannot be read; nothing is left. Spark then says what
+            is wrong with the file.
+        OSError: The file cannot be written; nothing is left.
     """
     import pyarrow.parquet as pq
 
@@ -106,6 +107,15 @@ def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None
     return LocalFile(statistics.num_records, status.st_size, status.st_mtime_ns // 1_000_000, stats)
 
 
+def _readable(source: str, target: LocalTarget) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    try:
+        yield from read_rows(source, target.schema, by_id=target.by_id)
+    except (pa.ArrowException, OSError) as error:
+        raise LaneUnfit(f"a file cannot be read here: {' '.join(str(error).split())[:200]}") from error
+
+
 def _row_groups(sources: Sequence[str], target: LocalTarget, statistics: FileStatistics) -> Iterator[pa.Table]:
     """Yield the rows in pieces for one row group each."""
     import pyarrow as pa
@@ -113,7 +123,7 @@ def _row_groups(sources: Sequence[str], target: LocalTarget, statistics: FileSta
     batches: list[pa.RecordBatch] = []
     size_bytes = 0
     for source in sources:
-        for batch in read_rows(source, target.schema, by_id=target.by_id):
+        for batch in _readable(source, target):
             target.check_stop()
             statistics.add(batch)
             batches.append(batch)
