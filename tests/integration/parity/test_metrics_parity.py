@@ -56,7 +56,9 @@ def optimize(lease: SessionLease, path: Path, rest: str = "") -> dict[str, Any]:
 
 
 def policy_of(path: Path, extra: str = "") -> str:
-    return f"table: {path}\noptimize:\n  minFileSize: {MAX_BYTES}\n  maxFileSize: {MAX_BYTES}\n{extra}"
+    # By Spark, as OPTIMIZE: another writer makes files of other sizes of the same rows.
+    sizes = f"  minFileSize: {MAX_BYTES}\n  maxFileSize: {MAX_BYTES}\n  lanes: [spark]\n"
+    return f"table: {path}\noptimize:\n{sizes}{extra}"
 
 
 def alike(key: str, ours: Any, theirs: Any, *, of_new_files: bool = False) -> bool:
