@@ -37,11 +37,13 @@ class LiveFiles:
     """The live files of one version of a table, as the log had them when it was read.
 
     ``commit`` is the commit file of the version, looked at before the files were read; None if it is not there any
-    more. ``complete`` is False where a table has so many files that only those asked for are here.
+    more. ``complete`` is False where a table has so many files that only those asked for are here. ``columns`` are
+    those of the version's schema, in order.
     """
 
     table_id: str
     version: int
+    columns: tuple[str, ...]
     commit: StoredFile | None
     adds: Mapping[FileKey, AddAction]
     complete: bool = True
@@ -74,7 +76,7 @@ class LiveFilesReader:
         None where Kernel does not read the version, or the table's id was another one then. What Kernel cannot read is
         left to Spark, which reads it or says what is wrong.
         """
-        storage = self._storage(location)
+        storage = self.storage(location)
         for by_spark in (True, False):
             files = self._unchanged(storage, (location, table_id, version, by_spark))
             if files is not None:
@@ -86,8 +88,9 @@ class LiveFilesReader:
 
         Read through Kernel at the snapshot's version; by Spark, where Kernel does not read the table.
         """
-        storage = self._storage(facts.location)
-        version, table_id = int(snapshot.version()), self._jvm.metadata(snapshot)["id"]
+        storage = self.storage(facts.location)
+        metadata = self._jvm.metadata(snapshot)
+        version, table_id = int(snapshot.version()), metadata["id"]
         # Kernel leaves out who clustered a file.
         clustered = "clustering" in (self._jvm.protocol(snapshot).get("writerFeatures") or ())
         files = self._unchanged(storage, (facts.location, table_id, version, clustered))
@@ -96,7 +99,7 @@ class LiveFilesReader:
         if files is None:
             commit = storage.status(storage.commit_uri(version))
             adds, complete = _collected(self._jvm.scan_files(snapshot), frozenset(keys))
-            files = LiveFiles(table_id, version, commit, adds, complete)
+            files = LiveFiles(table_id, version, _columns(metadata), commit, adds, complete)
             self._keep((facts.location, table_id, version, True), files)
         return files
 
@@ -127,7 +130,7 @@ class LiveFilesReader:
             adds, complete = _collected(map(_slim, self._jvm.kernel_adds(folder, kernel_snapshot)), keys)
         except Exception:
             return None
-        files = LiveFiles(table_id, version, commit, adds, complete)
+        files = LiveFiles(table_id, version, _columns(metadata), commit, adds, complete)
         self._keep((location, table_id, version, False), files)
         return files
 
@@ -150,12 +153,17 @@ class LiveFilesReader:
         while len(self._kept) > VERSIONS_KEPT:
             self._kept.popitem(last=False)
 
-    def _storage(self, location: str) -> TableStorage:
+    def storage(self, location: str) -> TableStorage:
         """Open a table's storage once for all looks at it that follow one another."""
         if self._last_storage is None or self._last_storage[0] != location:
             folder = self._jvm.folder_at(self._jvm.path(location))
             self._last_storage = (location, TableStorage(self._jvm, folder))
         return self._last_storage[1]
+
+
+def _columns(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a version's columns, in order."""
+    return tuple(str(field["name"]) for field in json.loads(metadata["schemaString"])["fields"])
 
 
 def _collected(adds: Iterable[AddAction], keys: frozenset[FileKey] | None) -> tuple[dict[FileKey, AddAction], bool]:

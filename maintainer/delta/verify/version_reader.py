@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.proof.row_comparison import differing_rows
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.error_classes import table_errors
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
@@ -18,6 +21,8 @@ from maintainer.model.table.table_facts import TableFacts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+
+_LOG = logging.getLogger(__name__)
 
 FRAMES_KEPT = 2
 
@@ -59,17 +64,25 @@ class DeltaVersionReader:
         return frame
 
     def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """The columns that Delta's reader of the version gives, in order; none of its files is read.
+        """The columns of the version's schema, in order, as Kernel or else Delta reads it; no data file is read.
 
         Raises:
             TableError: T403, the version cannot be read.
         """
+        self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
+            files = self._live_files.of_version(facts, version)
+            if files is not None:
+                return files.columns
             snapshot = self._snapshot(facts, version)
             return tuple(self._jvm.read_files(self._jvm.log_at(facts.location), snapshot, (), "Verify").columns)
 
     def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
-        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say."""
+        """Rows at the version: from the files, or (``scan=False``) as the log says; -1 where the log cannot say.
+
+        DuckDB counts where this process can read the files and all their rows count; Spark counts the rest, and says
+        what is wrong with a file that cannot be read.
+        """
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
             if not scan:
@@ -77,6 +90,9 @@ class DeltaVersionReader:
                 if files is None:
                     return self._rows_by_delta(facts, version)
                 return -1 if files.rows is None else files.rows
+            rows = self._rows_by_duckdb(facts, version)
+            if rows is not None:
+                return rows
             frame = self._frame_by_name(facts, version)
             if frame is not None:
                 # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in one row.
@@ -85,6 +101,20 @@ class DeltaVersionReader:
         frame = self.dataframe(facts, version)
         with table_errors(f"{facts.ref.identifier}@{version}"):
             return int(frame.count())
+
+    def _rows_by_duckdb(self, facts: TableFacts, version: int) -> int | None:
+        """Count the rows of the live files; None where DuckDB cannot, or where a deletion vector takes rows out."""
+        files = self._live_files.of_version(facts, version)
+        storage = self._live_files.storage(facts.location)
+        if files is None or not isinstance(storage.files, LocalFiles):
+            return None
+        if any(add.get("deletionVector") for add in files.adds.values()):
+            return None
+        try:
+            return count_rows([local_path(storage.uri(str(add["path"]))) for add in files.adds.values()])
+        except CannotCompareError as error:
+            _LOG.info("%s@%d: rows counted by Spark: %s", facts.ref.identifier, version, error)
+            return None
 
     def _frame_by_name(self, facts: TableFacts, version: int) -> DataFrame | None:
         """The version's rows, of exactly its live files; None where Kernel does not read it, and for very many files.
