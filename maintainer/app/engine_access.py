@@ -34,7 +34,8 @@ class EngineOptions:
     ``transaction`` or ``command``; None means the command engine over Spark Connect, and the transaction engine
     elsewhere. ``remote`` is a Spark Connect server. ``spark`` is a SparkSession to work in,
     whatever else is active; then ``master``, ``conf`` and ``remote`` have no say. ``single_writer``: on S3 nobody else
-    writes to the tables during a run.
+    writes to the tables during a run. ``long_work``: the JVM compiles for hours of work. ``record_classes``: an
+    archive of classes is recorded at the end, where there is none.
     """
 
     master: str | None = None
@@ -44,6 +45,8 @@ class EngineOptions:
     remote: str | None = None
     spark: Any = None
     single_writer: bool = False
+    long_work: bool = False
+    record_classes: bool = False
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
@@ -112,7 +115,14 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
     from maintainer.delta.commands.connect_session import active_connect_session, remote_of
     from maintainer.delta.spark.start_conf import SessionOptions
 
-    session = SessionOptions(master=options.master, conf=options.conf, log_path=options.log_path, remote=options.remote)
+    session = SessionOptions(
+        options.master,
+        options.conf,
+        options.log_path,
+        remote=options.remote,
+        long_work=options.long_work,
+        record_classes=options.record_classes,
+    )
     connected_one = active_connect_session()
     remote = remote_of(session, os.environ) is not None or connected_one is not None
     if options.spark is not None:

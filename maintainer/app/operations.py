@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
@@ -48,6 +48,9 @@ from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity
 from maintainer.report.plan.plan_markdown import Comparison
 from maintainer.report.run.run_findings import render_junit
+
+LONG_WORK_BYTES = 4 << 30
+"""Bytes that Spark rewrites from which on a JVM that compiles for long work is worth a second start."""
 
 
 class RunListener:
@@ -145,8 +148,9 @@ def apply(
             problems.append(problem)
             listener.problem(problem)
 
-        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))
-        with open_engine(options) as opened:
+        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal), record_classes=True)
+        with ExitStack() as engines:
+            opened = engines.enter_context(open_engine(options))
             clock.started()
             if saved is not None:
                 now_ms = Clock().now_ms()
@@ -160,6 +164,9 @@ def apply(
             preparation = clock.planned()
             if saved is None and not listener.agrees_to(to_do):
                 return None
+            if to_do.spark_lane_bytes > LONG_WORK_BYTES and options.spark is None:
+                engines.close()
+                opened = engines.enter_context(open_engine(replace(options, long_work=True)))
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation)
             if outcome.interrupted_by == TERMINATED:
@@ -179,7 +186,8 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         EnvironmentUnfit: The engine cannot be used.
     """
     policies = chosen_policies(project, spec, command="watch")
-    with signals_stop(switch), open_engine(project_engine(project, spec.engine)) as opened:
+    options = replace(project_engine(project, spec.engine), long_work=True)
+    with signals_stop(switch), open_engine(options) as opened:
         ledger = open_ledger(project, opened, listener.problem)
 
         clock = PreparationClock()

@@ -138,7 +138,7 @@ import json, sys, threading
 from pathlib import Path
 from maintainer.delta.spark.spark_session import SessionOptions, active_session, open_session, worker_session
 log = Path(sys.argv[1])
-with open_session(SessionOptions(master="local[2]", log_path=log, quick=True)) as lease:
+with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
     spark = worker_session(lease)
     table = str(log.parent / "table")
     spark.range(10).write.format("delta").save(table)

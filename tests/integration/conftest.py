@@ -24,9 +24,7 @@ __all__ = ["pytest_runtest_makereport", "truth_is_left_behind"]
 def lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionLease]:
     """The session of this test run: two cores, started fast."""
     log = tmp_path_factory.mktemp("engine") / "spark.log"
-    options = SessionOptions(
-        master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests", quick=True
-    )
+    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "2g"),), log_path=log, app_name="tests")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with open_session(options) as lease:
         yield lease

@@ -53,7 +53,7 @@ def demo_command(context: CliContext, folder: Path, keep: bool, scale: float) ->
     demo = lake.claim_folder(folder, keep=keep)
     screen.say(f"The demo's folder: {demo.root}")
     screen.say("Starting Spark ... (the first time, Delta's JARs are fetched)")
-    with working_directory(demo.root), open_session(SessionOptions(app_name="maintainer demo", quick=True)) as lease:
+    with working_directory(demo.root), open_session(SessionOptions(app_name="maintainer demo")) as lease:
         screen.say(f"Spark runs after {lease.start_seconds:.1f} s, on {lease.cores} cores")
         try:
             return Tour(worker_session(lease), demo, run, screen, scale=scale, fresh=not keep).walk()

@@ -40,7 +40,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         root=context.project_root,
         locations=tuple(locations),
         try_spark=not no_spark,
-        options=SessionOptions(master=engine.master, conf=engine.conf, remote=engine.remote),
+        options=SessionOptions(engine.master, engine.conf, remote=engine.remote, record_classes=True),
     )
     speak = output == "text" and context.verbosity >= 0
     checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from maintainer.delta.spark import engine_log
+from maintainer.delta.spark.class_archive import RECORDING_TIMEOUT_SECONDS, ClassArchive
 from maintainer.errors import EnvironmentUnfit
 
 LAUNCH_TIMEOUT_SECONDS = 120.0
@@ -26,13 +27,21 @@ _SECRET = re.compile(r"secret|password|token|access[.-]?key|credential|account[.
 
 @dataclass(slots=True)
 class Engine:
-    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit)."""
+    """A JVM with an open gateway. ``process`` is None when somebody else started it (spark-submit).
+
+    ``has_worked``: a session for work was opened, so what was loaded is worth an archive of classes.
+    """
 
     gateway: Any
     process: Any
+    archive: ClassArchive | None = None
+    has_worked: bool = False
 
     def end(self) -> None:
         """Close the gateway and wait for the JVM to end; kill it after a limit. Never raises."""
+        records = self.archive is not None and self.archive.recording is not None
+        if records and not self.has_worked:
+            self.kill()
         with contextlib.suppress(Exception):
             self.gateway.shutdown()
         if self.process is None:
@@ -40,9 +49,11 @@ class Engine:
         with contextlib.suppress(Exception):
             self.process.stdin.close()  # the JVM ends by itself when its input does
         try:
-            self.process.wait(STOP_TIMEOUT_SECONDS)
+            self.process.wait(RECORDING_TIMEOUT_SECONDS if records else STOP_TIMEOUT_SECONDS)
         except Exception:
             self.kill()
+        if self.archive is not None and self.process.returncode == 0:
+            self.archive.keep_recording()
 
     def kill(self) -> None:
         """End the JVM without waiting for what it does. Never raises."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
+from maintainer.delta.spark.class_archive import class_archive
 from maintainer.delta.spark.installed_versions import check_versions
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
@@ -30,6 +31,7 @@ from maintainer.delta.spark.session_settings import is_runtime_key, refuse_unsaf
 from maintainer.delta.spark.start_conf import (
     DELTA_EXTENSION,
     EXTENSIONS,
+    JAVA_OPTIONS,
     SessionOptions,
     read_spark_defaults,
     start_conf,
@@ -70,7 +72,6 @@ class SessionLease:
     def close(self) -> None:
         """Stop the session, its JVM and its private folder, if they are ours. May be called twice; never raises."""
         self._cleanup.close()
-        atexit.unregister(self.close)
 
     def __enter__(self) -> SessionLease:
         return self
@@ -142,6 +143,8 @@ def worker_session(lease: SessionLease) -> SparkSession:
     from maintainer.delta.jvm import DeltaJvm
 
     settings = worker_settings(lease.cores, lease.conf)
+    if lease._engine is not None:
+        lease._engine.has_worked = True
     worker = lease.spark.newSession()
     set_and_check(worker.conf, settings)
     DeltaJvm(worker).activate()
@@ -185,8 +188,12 @@ def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
         log = stack.enter_context(_open_log(log_path))
         stack.callback(engine_log.PythonLogs(log_path).restore)
         defaults = read_spark_defaults(versions.spark_home, env)
-        conf = start_conf(options, jars, folder, defaults, env)
+        user_options = options.conf_map.get(JAVA_OPTIONS) or defaults.get(JAVA_OPTIONS)
+        record = options.record_classes
+        archive = class_archive(java, jars, versions.spark_home, folder, record=record, user_options=user_options)
+        conf = start_conf(options, jars, folder, defaults, env, archive.java_options())
         engine = launch.launch(conf, log, log_path)
+        engine.archive = archive
         stack.callback(_forget_gateway, engine)
         spark = _new_spark(conf, engine, log_path)
         stack.callback(_stop_quietly, spark)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
@@ -219,6 +220,12 @@ class Plan:
     def rewrites(self) -> tuple[RewriteStep, ...]:
         """The steps of the user's tables that rewrite files, in order."""
         return tuple(step for table in self.user_tables for step in table.rewrites)
+
+    @property
+    def spark_lane_bytes(self) -> int:
+        """Bytes that Spark itself will read and write."""
+        bins = (bin_ for step in self.rewrites for bin_ in step.bins)
+        return sum(bin_.size_bytes for bin_ in bins if bin_.lane.lane is Lane.SPARK)
 
     def steps(self) -> Iterator[tuple[TablePlan, Step]]:
         """Return all steps of all tables, in order."""

@@ -201,7 +201,7 @@ from maintainer.delta.engine.table_engine import DeltaEngine
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction
 from tests.support.tables.delta_tables import stamp
-with open_session(SessionOptions(master="local[1]", quick=True)) as lease:
+with open_session(SessionOptions(master="local[1]")) as lease:
     with DeltaEngine(lease).worker("killed") as engine:
         facts = engine.reader.facts(TableRef(sys.argv[1]))
         step, batch = compaction(facts)

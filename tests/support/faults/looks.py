@@ -105,7 +105,7 @@ def look_at_all(worker: TableEngine, root: Path, *, samples: bool) -> dict[str, 
 
 def main(root: Path) -> None:
     """Print what both engines say."""
-    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "1g"),), log_path=root / "l", quick=True)
+    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "1g"),), log_path=root / "l")
     found = {}
     with open_session(options) as lease:
         engines: dict[str, Engine] = {

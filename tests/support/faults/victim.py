@@ -41,7 +41,7 @@ def main(table: str, runs_dir: str, point: str) -> None:
         journal.intent = intent_then_die  # type: ignore[method-assign]
     else:
         journal.result = die  # type: ignore[method-assign]
-    with open_session(SessionOptions(master="local[2]", app_name="victim", quick=True)) as lease:
+    with open_session(SessionOptions(master="local[2]", app_name="victim")) as lease:
         engine = DeltaEngine(lease)
         with engine.worker("planner") as worker:
             facts = worker.reader.facts(TableRef(table))

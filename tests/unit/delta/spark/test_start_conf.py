@@ -9,7 +9,7 @@ import pytest
 from maintainer.delta.spark import engine_log, start_conf
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.spark_session import open_session
-from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
@@ -161,3 +161,18 @@ def test_secrets_do_not_reach_the_command_line() -> None:
 )
 def test_executors_of_their_own_are_sent_the_jars(tmp_path: Path, master: str, sent: bool) -> None:
     assert ("spark.jars" in conf_of(tmp_path, master=master)) is sent
+
+
+def test_a_short_run_starts_fast_and_a_long_one_compiles(tmp_path: Path) -> None:
+    def java_options(*pairs: tuple[str, str], master: str = "local[2]", long_work: bool = False) -> str:
+        options = SessionOptions(master, pairs, long_work=long_work)
+        return start_conf.start_conf(options, JARS, tmp_path, {}, {}, ("-XX:SharedArchiveFile=/a b",))[JAVA_OPTIONS]
+
+    assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in java_options()
+    assert '"-XX:SharedArchiveFile=/a b"' in java_options()
+    for options in (java_options(long_work=True), java_options(master="spark://host:7077")):
+        assert "-XX:TieredStopAtLevel" not in options
+        assert "-XX:+UseSerialGC" not in options
+    # A JVM with two collectors does not start.
+    assert "-XX:+UseSerialGC" not in java_options((JAVA_OPTIONS, "-XX:+UseParallelGC"))
+    assert java_options((JAVA_OPTIONS, "-XX:+UseParallelGC")).endswith(" -XX:+UseParallelGC")
