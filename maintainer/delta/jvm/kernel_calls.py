@@ -68,6 +68,10 @@ class KernelCalls(Gateway):
         finally:
             batches.close()
 
+    def kernel_checkpoint(self, folder: TableFolder, version: int) -> None:
+        """Write the checkpoint of a version, and clean up the log as the table's properties say."""
+        self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])
+
     def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
         action = self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))

@@ -17,6 +17,7 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "update", 3),
     ("DeltaLog", "dataPath", 0),
     ("DeltaLog", "getSnapshotAt", 4),
+    ("DeltaLog", "checkpoint", 0),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
     ("Snapshot", "transactions", 0),
@@ -89,6 +90,10 @@ class LogCalls(Gateway):
     def location(self, log: JavaObject) -> str:
         """The table's root as a percent-encoded URI."""
         return str(log.dataPath().toUri().toString())
+
+    def checkpoint(self, log: JavaObject) -> None:
+        """Let Delta write the checkpoint of the newest version, by Spark jobs."""
+        log.checkpoint()
 
     def metadata(self, snapshot: JavaObject) -> dict[str, Any]:
         """The snapshot's ``metaData`` action."""

@@ -21,6 +21,8 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
     ("OptimisticTransaction", "snapshot", 0),
+    ("OptimisticTransaction", "postCommitHooks", 0),
+    ("hooks.CheckpointHook$", "name", 0),
     ("OptimisticTransaction", "deltaLog", 0),
     ("Snapshot", "checksumOpt", 0),
     ("actions.AddFile", "json", 0),
@@ -215,6 +217,10 @@ class TransactionCalls(CommitStoreCalls):
     def row_tracking_tags(self, snapshot: JavaObject) -> JavaObject:
         """The commit tags that say row tracking was preserved; empty without row tracking."""
         return self._module("RowTracking$").addPreservedRowTrackingTagIfNotSet(snapshot, self.string_map({}))
+
+    def leave_out_checkpoint(self, txn: JavaObject) -> None:
+        """Take the hook that writes a checkpoint out of a transaction; the caller writes it where one is due."""
+        txn.postCommitHooks().subtractOne(self._module("hooks.CheckpointHook$"))
 
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
         """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``.

@@ -24,6 +24,7 @@ from maintainer.delta.storage.error_classes import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
+from maintainer.delta.transaction.small_checkpoint import write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed, raise_from
 from maintainer.model.closed_types import assert_never
@@ -110,8 +111,10 @@ def commit_rewrite(
             if isinstance(outcome, _Landed):
                 break
             _prepare_next(job, outcome.error, attempts, lambda: before_commit(read_version, proof))
-    job.timings.commit = time.monotonic() - commit_started
     _check_where_it_landed(job, outcome.version, stamp)
+    if job.checkpoint_is_kernels:
+        write_if_due(job.jvm, job.log, job.metadata, outcome.version, job.where)
+    job.timings.commit = time.monotonic() - commit_started
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
     if landed is not None:
         proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch))
@@ -214,6 +217,8 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
+        if job.checkpoint_is_kernels:
+            job.jvm.leave_out_checkpoint(job.txn)
         version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)
     except BaseException as error:

@@ -27,6 +27,7 @@ from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
+from maintainer.delta.transaction.small_checkpoint import is_kernels
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
@@ -118,6 +119,8 @@ class RewriteJob:
     opened_storage: TableStorage | None = None
     snapshot: JavaObject = None
     txn: JavaObject = None
+    checkpoint_is_kernels: bool = False
+    """A checkpoint that the commit makes due is written through Kernel, and not by Delta's hook."""
     sources: tuple[AddAction, ...] = ()
     """The batch's files as they are live, in the batch's order."""
     marks: tuple[Marks, ...] = ()
@@ -199,10 +202,13 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
-        live = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files]).adds
+        files = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files])
+        live = files.adds
         self._check_all_live(live)
         refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
         self.sources = tuple(live[file.key] for file in self.batch.files)
+        num_files = len(live) if files.complete else None
+        self.checkpoint_is_kernels = is_kernels(self.metadata, self.jvm.protocol(self.snapshot), num_files)
         self.txn = self.jvm.start_transaction(self.log, self.snapshot)
         self.jvm.track_read(self.txn, self.sources)
 

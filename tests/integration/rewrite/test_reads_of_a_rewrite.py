@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
@@ -18,7 +20,7 @@ from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import CommitReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
-from tests.support.tables.delta_tables import compaction, no_intent, second_engine_rows, stamp
+from tests.support.tables.delta_tables import compaction, forget_logs, no_intent, second_engine_rows, stamp
 from tests.support.tables.sick_tables import make_table
 
 if TYPE_CHECKING:
@@ -129,3 +131,48 @@ def test_of_a_very_large_table_only_the_files_asked_for_are_held(
     assert whole is not None
     assert (frozenset(whole.adds), whole.complete) == (facts.file_keys, True)
     assert live_files.of_version(facts, facts.version) is not whole
+
+
+def checkpoint_of(path: Path, version: int) -> list[tuple[str, int]]:
+    """How many actions of each kind a checkpoint holds, by a reader of Parquet alone."""
+    table = pq.read_table(path / "_delta_log" / f"{version:020d}.checkpoint.parquet")
+    kinds = {"add", "remove", "metaData", "protocol", "txn"} & set(table.column_names)
+    return sorted((kind, len(table) - table[kind].null_count) for kind in kinds if table[kind].null_count < len(table))
+
+
+def break_checkpoints(monkeypatch: pytest.MonkeyPatch, *methods: str) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no checkpoint")
+
+    for method in methods:
+        monkeypatch.setattr(DeltaJvm, method, broken)
+
+
+@pytest.mark.parametrize("broken", [(), ("kernel_checkpoint",), ("kernel_checkpoint", "checkpoint")])
+def test_a_checkpoint_that_falls_due(
+    spark: SparkSession,
+    engine: DeltaTableEngine,
+    lake: Path,
+    broken: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kernel writes it, or else Delta does, or else nobody: the commit has landed."""
+    path, deltas_own = lake / "t", lake / "deltas_own"
+    make_table(path, 10)
+    rows = second_engine_rows(path)
+    shutil.copytree(path, deltas_own)
+    break_checkpoints(monkeypatch, *broken)
+    _, _, receipt = rewritten(engine, path)
+    assert receipt.version == 10
+    assert second_engine_rows(path) == rows
+    if "checkpoint" in broken:
+        assert not list((path / "_delta_log").glob("*.checkpoint.parquet"))
+        return
+    monkeypatch.setattr("maintainer.delta.rewrite.rewrite_job.is_kernels", lambda *_: False)
+    rewritten(engine, deltas_own)
+    assert checkpoint_of(path, 10) == checkpoint_of(deltas_own, 10)
+    for version in range(10):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    forget_logs(spark)
+    assert second_engine_rows(path) == rows
+    assert spark.read.format("delta").load(str(path)).count() == len(rows)

@@ -32,6 +32,7 @@ PUBLIC = {
     "our own Java class": {"guard"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
+    "scala buffers": {"subtractOne"},
     "scala text": {"StringBuilder", "clear", "length"},
     # Spark: its session, context, catalog, and what PySpark itself calls of it.
     "spark": {
@@ -48,6 +49,7 @@ PUBLIC = {
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
+        "writeCheckpoint",
     },
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks"},

@@ -1,0 +1,85 @@
+"""Write the checkpoint of a small table through Kernel, in a tenth of a second, where a commit of ours makes one due.
+
+Delta writes one after each tenth commit by Spark jobs that cost more than the rest of a small rewrite. Kernel's has
+the same rows; statistics are in it as JSON alone, and not also as columns, which only pays for tables of many files.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+
+_LOG = logging.getLogger(__name__)
+
+MAX_FILES = 5_000
+"""Tables with more live files get Delta's own checkpoint."""
+
+DEFAULT_INTERVAL = 10
+"""Delta's default of ``delta.checkpointInterval``."""
+
+_INTERVAL = "delta.checkpointInterval"
+_SHAPE_OF_CHECKPOINTS = (
+    "delta.checkpointPolicy",
+    "delta.checkpoint.writeStatsAsJson",
+    "delta.checkpoint.writeStatsAsStruct",
+)
+"""A table that sets one of these says itself how its checkpoints are to look."""
+
+_PLAIN_FEATURES = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "identityColumns",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+    }
+)
+"""Features that say nothing about checkpoints, nor about when a log may be cleaned up."""
+
+
+def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: int | None) -> bool:
+    """Return whether Kernel may write the table's checkpoints: a small table, whose properties say nothing of them.
+
+    Args:
+        metadata: The table's ``metaData`` action.
+        protocol: Its ``protocol`` action.
+        num_files: Its live files; None where they are too many to be counted.
+    """
+    return (
+        num_files is not None
+        and num_files <= MAX_FILES
+        and not any(key in metadata["configuration"] for key in _SHAPE_OF_CHECKPOINTS)
+        and _PLAIN_FEATURES.issuperset(protocol.get("writerFeatures") or ())
+    )
+
+
+def interval_of(metadata: dict[str, Any]) -> int:
+    """Return after how many commits a checkpoint is due; 0 where the property cannot be read: then none is written."""
+    text = str(metadata["configuration"].get(_INTERVAL, DEFAULT_INTERVAL))
+    return int(text) if text.isdigit() else 0
+
+
+def write_if_due(jvm: DeltaJvm, log: JavaObject, metadata: dict[str, Any], version: int, where: str) -> None:
+    """Write the checkpoint of a version, if one is due there: by Kernel, and by Delta where Kernel fails.
+
+    Never raises: the commit has landed, and a table without this checkpoint is read from the one before.
+    """
+    interval = interval_of(metadata)
+    if not interval or version % interval:
+        return
+    try:
+        jvm.kernel_checkpoint(jvm.folder_of_log(log), version)
+    except Exception as error:
+        _LOG.info("%s@%d: Delta writes the checkpoint, since Kernel did not: %s", where, version, error)
+        try:
+            jvm.checkpoint(log)
+        except Exception as second:
+            _LOG.info("%s@%d: no checkpoint was written: %s", where, version, second)
