@@ -288,7 +288,6 @@ def run(work: Path, rows: Lineitem, wanted: Sequence[tuple[int, str]], seconds: 
         conf=(("spark.driver.memory", "3g"),),
         log_path=work / "spark.log",
         app_name="nights",
-        quick=True,
     )
     with open_session(options) as lease, ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(run_course, lease, course, ends_at) for course in courses]:
