@@ -18,11 +18,15 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.rewrite.unfinished_files import prefix_of_batch
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import MaintainerError
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.plan.lanes import Lane
+from maintainer.model.plan.steps import Batch, RewriteStep
+from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.policies.projects import write_project
+from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, no_intent, second_engine_rows, stamp, zorder
 
 if TYPE_CHECKING:
@@ -33,6 +37,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = "part-00000-0c5a1f5e-5f0e-4bd5-9d0a-1d6c9f6b3f10-c000.snappy.parquet"
 """Written by somebody else and not yet committed."""
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+
+
+def in_every_lane(facts: TableFacts) -> list[tuple[RewriteStep, Batch]]:
+    """A compaction of all files in each lane."""
+    return [in_lane(facts, *compaction(facts), lane) for lane in Lane]
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +94,7 @@ def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
     damage(victim)
     (path / FOREIGN).write_bytes(b"of another writer")
     before = files_below(path)
-    for make in (compaction(facts), zorder(facts, "id")):
-        step, batch = make
+    for step, batch in (*in_every_lane(facts), zorder(facts, "id")):
         with pytest.raises(MaintainerError) as caught:
             engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
         assert caught.value.code == code
@@ -91,7 +104,8 @@ def test_a_broken_file_in_a_bin_leaves_nothing_night_after_night(
 
 
 @pytest.mark.every_run
-def test_a_full_disk_leaves_nothing(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
+@pytest.mark.parametrize("lane", Lane)
+def test_a_full_disk_leaves_nothing(spark: SparkSession, engine: DeltaTableEngine, lake: Path, lane: Lane) -> None:
     small = lake / "small"
     small.mkdir()
     if (
@@ -104,10 +118,10 @@ def test_a_full_disk_leaves_nothing(spark: SparkSession, engine: DeltaTableEngin
     try:
         path = small / "t"
         frame = spark.range(0, 60_000, 1, 2).selectExpr("id", "uuid() AS text")
-        frame.write.format("delta").option("compression", "uncompressed").save(str(path))
+        frame.write.format("delta").save(str(path))
         rows, before = second_engine_rows(path), files_below(path)
         facts = engine.reader.facts(TableRef(str(path)))
-        step, batch = compaction(facts)
+        step, batch = in_lane(facts, *compaction(facts), lane)
         with pytest.raises(MaintainerError) as caught:
             engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
         assert caught.value.code == "E631"
@@ -192,13 +206,14 @@ def test_what_a_dead_run_committed_before_stays_when_its_next_batch_is_removed(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("optimize", ["{zorder: {columns: [text], mode: full}}", "{lanes: [local, spark]}"])
 def test_what_a_killed_run_was_writing_is_removed_by_the_next_run(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, optimize: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "lake" / "t"
     frame = spark.range(0, 2_000_000, 1, 6).selectExpr("id", "id % 3 AS p", "uuid() AS text")
     frame.write.format("delta").partitionBy("p").save(str(path))
-    write_project(tmp_path, {"policies/t.yml": "table: lake/t\noptimize: {zorder: {columns: [text], mode: full}}\n"})
+    write_project(tmp_path, {"policies/t.yml": f"table: lake/t\noptimize: {optimize}\n"})
     before = files_below(path)
     command = [sys.executable, "-m", "maintainer", "--project", str(tmp_path), "apply", "--yes"]
     victim = subprocess.Popen(

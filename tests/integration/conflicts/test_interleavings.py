@@ -18,12 +18,15 @@ import deltalake
 import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitConflict, CommitNotLanded, Refused, VerificationFailed
-from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
+from maintainer.model.plan.lanes import Lane
+from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.support.runs.rewrites import in_lane
 from tests.support.tables.delta_tables import compaction, files_on_disk, no_intent, removed_files, stamp, zorder
 from tests.support.writers.interleaving import Held, Point, interleave
 from tests.support.writers.other_writers import (
@@ -55,6 +58,11 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         # On a local disk Delta commits under a lock of the process: whoever is held behind it would hold all others.
         worker.jvm.spark.conf.set("spark.databricks.delta.commitLock.enabled", "false")
         yield worker
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @pytest.fixture(scope="module")
@@ -217,13 +225,15 @@ def _marks(operation: str, name: str, at: Point) -> list[pytest.MarkDecorator]:
     return marks
 
 
-@pytest.mark.parametrize(("kind", "name", "at"), _pairs("compact", "zorder"))
+@pytest.mark.parametrize(("kind", "name", "at"), _pairs("compact", "compact in local", "compact in copy", "zorder"))
 @pytest.mark.sampled(2)
 def test_a_rewrite_beside(kind: str, name: str, at: Point, make_case: Callable[..., Case]) -> None:
     case = make_case(name)
     facts, writer = case.facts, case.lake.engine.writer
     compact, batch = compaction(facts, where=lambda one: dict(one.partition_values)["p"] == "0")
-    step = compact if kind == "compact" else zorder(facts, "id")[0]
+    step: RewriteStep = zorder(facts, "id")[0] if kind == "zorder" else compact
+    if " in " in kind:
+        step, batch = in_lane(facts, compact, batch, Lane(kind.split(" in ")[1]))
     held: Held[CommitReceipt] = interleave(
         case.lake.spark, lambda: writer.rewrite(facts, step, batch, stamp(), no_intent), case.act, at
     )

@@ -17,11 +17,13 @@ import pytest
 
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import ExitCode
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.table.table_facts import TableRef
 from maintainer.model.table.table_features import unsupported_features
-from tests.support.runs.rewrites import REWRITES, actions_of, partition_values, rewrite
+from tests.support.runs.rewrites import LANES, actions_of, partition_values, rewrite
 from tests.support.tables.delta_tables import (
     bytes_of,
     forget_logs,
@@ -40,6 +42,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.sampled(1)]
 def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
     with DeltaEngine(lease).worker("neutrality") as worker:
         yield worker
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +112,8 @@ def test_streams_and_change_feeds_that_run_over_it_see_nothing(
 
     assert (follow("stream"), follow("feed")) == (6, 6)
     versions = []
-    for kind in REWRITES:
-        versions.append(rewrite(engine, path, FeatureTable((), zorder=("id",)), kind).version)
+    for kind, lane in LANES:
+        versions.append(rewrite(engine, path, FeatureTable((), zorder=("id",)), kind, lane).version)
     assert (follow("stream"), follow("feed")) == (6, 6)
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (7, 0)")
     assert (follow("stream"), follow("feed")) == (7, 7)
@@ -210,10 +217,16 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
-@pytest.mark.parametrize("kind", REWRITES)
-@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("kind", "lane"), LANES)
+@pytest.mark.sampled(2)
 def test_everything_stays(
-    kind: str, name: str, spark: SparkSession, engine: DeltaTableEngine, built: Callable[[str], Path], lake: Path
+    kind: str,
+    lane: Lane,
+    name: str,
+    spark: SparkSession,
+    engine: DeltaTableEngine,
+    built: Callable[[str], Path],
+    lake: Path,
 ) -> None:
     table = TABLES[name]
     path = lake / kind
@@ -227,7 +240,7 @@ def test_everything_stays(
     before = [last_of(path, one) for one in ("metaData", "protocol")]
     rows = spark_rows(spark, path, None, *table.extra)
     second = second_engine_rows(path) if table.second_engine else None
-    receipt = rewrite(engine, path, table, kind)
+    receipt = rewrite(engine, path, table, kind, lane)
     assert receipt.num_files_removed == len(facts.files)
     assert receipt.num_files_removed > receipt.num_files_added == len({one.partition_values for one in facts.files})
     check_commit(path, receipt.version)
