@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -81,7 +81,8 @@ class LiveFilesReader:
             files = self._unchanged(storage, (location, table_id, version, by_spark))
             if files is not None:
                 return files
-        return self._through_kernel(storage, location, table_id, version, None)
+        next_files = self._after_previous(storage, location, table_id, version)
+        return next_files or self._through_kernel(storage, location, table_id, version, None)
 
     def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
         """The live files of Delta's snapshot: all of them, or at least those of ``keys`` on a very large table.
@@ -111,6 +112,35 @@ class LiveFilesReader:
         folder = self._jvm.folder_at(self._jvm.path(facts.location))
         adds = self._jvm.kernel_adds(folder, self._jvm.kernel_snapshot(folder, version))
         return {str(add["path"]): str(add["stats"]) for add in adds if add["path"] in paths and add.get("stats")}
+
+    def _after_previous(self, storage: TableStorage, location: str, table_id: str, version: int) -> LiveFiles | None:
+        """Read one commit on top of the version before, where that one is kept; None where Kernel must read both.
+
+        A commit that changes metadata or protocol is Kernel's.
+        """
+        previous = self._unchanged(storage, (location, table_id, version - 1, False))
+        if previous is None:
+            return None
+        try:
+            commit = storage.status(storage.commit_uri(version))
+            entry = next(
+                (entry for entry in storage.commits(after_version=version - 1) if entry.version == version), None
+            )
+            if commit is None or entry is None:
+                return None
+            adds = dict(previous.adds)
+            actions = list(storage.actions(entry, with_adds=True))
+        except Exception:
+            return None
+        if any("metaData" in action or "protocol" in action for action in actions):
+            return None
+        for action in actions:
+            if "remove" in action:
+                adds.pop(removed_key(action["remove"]), None)
+        adds.update((removed_key(action["add"]), _slim(action["add"])) for action in actions if "add" in action)
+        files = replace(previous, version=version, commit=commit, adds=adds)
+        self._keep((location, table_id, version, False), files)
+        return files
 
     def _through_kernel(
         self, storage: TableStorage, location: str, table_id: str, version: int, keys: frozenset[FileKey] | None

@@ -90,8 +90,43 @@ def test_each_version_is_read_once(
         result = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
         assert result.verdict is Verdict.PASS
         assert engine.versions.missing_files(facts, receipt.version) == ()
-    # The version that the second rewrite takes its files from is the one that the first one's checks read.
-    assert kernel_reads == [first, first + 1, first + 2]
+    # Each commit of ours is read on top of the version before it.
+    assert kernel_reads == [first]
+
+
+def test_a_commit_is_read_on_top_of_the_version_before(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+) -> None:
+    """Appends, deleted rows, files that go, a new column: what is put together is what Kernel reads as a whole."""
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, p STRING) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    for statement in (
+        "INSERT INTO delta.`{t}` SELECT /*+ REPARTITION(1) */ CAST(id AS INT), 'a' FROM range(10)",
+        "INSERT INTO delta.`{t}` VALUES (10, NULL), (11, 'a b%')",
+        "DELETE FROM delta.`{t}` WHERE id = 3",
+        "DELETE FROM delta.`{t}` WHERE id IN (4, 11)",
+        "ALTER TABLE delta.`{t}` ADD COLUMN more INT",
+        "INSERT INTO delta.`{t}` VALUES (12, 'a', 1)",
+    ):
+        spark.sql(statement.format(t=path))
+    facts = engine.reader.facts(TableRef(str(path)))
+    one_by_one = LiveFilesReader(engine.jvm)
+    for version in range(facts.version + 1):
+        on_top = one_by_one.of_version(facts, version)
+        whole = LiveFilesReader(engine.jvm).of_version(facts, version)
+        assert on_top is not None
+        assert whole is not None
+        assert (on_top.version, on_top.columns, on_top.rows) == (version, whole.columns, whole.rows)
+        assert on_top.adds.keys() == whole.adds.keys()
+        for key, add in whole.adds.items():
+            ours = {name: value for name, value in on_top.adds[key].items() if value is not None}
+            kernels = {name: value for name, value in add.items() if value is not None}
+            assert {name: ours.get(name) for name in kernels} == kernels
+    # The table's first version and the one that changed its schema are read as a whole, besides those to compare with.
+    assert len(kernel_reads) == facts.version + 1 + 2
 
 
 def test_a_version_that_was_replaced_is_read_again(

@@ -37,6 +37,9 @@ pytestmark = pytest.mark.spark
 
 SEED = 20261121
 LEAST_FAULTS = 30
+EVOLVED = "column mapping"
+"""The shape whose files do not all have the table's columns of today."""
+
 IN_EVERY_RUN = ("plain",)
 UNREADABLE = {"a file is gone from storage": TableError, "a file is cut off, with its size": CommitNotLanded}
 """What nobody miswrote and cannot be proven all the same: nothing is committed, and nobody is accused."""
@@ -70,7 +73,11 @@ def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, lane: 
     job = RewriteJob(engine.jvm, facts, step, batch, "forged", LiveFilesReader(engine.jvm))
     job.open()
     write_bins(job)
-    assert {choice.lane for choice in job.lanes.values()} == {lane}, job.lanes
+    unfit = {choice.reason for choice in job.lanes.values() if choice.lane is not lane}
+    if lane is Lane.COPY and unfit:
+        assert (unfit, shape.name) == ({"its files have other columns or types than the table has today"}, EVOLVED)
+        pytest.skip("the files of an evolved table are not copied")
+    assert not unfit
     assert len(job.written) >= (2 if shape.partition_by or shape.zorder else 1)
     return job
 
@@ -132,7 +139,9 @@ def test_no_clean_rewrite_is_refused(
     with DeltaEngine(lease).worker("clean") as engine:
         job = _written(spark, engine, shape, lane, path)
         refused = {}
-        for name, plant in HARMLESS.items():
+        # What was copied has the bytes of its sources, or it was not copied: nothing else passes.
+        harmless = {"as written": HARMLESS["as written"]} if lane is Lane.COPY else HARMLESS
+        for name, plant in harmless.items():
             forgery = forge(path, job.written, f"{SEED}/{shape.name}/{name}")
             assert plant(forgery) or name.startswith("with statistics")
             refused[name] = _caught(job, forgery)

@@ -76,4 +76,4 @@ def rewrite(
     step, batch = REWRITES[kind](facts, table)
     if isinstance(step, CompactStep | PurgeStep):
         step, batch = in_lane(facts, step, batch, lane)
-    return engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}"), no_intent)
+    return engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}", list(Lane).index(lane)), no_intent)
