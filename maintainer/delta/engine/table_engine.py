@@ -22,6 +22,7 @@ from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
+from maintainer.delta.transaction.small_log_files import write_missing_checksum
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.delta.vacuum.vacuum_candidates import now_ms
@@ -78,8 +79,9 @@ class DeltaTableWriter:
     ) -> CommitReceipt:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
-        self._refuse_unsafe_store(facts)
         self._jvm.activate()
+        write_missing_checksum(self._jvm, facts)
+        self._refuse_unsafe_store(facts)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
             self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop

@@ -72,6 +72,12 @@ class KernelCalls(Gateway):
         """Write the checkpoint of a version, and clean up the log as the table's properties say."""
         self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])
 
+    def kernel_checksum(self, folder: TableFolder, snapshot: JavaObject) -> None:
+        """Write the checksum file of a snapshot's version, if it has none."""
+        mode = snapshot.getStatistics().getChecksumWriteMode()
+        if mode.isPresent():
+            snapshot.writeChecksum(self._kernel_engine(folder)[0], mode.get())
+
     def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
         action = self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))

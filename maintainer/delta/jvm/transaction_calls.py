@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
@@ -25,6 +26,7 @@ REQUIRED: tuple[Required, ...] = (
     ("hooks.CheckpointHook$", "name", 0),
     ("OptimisticTransaction", "deltaLog", 0),
     ("Snapshot", "checksumOpt", 0),
+    ("VersionChecksum", "allFiles", 0),
     ("actions.AddFile", "json", 0),
     ("actions.AddFile", "path", 0),
     ("actions.AddFile", "removeWithTimestamp", 2),
@@ -56,6 +58,9 @@ DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 """Set to false for a commit, so that Delta neither derives a checksum before it nor computes one after it. Only for the
 call itself: a transaction that is *started* without the first builds the table's state to check it."""
+
+FILES_IN_CHECKSUM = "spark.databricks.delta.allFilesInCrc.enabled"
+"""Set to false for a commit after a checksum that does not list the files: to list them, Delta builds the state."""
 
 
 class TransactionCalls(CommitStoreCalls):
@@ -225,14 +230,19 @@ class TransactionCalls(CommitStoreCalls):
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
         """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``.
 
-        A version without a checksum file, as other engines leave it, is followed by one without. To write one Delta
-        would have to build the table's state first, in Spark, which takes longer than the rest of a small rewrite.
+        A version without a checksum file, as other engines leave it, is followed by one without, and one whose
+        checksum lists no files by another such. To do more Delta would have to build the table's state first, in
+        Spark, which takes longer than the rest of a small rewrite.
         """
         self.make_commits_exclusive(txn.deltaLog())
         commit_tags = self.string_map({}) if tags is None else tags
-        if txn.snapshot().checksumOpt().isDefined():
-            return int(txn.commit(actions, operation, commit_tags))
-        with self.setting(DERIVE_CHECKSUM, "false"), self.setting(WRITE_CHECKSUM, "false"):
+        checksum = txn.snapshot().checksumOpt()
+        with ExitStack() as settings:
+            if not checksum.isDefined():
+                settings.enter_context(self.setting(DERIVE_CHECKSUM, "false"))
+                settings.enter_context(self.setting(WRITE_CHECKSUM, "false"))
+            elif not checksum.get().allFiles().isDefined():
+                settings.enter_context(self.setting(FILES_IN_CHECKSUM, "false"))
             return int(txn.commit(actions, operation, commit_tags))
 
     def set_properties(self, uri: str, properties: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from maintainer.delta.storage.error_classes import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
 from maintainer.delta.transaction.requirements import check_as_planned, check_same_table, was_planned_table
-from maintainer.delta.transaction.small_checkpoint import write_if_due
+from maintainer.delta.transaction.small_log_files import write_if_due
 from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, VerificationFailed, raise_from
 from maintainer.model.closed_types import assert_never

@@ -27,7 +27,7 @@ from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
-from maintainer.delta.transaction.small_checkpoint import is_kernels
+from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from maintainer.engine.protocols import Engine, TablePlaces
 from maintainer.execution.fleet.results import Results, append_within
@@ -203,7 +204,11 @@ class _Fleet:
         tasks = [task for table in self._plan.tables if (task := _task(table, records, intents, places)) is not None]
         if any(task.plan.steps for task in tasks):
             expectations = {expectation for task in tasks for expectation in task.plan.checks.expectations}
-            self._context.verifier.preflight(tuple(sorted(expectations, key=repr)))
+            check = partial(self._context.verifier.preflight, tuple(sorted(expectations, key=repr)))
+            if expectations:  # one that is wrong refuses the run as a whole
+                check()
+            else:
+                self._context.verifier_check.start(check)
         self._results.write()
         return tasks
 

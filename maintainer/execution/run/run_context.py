@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import TablePlaces
 from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.run.verifier_check import VerifierCheck
 from maintainer.journal.events.unfinished_writes import Writing
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
@@ -86,7 +87,7 @@ class RunContext:
     ``step_numbers`` are places in the plan, from 1, without our own ledger. ``known_tables`` are all tables of the
     project: their logs may need files of a table that is vacuumed. ``leases`` keep other runs off a table that is
     worked on; None asks for none. ``writings`` are what runs that are over wrote and never tried to commit.
-    ``places`` tell which locations are one table.
+    ``places`` tell which locations are one table. No commit is made before ``verifier_check`` has passed.
     """
 
     journal: Journal
@@ -100,6 +101,7 @@ class RunContext:
     known_tables: tuple[TableRef, ...] = ()
     leases: Leases | None = None
     writings: tuple[Writing, ...] = ()
+    verifier_check: VerifierCheck = field(default_factory=VerifierCheck)
 
     @property
     def run_id(self) -> str:

@@ -111,6 +111,7 @@ def attempt(
     read_versions: list[int] = []
 
     def before_commit(read_version: int, proof: Proof | None) -> None:
+        worker.context.verifier_check.wait()
         worker.control.check_commit()
         if partitions is not None:
             check_quiet(worker, facts, partitions)

@@ -20,6 +20,7 @@ from maintainer.errors import (
     VerificationFailed,
     WindowClosed,
 )
+from maintainer.execution.run.verifier_check import CANNOT_VERIFY
 from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
@@ -220,6 +221,8 @@ class _TableRun:
         if problem.code == ENGINE_GONE or is_engine_lost(error):
             # Every other table would meet the same: they are not reached, and the cause is said once.
             context.switch.halt(f"{ENGINE_GONE}: {problem_of(engine_gone(None)).what}")
+        if problem.code == CANNOT_VERIFY:
+            context.switch.halt(f"{problem.code}: {problem.what}")
         match error:
             case VerificationFailed():
                 # An engine or an environment that miswrites one table will miswrite others.

@@ -49,7 +49,7 @@ PUBLIC = {
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
-        "writeCheckpoint",
+        "writeCheckpoint", "getStatistics", "getChecksumWriteMode", "writeChecksum",
     },
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks"},
@@ -59,6 +59,7 @@ PUBLIC = {
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "files", "read_text", "Lock", "_compile",
+        "enter_context", "ExitStack",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())

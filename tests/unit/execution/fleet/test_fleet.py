@@ -7,12 +7,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
 from maintainer.execution.run.cancellation import StopSwitch
@@ -22,7 +23,7 @@ from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
-from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
+from maintainer.model.plan.plan import CheckedExpectation, LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
@@ -431,11 +432,22 @@ def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
 
 
 def test_nothing_is_touched_when_verification_is_not_possible(run: Run) -> None:
-    plans = run.small_tables("a")
+    plans = run.small_tables("a", "b")
     run.verifier.broken = EnvironmentUnfit("Great Expectations cannot be imported", code="E653")
-    with pytest.raises(EnvironmentUnfit):
-        run(plan_all(*plans))
-    assert run.lake.tables["a"].version == 1
+    outcome = run(plan_all(*plans), jobs=1)
+    assert by_table(outcome) == {"a": "failed", "b": "not_reached"}
+    error = outcome.tables[0].steps[0].error
+    assert error is not None
+    assert error.code == "E653"
+    assert [run.lake.tables[name].version for name in "ab"] == [1, 1]
+
+
+def test_an_expectation_that_is_not_taken_refuses_the_run(run: Run) -> None:
+    (plan,) = run.small_tables("a")
+    checks = replace(plan.checks, expectations=(CheckedExpectation("expect_nothing", "{}"),))
+    run.verifier.broken = ProjectError("Great Expectations does not take it", code="P316")
+    with pytest.raises(ProjectError):
+        run(plan_all(replace(plan, checks=checks)))
     assert run.lake.workers == []
 
 

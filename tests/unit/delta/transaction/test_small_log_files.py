@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.transaction.small_checkpoint import MAX_FILES, interval_of, is_kernels
+from maintainer.delta.transaction.small_log_files import MAX_FILES, interval_of, is_kernels
 
 
 def metadata(**configuration: str) -> dict[str, Any]:

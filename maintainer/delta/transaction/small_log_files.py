@@ -1,7 +1,10 @@
-"""Write the checkpoint of a small table through Kernel, in a tenth of a second, where a commit of ours makes one due.
+"""Write the checkpoint and the checksum file of a small table through Kernel, which takes a tenth of a second.
 
-Delta writes one after each tenth commit by Spark jobs that cost more than the rest of a small rewrite. Kernel's has
-the same rows; statistics are in it as JSON alone, and not also as columns, which only pays for tables of many files.
+A checkpoint: Delta writes one after each tenth commit by Spark jobs that cost more than the rest of a small rewrite.
+Kernel's has the same rows; statistics are in it as JSON alone, and not also as columns, which only pays for tables of
+many files.
+
+A checksum file: other engines leave it out. With it Delta knows a version's schema and protocol without a Spark job.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.model.table.table_facts import TableFacts
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,6 +63,23 @@ def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: in
         and not any(key in metadata["configuration"] for key in _SHAPE_OF_CHECKPOINTS)
         and _PLAIN_FEATURES.issuperset(protocol.get("writerFeatures") or ())
     )
+
+
+def write_missing_checksum(jvm: DeltaJvm, facts: TableFacts) -> None:
+    """Write the checksum file of the newest version before a rewrite, where it is missing. On a local disk only.
+
+    Never raises: the file is not part of the protocol, and nothing relies on it.
+    """
+    if not facts.location.startswith("file:") or len(facts.files) > MAX_FILES:
+        return
+    try:
+        folder = jvm.folder_at(jvm.path(facts.location))
+        snapshot = jvm.kernel_snapshot(folder)
+        metadata, protocol = jvm.kernel_state(snapshot)
+        if is_kernels(metadata, protocol, len(facts.files)):
+            jvm.kernel_checksum(folder, snapshot)
+    except Exception as error:
+        _LOG.info("%s: no checksum file was written: %s", facts.ref.identifier, error)
 
 
 def interval_of(metadata: dict[str, Any]) -> int:
