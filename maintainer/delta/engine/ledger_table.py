@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.engine.ledger_append import append_in_process
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
@@ -249,15 +250,17 @@ class LedgerTable:
         jvm.make_commits_exclusive(log)
         storage = TableStorage(jvm, log)
         before = max((entry.version for entry in storage.commits()), default=-1)
-        frame = self._spark.createDataFrame([_values(row) for row in rows], LEDGER_SCHEMA).coalesce(1)
-        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
-        writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
+        values = [_values(row) for row in rows]
+        if not append_in_process(jvm, storage, log, _COLUMNS, values, (token, number), AT_CREATION):
+            frame = self._spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
+            writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
+            writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
         for entry in storage.commits(after_version=before):
             if any(action.get("txn", {}).get("appId") == token for action in storage.actions(entry, with_adds=True)):
                 return
-        # Delta skipped it because an earlier try had landed, or it landed and was overwritten: a fresh snapshot tells.
+        # Delta skipped it because an earlier try had landed, or it landed and was overwritten: the log tells.
         jvm.forget_log(storage.root_uri)
-        if not jvm.has_transaction(jvm.update(jvm.log_of_root(root)), token, number):
+        if jvm.kernel_transaction(jvm.folder_at(root), None, token) < number:
             raise CommitConflict(
                 "another writer put its commit in the place of ours",
                 where=self._location,

@@ -72,6 +72,12 @@ class KernelCalls(Gateway):
         """Write the checkpoint of a version, and clean up the log as the table's properties say."""
         self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])
 
+    def kernel_transaction(self, folder: TableFolder, version: int | None, app_id: str) -> int:
+        """The number of the last commit with an idempotency token, at a version or the newest; -1 for none."""
+        snapshot = self.kernel_snapshot(folder, version)
+        number = snapshot.getLatestTransactionVersion(self._kernel_engine(folder)[0], app_id)
+        return int(number.get()) if number.isPresent() else -1
+
     def kernel_checksum(self, folder: TableFolder, snapshot: JavaObject) -> None:
         """Write the checksum file of a snapshot's version, if it has none."""
         mode = snapshot.getStatistics().getChecksumWriteMode()

@@ -20,7 +20,6 @@ REQUIRED: tuple[Required, ...] = (
     ("DeltaLog", "checkpoint", 0),
     ("DeltaLog", "tombstoneRetentionMillis", 1),
     ("Snapshot", "allFiles", 0),
-    ("Snapshot", "transactions", 0),
     ("implicits.package$", "addFileEncoder", 0),
     ("Snapshot", "version", 0),
     ("Snapshot", "timestamp", 0),
@@ -73,11 +72,6 @@ class LogCalls(Gateway):
     def snapshot_at(self, log: JavaObject, version: int) -> JavaObject:
         """The snapshot of an older version, also one that readers may no longer travel to."""
         return log.getSnapshotAt(version, self._none, self._none, False)
-
-    def has_transaction(self, snapshot: JavaObject, app_id: str, version: int) -> bool:
-        """Whether an idempotent write (``txnAppId``, ``txnVersion``) is in the snapshot; costs a Spark job."""
-        committed = snapshot.transactions().get(app_id)
-        return bool(committed.isDefined()) and int(committed.get()) >= version
 
     def table_retention_ms(self, snapshot: JavaObject) -> int:
         """How long the table keeps removed files: its property, or Delta's default of 7 days."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,8 @@ REQUIRED: tuple[Required, ...] = (
     ("OptimisticTransaction", "registerSQLMetrics", 2),
     ("OptimisticTransaction", "commit", 3),
     ("OptimisticTransaction", "snapshot", 0),
+    ("OptimisticTransaction", "readTxn", 0),
+    ("OptimisticTransaction", "updateMetadata", 2),
     ("OptimisticTransaction", "postCommitHooks", 0),
     ("hooks.CheckpointHook$", "name", 0),
     ("OptimisticTransaction", "deltaLog", 0),
@@ -35,6 +39,7 @@ REQUIRED: tuple[Required, ...] = (
     ("skipping.MultiDimClustering$", "cluster", 4),
     ("DeltaOperations$Optimize", "<init>", 5),
     ("DeltaOperations$Reorg", "<init>", 2),
+    ("DeltaOperations$Write", "<init>", 9),
     ("commands.DeltaPurgeOperation", "<init>", 0),
     ("commands.DeltaPurgeOperation", "filterFilesToReorg", 3),
     ("DeltaOperations$VacuumStart", "<init>", 3),
@@ -146,6 +151,33 @@ class TransactionCalls(CommitStoreCalls):
         fields: list[dict[str, Any]] = json.loads(bytes(mapper.writeValueAsBytes(actions)))
         return fields
 
+    def note_transaction_read(self, txn: JavaObject, app_id: str) -> None:
+        """Make the commit conflict with another that carries the same idempotency token.
+
+        ``txnVersion`` does the same and looks the token up, for which Delta builds the table's state.
+        """
+        txn.readTxn().addOne(app_id)
+
+    def set_metadata(self, txn: JavaObject, schema: str, properties: Mapping[str, str]) -> None:
+        """Give a table that the transaction makes its schema, as JSON, and properties; no partitions."""
+        metadata = {
+            "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+            "partitionColumns": [], "configuration": dict(properties), "createdTime": int(time.time() * 1000),
+        }  # fmt: skip
+        txn.updateMetadata(self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata})), False)
+
+    def append_actions(self, adds: Iterable[Mapping[str, Any]], app_id: str, version: int, now_ms: int) -> JavaObject:
+        """The actions of an append that carries an idempotency token."""
+        actions = self._listed(adds)
+        token = {"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}
+        actions.add(self._delta.actions.Action.fromJson(json.dumps(token)))
+        return self._python_utils.toSeq(actions)
+
+    def append_operation(self) -> JavaObject:
+        """The operation of an append by a data frame."""
+        mode = self._jvm.org.apache.spark.sql.SaveMode.Append
+        return getattr(self._delta, "DeltaOperations$Write")(mode, *[self._none] * 8)
+
     def removes_of(self, adds: Iterable[Mapping[str, Any]], timestamp_ms: int) -> JavaObject:
         """The RemoveFiles of these files, ``dataChange=false``: a Java ``List``, made by Delta in one call."""
         removes = self._listed(adds)
@@ -238,10 +270,10 @@ class TransactionCalls(CommitStoreCalls):
         commit_tags = self.string_map({}) if tags is None else tags
         checksum = txn.snapshot().checksumOpt()
         with ExitStack() as settings:
-            if not checksum.isDefined():
+            if not checksum.isDefined() and int(txn.snapshot().version()) >= 0:
                 settings.enter_context(self.setting(DERIVE_CHECKSUM, "false"))
                 settings.enter_context(self.setting(WRITE_CHECKSUM, "false"))
-            elif not checksum.get().allFiles().isDefined():
+            elif checksum.isDefined() and not checksum.get().allFiles().isDefined():
                 settings.enter_context(self.setting(FILES_IN_CHECKSUM, "false"))
             return int(txn.commit(actions, operation, commit_tags))
 

@@ -94,7 +94,7 @@ def write_if_due(jvm: DeltaJvm, log: JavaObject, metadata: dict[str, Any], versi
     Never raises: the commit has landed, and a table without this checkpoint is read from the one before.
     """
     interval = interval_of(metadata)
-    if not interval or version % interval:
+    if not version or not interval or version % interval:
         return
     try:
         jvm.kernel_checkpoint(jvm.folder_of_log(log), version)

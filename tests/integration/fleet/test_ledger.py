@@ -11,6 +11,7 @@ import deltalake
 import pytest
 
 from maintainer.delta.engine.ledger_table import LedgerTable
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.errors import MaintainerError
 from maintainer.journal.ledger.ledger_rows import LedgerRow
@@ -52,6 +53,62 @@ def test_rows_are_appended_once_and_read_by_sql_and_by_another_engine(spark: Spa
     foreign = sorted(deltalake.DeltaTable(location).to_pyarrow_table().to_pylist(), key=lambda row: row["run_id"])
     assert [row["run_id"] for row in foreign] == ["r1", "r2"]
     assert int(foreign[0]["started_at"].timestamp() * 1000) == NOW_MS + 123
+
+
+@pytest.mark.every_run
+def test_an_append_on_a_local_disk_starts_no_spark_job(spark: SparkSession, tmp_path: Path) -> None:
+    ledger = LedgerTable(spark, str(tmp_path / "ledger"))
+    store = spark.sparkContext._jsc.sc().statusStore()
+    ledger.append("r0", (replace(ROW, run_id="r0"),))  # Delta makes the table, with the checksum of an empty one
+    before = int(store.jobsList(None).size())
+    for number in (1, 2, 2):
+        ledger.append(f"r{number}", (replace(ROW, run_id=f"r{number}"),))
+    assert int(store.jobsList(None).size()) == before
+    foreign = deltalake.DeltaTable(str(tmp_path / "ledger"))
+    assert foreign.version() == 2
+    assert sorted(foreign.to_pyarrow_table().column("run_id").to_pylist()) == ["r0", "r1", "r2"]
+    assert foreign.metadata().configuration == {"delta.dataSkippingNumIndexedCols": "0"}
+
+
+@pytest.mark.parametrize("change", [
+    "DROP COLUMN lanes",
+    "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    "ADD CONSTRAINT named CHECK (run_id <> 'nobody')",
+])  # fmt: skip
+def test_a_ledger_that_somebody_changed_is_appended_by_spark(spark: SparkSession, tmp_path: Path, change: str) -> None:
+    location = str(tmp_path / "ledger")
+    ledger = LedgerTable(spark, location)
+    ledger.append("r1", (ROW,))
+    if change.startswith("DROP"):
+        mapped = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+        spark.sql(f"ALTER TABLE delta.`{location}` SET TBLPROPERTIES ({mapped})")
+    spark.sql(f"ALTER TABLE delta.`{location}` {change}")
+    later = replace(ROW, run_id="r2", lanes="local", started_at_ms=NOW_MS + 5000)
+    ledger.append("r2", (later,))
+    ledger.append("r2", (later,))
+    assert ledger.rows() == (later, ROW)
+
+
+def test_an_append_that_another_process_makes_at_the_same_moment_is_made_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two later runs find the same rows waiting in a folder; the other one's commit lands right before ours."""
+    location = str(tmp_path / "ledger")
+    LedgerTable(spark, location).append("r0", (replace(ROW, run_id="r0"),))
+    commit, commits = DeltaJvm.commit, []
+
+    def beside(jvm: DeltaJvm, txn: object, actions: object, operation: object, tags: object) -> int:
+        commits.append(operation)
+        if len(commits) == 1:
+            LedgerTable(spark, location).append("r1", (replace(ROW, run_id="r1"),))
+        return commit(jvm, txn, actions, operation, tags)
+
+    monkeypatch.setattr(DeltaJvm, "commit", beside)
+    LedgerTable(spark, location).append("r1", (replace(ROW, run_id="r1"),))
+    assert len(commits) == 2
+    foreign = deltalake.DeltaTable(location)
+    assert (foreign.version(), foreign.to_pyarrow_table().num_rows) == (1, 2)
+    assert len(list(Path(location).glob("*.parquet"))) == 2, "the file of the append that lost is gone"
 
 
 def test_rows_of_a_table_under_its_older_names_are_found_by_its_id(spark: SparkSession, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def _build(spark: SparkSession, path: Path) -> None:
+def _build(spark: SparkSession, path: Path, mapping: str = "none") -> None:
     frame = spark.range(8).selectExpr(
         "cast(id AS INT) id",
         "if(id = 0, '', concat('s', id)) s",
@@ -77,7 +77,7 @@ def _build(spark: SparkSession, path: Path) -> None:
         "if(id = 0, array(NULL, 1), NULL) l",
         "map('k', named_struct('x', CAST(NULL AS INT), 'y', 1)) m",
     )
-    frame.repartition(2).write.format("delta").save(str(path))
+    frame.repartition(2).write.format("delta").option("delta.columnMapping.mode", mapping).save(str(path))
 
 
 def _rewrite_with(change: Fault, sort: bool = True) -> Callable[[TableStorage, list[WrittenFile]], None]:
@@ -155,12 +155,12 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
         with DeltaEngine(lease).worker("damage") as engine:
             forget_logs(engine.jvm.spark)
             facts = engine.reader.facts(TableRef(str(path)))
-            before = bytes_of(path)
+            before = bytes_of(path, checksums=False)
             step, batch = compaction(facts)
             with pytest.raises(TableError) as caught:
                 engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
             # A task that fails while it reads may leave the beginning of a file, which no reader sees.
-            after = bytes_of(path)
+            after = bytes_of(path, checksums=False)
             assert before.items() <= after.items() if may_leave else before == after
         return caught.value
 
@@ -202,7 +202,7 @@ def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
     spark: SparkSession, lease: SessionLease, lake: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     path = lake / "t"
-    _build(spark, path)
+    _build(spark, path, mapping="id")  # read by their ids, columns are Spark's to compare and not DuckDB's
     observed = ObservedRows.fingerprint
 
     def tell(rows: ObservedRows, jvm: DeltaJvm) -> Fingerprint | None:
@@ -216,8 +216,8 @@ def test_rows_are_added_up_on_their_way_and_read_again_where_that_does_not_fit(
     sources_away: list[Path] = []
 
     def hide(storage: TableStorage, written: list[WrittenFile]) -> None:
-        for one in path.glob("*.parquet"):
-            if one.name not in {file.path for file in written}:
+        for one in path.rglob("*.parquet"):
+            if "_delta_log" not in one.parts and one.relative_to(path).as_posix() not in {f.path for f in written}:
                 sources_away.append(one.rename(one.with_suffix(".away")))
 
     # Without its sources a rewrite can be proven only if they are not read a second time.

@@ -32,7 +32,7 @@ PUBLIC = {
     "our own Java class": {"guard"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
-    "scala buffers": {"subtractOne"},
+    "scala buffers": {"subtractOne", "addOne"},
     "scala text": {"StringBuilder", "clear", "length"},
     # Spark: its session, context, catalog, and what PySpark itself calls of it.
     "spark": {
@@ -50,6 +50,7 @@ PUBLIC = {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
         "writeCheckpoint", "getStatistics", "getChecksumWriteMode", "writeChecksum",
+        "getLatestTransactionVersion",
     },
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks"},
@@ -59,7 +60,7 @@ PUBLIC = {
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "files", "read_text", "Lock", "_compile",
-        "enter_context", "ExitStack",
+        "enter_context", "ExitStack", "uuid4", "time",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())

@@ -1,0 +1,134 @@
+"""Append rows to a ledger on a local disk without a Spark job: pyarrow writes the file, Delta's transaction commits it.
+
+Only for a ledger that is plain: nothing about it makes Delta do more with new rows than name their file. For any other,
+and on object stores, the caller appends by Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.small_log_files import is_kernels, write_if_due
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PLAIN_PROPERTIES = frozenset({"delta.dataSkippingNumIndexedCols", "delta.logRetentionDuration",
+                              "delta.deletedFileRetentionDuration", "delta.checkpointInterval"})  # fmt: skip
+"""Properties that change nothing about how rows are appended."""
+
+_SPARK_TYPES = {"string": "string", "bigint": "long", "double": "double", "timestamp": "timestamp"}
+
+
+def append_in_process(
+    jvm: DeltaJvm,
+    storage: TableStorage,
+    log: JavaObject,
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[tuple[Any, ...]],
+    transaction: tuple[str, int],
+    properties: Mapping[str, str],
+) -> bool:
+    """Append rows in one commit that carries an idempotency token; make the table if there is none.
+
+    Args:
+        jvm: The session's JVM.
+        storage: The table's storage.
+        log: Its DeltaLog.
+        columns: Name and SQL type of each column.
+        rows: Values in the order of the columns.
+        transaction: The token, and its number: it is appended once.
+        properties: What a table that is made here gets.
+
+    Returns:
+        Whether it was done, now or before; False, with nothing written, where Spark must do it.
+
+    Raises:
+        Exception: What Delta raises; nothing of it is left then.
+    """
+    if not isinstance(storage.files, LocalFiles):
+        return False
+    snapshot = jvm.update(log)
+    is_new = int(snapshot.version()) < 0
+    token, number = transaction
+    if not is_new and jvm.kernel_transaction(jvm.folder_of_log(log), int(snapshot.version()), token) >= number:
+        return True
+    txn = jvm.start_transaction(log, snapshot)
+    jvm.note_transaction_read(txn, token)
+    if is_new:
+        jvm.set_metadata(txn, _schema_string(columns), properties)
+    metadata, protocol = jvm.metadata(txn), jvm.protocol(txn)
+    if not _is_plain(metadata, protocol, columns):
+        return False
+    folder = local_path(storage.root_uri)
+    name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    path = Path(folder, name)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        status = _write_file(path, columns, rows)
+        add = {
+            "path": name, "partitionValues": {}, "size": status.st_size, "dataChange": True,
+            "modificationTime": status.st_mtime_ns // 1_000_000, "stats": json.dumps({"numRecords": len(rows)}),
+        }  # fmt: skip
+        # A ledger grows by a file a run and is compacted by a policy of its own, so its files are few.
+        by_kernel = is_kernels(metadata, protocol, 0)
+        if by_kernel:
+            jvm.leave_out_checkpoint(txn)
+        actions = jvm.append_actions([add], token, number, int(time.time() * 1000))
+        version = jvm.commit(txn, actions, jvm.append_operation(), None)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    if by_kernel:
+        write_if_due(jvm, log, metadata, version, storage.root_uri)
+    return True
+
+
+def _is_plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], columns: Sequence[tuple[str, str]]) -> bool:
+    """Whether new rows need nothing but a file that has exactly these columns."""
+    stored = {field["name"]: field for field in json.loads(metadata["schemaString"])["fields"]}
+    return (
+        not metadata.get("partitionColumns")
+        and PLAIN_PROPERTIES.issuperset(metadata.get("configuration") or {})
+        and {"appendOnly", "invariants"}.issuperset(protocol.get("writerFeatures") or ())
+        and stored.keys() == {name for name, _ in columns}
+        and all(stored[name]["type"] == _SPARK_TYPES[kind] for name, kind in columns)
+        and not any(field.get("metadata") or not field["nullable"] for field in stored.values())
+    )
+
+
+def _schema_string(columns: Sequence[tuple[str, str]]) -> str:
+    fields = [{"name": name, "type": _SPARK_TYPES[kind], "nullable": True, "metadata": {}} for name, kind in columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _write_file(path: Path, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> os.stat_result:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    values = list(zip(*rows, strict=True))
+    arrays = [pa.array(column, _arrow_type(kind)) for column, (_, kind) in zip(values, columns, strict=True)]
+    table = pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
+    with path.open("xb") as file:
+        pq.write_table(table, file, compression="snappy", store_schema=False)
+        file.flush()
+        os.fsync(file.fileno())
+    return path.stat()
+
+
+def _arrow_type(kind: str) -> pa.DataType:
+    import pyarrow as pa
+
+    types = {"string": pa.string, "bigint": pa.int64, "double": pa.float64}
+    return pa.timestamp("us", tz="UTC") if kind == "timestamp" else types[kind]()
