@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
+from maintainer.delta.proof.second_engine.duckdb_rows import count_rows, measure_by_duckdb
 
 
 def parquet_file(path: Path, num_rows: int) -> str:
@@ -20,6 +21,23 @@ def parquet_file(path: Path, num_rows: int) -> str:
 def test_rows_of_all_files_are_counted(tmp_path: Path) -> None:
     files = [parquet_file(tmp_path / f"{num_rows}.parquet", num_rows) for num_rows in (0, 1, 7)]
     assert (count_rows(files), count_rows(files[:1]), count_rows([])) == (8, 0, 0)
+
+
+def test_a_file_that_was_changed_in_place_is_read_anew(tmp_path: Path) -> None:
+    """Same path, size and time: nothing but the bytes says that it is another."""
+    path = tmp_path / "a.parquet"
+    field = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    columns = compared_columns({"type": "struct", "fields": [field]}, ())
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3])}), path, use_dictionary=False, compression="none")
+    status = path.stat()
+    before = measure_by_duckdb(columns, (), [str(path)], ()).read
+    assert measure_by_duckdb(columns, (), [str(path)], ()).read == before
+    pq.write_table(pa.table({"id": pa.array([1, 2, 4])}), path, use_dictionary=False, compression="none")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size
+    after = measure_by_duckdb(columns, (), [str(path)], ()).read
+    assert after.rows == before.rows
+    assert after != before
 
 
 def test_a_file_that_is_not_there_or_not_whole_is_not_counted(tmp_path: Path) -> None:
