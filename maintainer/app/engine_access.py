@@ -74,6 +74,9 @@ class OpenedEngine:
     """A worker that reads tables' histories; enter it on the thread that uses it."""
     finder: Callable[[], AbstractContextManager[TableFinder]]
     """Finds tables in the catalog and in folders. Raises E620 over Spark Connect."""
+    start: Callable[[], float] = lambda: 0.0
+    """Starts the session that steps need, unless it runs; returns the seconds that it took. Raises E607. Logs are read
+    without it."""
     kill: Callable[[], None] = lambda: None
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
     session_setting: Callable[[str], str | None] = lambda key: None
@@ -168,7 +171,7 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
     from maintainer.delta.engine.table_engine import DeltaEngine
     from maintainer.delta.spark.spark_session import lend_session, open_session, worker_session
 
-    with open_session(session) if options.spark is None else lend_session(options.spark) as lease:
+    with open_session(session, when_needed=True) if options.spark is None else lend_session(options.spark) as lease:
         if options.engine == COMMAND:
             from maintainer.delta.commands.command_engine import CommandEngine
             from maintainer.delta.commands.command_session import classic_sessions
@@ -189,13 +192,15 @@ def _open_classic(session: SessionOptions, options: EngineOptions) -> Iterator[O
             with DeltaEngine(lease).worker(name) as worker:
                 yield worker.reader
 
+        own_session = partial(worker_session, lease)
         classic = OpenedEngine(
             chosen,
-            lambda location: LedgerTable(worker_session(lease), location),
+            lambda location: LedgerTable(lease.unstarted(own_session) or own_session(), location),
             proving,
             partial(reader, "history"),
             partial(reader, "inventory"),
+            start=lease.start,
             kill=lease.kill,
-            session_setting=lambda key: lease.spark.conf.get(key, None),
+            session_setting=lease.setting,
         )
         yield _warned(classic, options)

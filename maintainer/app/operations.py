@@ -167,6 +167,9 @@ def apply(
             if to_do.spark_lane_bytes > LONG_WORK_BYTES and options.spark is None:
                 engines.close()
                 opened = engines.enter_context(open_engine(replace(options, long_work=True)))
+            if any(table.steps for table in to_do.tables):
+                start_seconds = preparation.start_seconds + opened.start()
+                preparation = replace(preparation, start_seconds=start_seconds)
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation)
             if outcome.interrupted_by == TERMINATED:

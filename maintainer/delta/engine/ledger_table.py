@@ -11,10 +11,11 @@ import random
 import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import DeltaJvm, TableFolder, UnstartedSession
 from maintainer.delta.storage.error_classes import as_table_error, as_write_error, describe, is_conflict
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
@@ -91,13 +92,17 @@ class LedgerTable:
     """Implements ``LedgerStore`` on a Spark session.
 
     Args:
-        spark: A session with our settings (``worker_session``), used on the calling thread.
+        spark: A session with our settings (``worker_session``), or what starts one when rows are read by Spark.
         location: Path or URI of the table; it is made on the first append.
     """
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession | UnstartedSession, location: str) -> None:
+        self._session = spark
         self._location = location
+
+    @cached_property
+    def _jvm(self) -> DeltaJvm:
+        return DeltaJvm(self._session)
 
     @property
     def location(self) -> str:
@@ -107,15 +112,14 @@ class LedgerTable:
     def mark(self) -> LedgerMark | None:
         """Return the ledger's version after checking that all its files exist; see ``LedgerSink.mark``."""
         try:
-            jvm = DeltaJvm(self._spark)
-            log = jvm.log_of_root(jvm.hadoop_path(self._location))
-            snapshot = jvm.update(log)
-            version = int(snapshot.version())
-            if version < 0:
+            jvm = self._jvm
+            jvm.activate()
+            folder = jvm.folder_at(jvm.hadoop_path(self._location))
+            storage = TableStorage(jvm, folder)
+            if not storage.commits():
                 return None
-            table_id = str(jvm.metadata(snapshot)["id"])
-            files = LiveFilesReader(jvm).of_table(jvm.location(log), table_id, version)
-            storage = TableStorage(jvm, log)
+            table_id, version = self._newest(folder)
+            files = LiveFilesReader(jvm).of_table(folder.location, table_id, version)
             uris = set() if files is None else {storage.uri(path) for path, _ in files.adds}
             missing = sorted(uris - files_at(storage, uris).keys())
         except Exception as error:  # every kind of engine error, sorted out below
@@ -123,6 +127,15 @@ class LedgerTable:
         if missing:
             raise _damage(self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}")
         return LedgerMark(self._location, table_id, version)
+
+    def _newest(self, folder: TableFolder) -> tuple[str, int]:
+        """Id and newest version, through Kernel; what Kernel does not read Delta reads, or says what is wrong."""
+        try:
+            snapshot = self._jvm.kernel_snapshot(folder)
+            return str(self._jvm.kernel_state(snapshot)[0]["id"]), int(snapshot.getVersion())
+        except Exception:
+            snapshot = self._jvm.update(self._jvm.log_of_root(folder.root))
+            return str(self._jvm.metadata(snapshot)["id"]), int(snapshot.version())
 
     def _damaged(self, error: Exception) -> MaintainerError:
         table_error = as_table_error(error, self._location)
@@ -166,7 +179,7 @@ class LedgerTable:
         try:
             if not self._exists():
                 return ()
-            frame = self._spark.read.format("delta").load(self._location)
+            frame = self._jvm.spark.read.format("delta").load(self._location)
             if table is not None:
                 named = functions.col("table") == functions.lit(table)
                 frame = frame.where(named | (functions.col("table_id") == functions.lit(table_id)))
@@ -183,7 +196,7 @@ class LedgerTable:
         try:
             if not self._exists():
                 return frozenset()
-            frame = self._spark.read.format("delta").load(self._location)
+            frame = self._jvm.spark.read.format("delta").load(self._location)
             steps = frame.where(functions.col("run_id") == functions.lit(run_id)).select("step_id").distinct()
             return frozenset(str(row[0]) for row in steps.limit(MAX_ROWS_READ).collect())
         except Exception as error:  # see append
@@ -195,7 +208,7 @@ class LedgerTable:
             if not self._exists():
                 return LedgerContents(-1, frozenset())
             version = self._version()
-            frame = self._spark.read.format("delta").option("versionAsOf", version).load(self._location)
+            frame = self._jvm.spark.read.format("delta").option("versionAsOf", version).load(self._location)
             keys = frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
         except Exception as error:  # see append
             raise_from(self._error(error), error)
@@ -229,13 +242,13 @@ class LedgerTable:
     def _version(self) -> int:
         from delta.tables import DeltaTable
 
-        (newest,) = DeltaTable.forPath(self._spark, self._location).history(1).select("version").collect()
+        (newest,) = DeltaTable.forPath(self._jvm.spark, self._location).history(1).select("version").collect()
         return int(newest[0])
 
     def _exists(self) -> bool:
         from delta.tables import DeltaTable
 
-        return bool(DeltaTable.isDeltaTable(self._spark, self._location))
+        return bool(DeltaTable.isDeltaTable(self._jvm.spark, self._location))
 
     def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
         """Append once, exclusively, and check that the commit is in the log.
@@ -244,7 +257,8 @@ class LedgerTable:
             CommitConflict: C701, another writer's commit was put in its place; Delta's view of the log is dropped, so
                 that the next try does not take the rows for appended.
         """
-        jvm = DeltaJvm(self._spark)
+        jvm = self._jvm
+        jvm.activate()
         root = jvm.hadoop_path(self._location)
         log = jvm.log_of_root(root)
         jvm.make_commits_exclusive(log)
@@ -252,7 +266,7 @@ class LedgerTable:
         before = max((entry.version for entry in storage.commits()), default=-1)
         values = [_values(row) for row in rows]
         if not append_in_process(jvm, storage, log, _COLUMNS, values, (token, number), AT_CREATION):
-            frame = self._spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
+            frame = self._jvm.spark.createDataFrame(values, LEDGER_SCHEMA).coalesce(1)
             writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
             writer.option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
         for entry in storage.commits(after_version=before):

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from maintainer.delta.engine.table_reader import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
@@ -34,6 +35,9 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MAX_LEFT_OVER_NAMED = 3
 
@@ -213,11 +217,9 @@ class DeltaEngine:
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
         """A worker with a session, scheduler pool and job group of its own; enter it on the thread that uses it."""
-        jvm = DeltaJvm(worker_session(self._lease))
+        jvm = DeltaJvm(self._lease.unstarted(self._session) or self._session())
         if jvm.delta_version() != TESTED_DELTA:
             jvm.self_test()
-        if self._single_writer:
-            jvm.spark.conf.set(SINGLE_WRITER, "true")
         jvm.enter_thread(name, f"maintainer worker {name}")
         stop = self._stops[name] = threading.Event()
         try:
@@ -227,8 +229,15 @@ class DeltaEngine:
         finally:
             jvm.leave_thread()
 
+    def _session(self) -> SparkSession:
+        session = worker_session(self._lease)
+        if self._single_writer:
+            session.conf.set(SINGLE_WRITER, "true")
+        return session
+
     def cancel(self, name: str) -> None:
         """Cancel the running Spark jobs of the worker's job group, and what the worker rewrites in this process."""
         if name in self._stops:
             self._stops[name].set()
-        self._lease.spark.sparkContext.cancelJobGroup(name)
+        if self._lease.is_started:
+            self._lease.spark.sparkContext.cancelJobGroup(name)

@@ -92,7 +92,7 @@ class DeltaTableReader:
         return self._files_at(self._jvm.hadoop_path(text))
 
     def _files_at(self, path: JavaObject) -> tuple[FileStore, str]:
-        conf = self._jvm.spark.sparkContext._jsc.hadoopConfiguration()
+        conf = self._jvm.hadoop_conf()
         qualified = path.getFileSystem(conf).makeQualified(path)
         return files_of(self._jvm, path, conf), one_spelling(str(qualified.toUri().toString())).rstrip("/")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.errors import EnvironmentUnfit
@@ -34,22 +36,46 @@ def has_signature(listing: str, member: str, count: int) -> bool:
     return False
 
 
-class Gateway:
-    """What every kind of call needs, bound to one Spark session."""
+@dataclass(frozen=True, slots=True)
+class UnstartedSession:
+    """A JVM in which no Spark session runs yet, and what starts one. Starting takes longer than reading twenty logs.
 
-    def __init__(self, spark: SparkSession) -> None:
-        if not hasattr(spark, "_jsparkSession"):
-            raise EnvironmentUnfit(
-                "this Spark session has no JVM in this process (Spark Connect)",
-                code="E620",
-                help="run on a classic session, for example --master local[*]",
-            )
-        self.spark = spark
-        self._jvm: JavaObject = cast(Any, spark._jvm)
-        self._session: JavaObject = spark._jsparkSession
+    Args:
+        jvm: The JVM, as py4j shows it.
+        start: Starts the session; called once at most, on the thread that first needs it.
+        hadoop_conf: Makes the Hadoop configuration that the session would have.
+    """
+
+    jvm: JavaObject
+    start: Callable[[], SparkSession]
+    hadoop_conf: Callable[[], JavaObject]
+
+
+class Gateway:
+    """What every kind of call needs, bound to one Spark session, which may start when the first call needs it."""
+
+    def __init__(self, spark: SparkSession | UnstartedSession) -> None:
+        self._unstarted: UnstartedSession | None = None
+        self._started: SparkSession | None = None
+        self._starting = threading.RLock()
+        self._thread_entry: tuple[str, str] | None = None
+        self._settings: dict[str, str] = {}
+        if isinstance(spark, UnstartedSession):
+            self._unstarted = spark
+            self._jvm: JavaObject = spark.jvm
+        else:
+            if not hasattr(spark, "_jsparkSession"):
+                raise EnvironmentUnfit(
+                    "this Spark session has no JVM in this process (Spark Connect)",
+                    code="E620",
+                    help="run on a classic session, for example --master local[*]",
+                )
+            self._started = spark
+            self._jvm = cast(Any, spark._jvm)
         self._delta: JavaObject = self._jvm.org.apache.spark.sql.delta
         self._none: JavaObject = self._jvm.scala.Option.empty()
-        self._hadoop_of_session: tuple[JavaObject, JavaObject] | None = None
+        self._hadoop_conf: JavaObject | None = None
+        self._log_store: JavaObject | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
         self._add_file_list: JavaObject | None = None
         # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
@@ -61,6 +87,38 @@ class Gateway:
         self._array_list: JavaObject = self._jvm.java.util.ArrayList
         self._python_utils: JavaObject = self._jvm.org.apache.spark.api.python.PythonUtils
         self._classic_session: JavaObject = self._jvm.org.apache.spark.sql.classic.SparkSession
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; starts it where it was not needed before.
+
+        Raises:
+            EnvironmentUnfit: E607, Spark does not start.
+        """
+        with self._starting:
+            if self._started is not None:
+                return self._started
+            assert self._unstarted is not None
+            session = self._unstarted.start()
+            for key, value in self._settings.items():
+                session.conf.set(key, value)
+            self._started = session
+            if self._thread_entry is not None:
+                self.enter_thread(*self._thread_entry)
+            else:
+                self.activate()
+        return session
+
+    def set_settings(self, settings: Mapping[str, str]) -> None:
+        """Set settings of the session, now or when it starts."""
+        self._settings |= settings
+        if self._started is not None:
+            for key, value in settings.items():
+                self._started.conf.set(key, value)
+
+    @property
+    def _session(self) -> JavaObject:
+        return self.spark._jsparkSession
 
     def seq(self, items: Iterable[object] = ()) -> JavaObject:
         """Make a Scala ``Seq``."""
@@ -101,8 +159,12 @@ class Gateway:
         return frame._jdf
 
     def activate(self) -> None:
-        """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings."""
-        self._classic_session.setActiveSession(self._session)
+        """Make our session the active one of this thread's JVM thread: raw DeltaLog calls read its settings.
+
+        A session that is not started yet becomes the active one when it is.
+        """
+        if self._started is not None:
+            self._classic_session.setActiveSession(self._session)
 
     @contextmanager
     def setting(self, key: str, value: str) -> Iterator[None]:
@@ -119,6 +181,9 @@ class Gateway:
 
     def enter_thread(self, group: str, description: str) -> None:
         """Prepare a thread of ours: active session, scheduler pool and job group, so that a cancel reaches it."""
+        self._thread_entry = (group, description)
+        if self._started is None:
+            return
         self.activate()
         context = self.spark.sparkContext
         context.setLocalProperty("spark.scheduler.pool", group)
@@ -126,6 +191,9 @@ class Gateway:
 
     def leave_thread(self) -> None:
         """Remove pool and job group from the thread again: it may not be ours."""
+        self._thread_entry = None
+        if self._started is None:
+            return
         context = self.spark.sparkContext
         for key in ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description"):
             context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes the property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from maintainer.delta.jvm.gateway import Gateway, JavaObject, Required
@@ -24,14 +25,19 @@ REQUIRED: tuple[Required, ...] = (
 class TableFolder:
     """A table's root and log folder as Hadoop sees them, and what reads them. Opening one reads no log.
 
-    ``root`` and ``log_path`` are qualified Hadoop paths; ``store`` is the LogStore that Delta would use.
+    ``root`` and ``log_path`` are qualified Hadoop paths; ``open_store`` returns the LogStore that Delta would use.
     """
 
     file_system: JavaObject
     conf: JavaObject
     root: JavaObject
     log_path: JavaObject
-    store: JavaObject
+    open_store: Callable[[], JavaObject]
+
+    @property
+    def store(self) -> JavaObject:
+        """The LogStore; a Spark session is started for it, where none runs yet."""
+        return self.open_store()
 
     @property
     def location(self) -> str:
@@ -46,23 +52,30 @@ class StorageCalls(Gateway):
         """The folder of an open DeltaLog, reached with the configuration that it uses."""
         conf = log.newDeltaHadoopConf()
         file_system = log.dataPath().getFileSystem(conf)
-        return TableFolder(file_system, conf, log.dataPath(), log.logPath(), log.store())
+        return TableFolder(file_system, conf, log.dataPath(), log.logPath(), log.store)
 
     def folder_at(self, root: JavaObject) -> TableFolder:
         """The folder at a Hadoop path, qualified as ``DeltaLog`` does it. No Delta log is opened for it."""
-        conf, store = self._hadoop()
+        conf = self.hadoop_conf()
         below = self._path(root, "_delta_log")
         file_system = below.getFileSystem(conf)
         log_path = file_system.makeQualified(below)
-        return TableFolder(file_system, conf, log_path.getParent(), log_path, store)
+        return TableFolder(file_system, conf, log_path.getParent(), log_path, self._store)
 
-    def _hadoop(self) -> tuple[JavaObject, JavaObject]:
-        """The session's Hadoop configuration and its LogStore, made once: a copy has a thousand entries."""
-        if self._hadoop_of_session is None:
-            conf = self._session.sessionState().newHadoopConf()
-            store = self._module("storage.LogStore$").apply(self._session)
-            self._hadoop_of_session = (conf, store)
-        return self._hadoop_of_session
+    def hadoop_conf(self) -> JavaObject:
+        """The session's Hadoop configuration, made once: a copy has a thousand entries."""
+        if self._hadoop_conf is None:
+            if self._started is None and self._unstarted is not None:
+                self._hadoop_conf = self._unstarted.hadoop_conf()
+            else:
+                self._hadoop_conf = self._session.sessionState().newHadoopConf()
+        return self._hadoop_conf
+
+    def _store(self) -> JavaObject:
+        """The session's LogStore, made once."""
+        if self._log_store is None:
+            self._log_store = self._module("storage.LogStore$").apply(self._session)
+        return self._log_store
 
     def child(self, root: JavaObject, relative: str) -> JavaObject:
         """A path below (or, if ``relative`` is absolute, beside) a root, from its percent-encoded form in the log."""

@@ -15,12 +15,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
+from maintainer.delta.jvm import DeltaJvm, JavaObject, UnstartedSession
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.class_archive import class_archive
@@ -45,29 +46,91 @@ if TYPE_CHECKING:
 _start_lock = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class _EmbeddedJvm:
+    """A JVM of ours, and the settings that its session starts with."""
+
+    engine: launch.Engine
+    conf: Mapping[str, str]
+    log_path: Path
+
+    def hadoop_conf(self) -> JavaObject:
+        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
+        jvm = self.engine.gateway.jvm
+        spark_conf = jvm.org.apache.spark.SparkConf(False)
+        for key, value in self.conf.items():
+            spark_conf.set(key, value)
+        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
+
+
 @dataclass(slots=True)
 class SessionLease:
-    """A session for as long as it is needed. Closing it stops only what it started.
+    """A JVM and its session for as long as they are needed. Closing it stops only what it started.
 
-    ``start_seconds`` is what starting cost, 0 for a borrowed one. ``cores`` is how many tasks run at once.
+    The session of an embedded JVM starts when it is first asked for. ``conf`` is what the user said; ``start_seconds``
+    is what starting cost so far, 0 for a borrowed session.
     """
 
-    spark: SparkSession
     borrowed: bool
-    cores: int
     conf: Mapping[str, str]
     log_path: Path | None
-    start_seconds: float
+    start_seconds: float = 0.0
+    _spark: SparkSession | None = None
+    _embedded: _EmbeddedJvm | None = None
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _engine: launch.Engine | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; starts it where it was not needed before.
+
+        Raises:
+            EnvironmentUnfit: E607, Spark does not start.
+        """
+        with self._lock:
+            if self._spark is None:
+                assert self._embedded is not None
+                started = time.monotonic()
+                self._spark = _new_spark(self._embedded.conf, self._embedded.engine, self._embedded.log_path)
+                self._cleanup.callback(_stop_quietly, self._spark)
+                self.start_seconds += time.monotonic() - started
+            return self._spark
+
+    def start(self) -> float:
+        """Start the session now, unless it runs; returns the seconds that it took. Raises as ``spark``."""
+        before = self.start_seconds
+        self.spark  # noqa: B018 (starts it)
+        return self.start_seconds - before
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the session runs already."""
+        return self._spark is not None
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at once."""
+        return self.spark.sparkContext.defaultParallelism
+
+    def setting(self, key: str) -> str | None:
+        """A setting of the session, None where it is not set; does not start it."""
+        if self._spark is None and self._embedded is not None:
+            return self._embedded.conf.get(key)
+        return self.spark.conf.get(key, None)
+
+    def unstarted(self, start: Callable[[], SparkSession]) -> UnstartedSession | None:
+        """What reads logs before the session runs, with ``start`` for a worker's session; None where it runs."""
+        if self._spark is not None or self._embedded is None:
+            return None
+        return UnstartedSession(self._embedded.engine.gateway.jvm, start, self._embedded.hadoop_conf)
 
     def kill(self) -> None:
         """End our own local JVM at once, for a process that has no time; closing cleans up after it. Never raises.
 
         A session that is borrowed stays, and so does one on a cluster: its executors must be told.
         """
-        if self._engine is not None and str(self.spark.sparkContext.master).startswith("local"):
-            self._engine.kill()
+        if self._embedded is not None and self._embedded.conf["spark.master"].startswith("local"):
+            self._embedded.engine.kill()
 
     def close(self) -> None:
         """Stop the session, its JVM and its private folder, if they are ours. May be called twice; never raises."""
@@ -82,8 +145,15 @@ class SessionLease:
         self.close()
 
 
-def open_session(options: SessionOptions | None = None, env: Mapping[str, str] | None = None) -> SessionLease:
+def open_session(
+    options: SessionOptions | None = None, env: Mapping[str, str] | None = None, *, when_needed: bool = False
+) -> SessionLease:
     """Borrow the session that is active in this process, or start an embedded one.
+
+    Args:
+        options: What the user said.
+        env: The environment; None is that of this process.
+        when_needed: Start a JVM, and the session in it only when it is first asked for.
 
     Raises:
         EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E607 Spark does not start, E608 a setting
@@ -96,7 +166,16 @@ def open_session(options: SessionOptions | None = None, env: Mapping[str, str] |
     _refuse_connect(options, env)
     with _start_lock:
         existing = active_session()
-        return _borrow(existing, options) if existing is not None else _start(options, env)
+        if existing is not None:
+            return _borrow(existing, options)
+        lease = _start(options, env)
+        if not when_needed:
+            try:
+                lease.start()
+            except BaseException:
+                lease.close()
+                raise
+        return lease
 
 
 def lend_session(spark: SparkSession) -> SessionLease:
@@ -140,11 +219,9 @@ def worker_session(lease: SessionLease) -> SparkSession:
     Raises:
         EnvironmentUnfit: E606 when a setting reads back as something else, E608 when the user's own contradicts it.
     """
-    from maintainer.delta.jvm import DeltaJvm
-
     settings = worker_settings(lease.cores, lease.conf)
-    if lease._engine is not None:
-        lease._engine.has_worked = True
+    if lease._embedded is not None:
+        lease._embedded.engine.has_worked = True
     worker = lease.spark.newSession()
     set_and_check(worker.conf, settings)
     DeltaJvm(worker).activate()
@@ -169,7 +246,7 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
             allowed=DELTA_EXTENSION,
             help="start that session with Delta, or stop it and let maintainer start its own",
         )
-    lease = SessionLease(spark, True, context.defaultParallelism, options.conf_map, options.log_path, 0.0)
+    lease = SessionLease(True, options.conf_map, options.log_path, _spark=spark)
     if options.log_path is not None:
         _open_log(options.log_path).close()
         lease._cleanup.callback(engine_log.PythonLogs(options.log_path).restore)
@@ -195,18 +272,8 @@ def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
         engine = launch.launch(conf, log, log_path)
         engine.archive = archive
         stack.callback(_forget_gateway, engine)
-        spark = _new_spark(conf, engine, log_path)
-        stack.callback(_stop_quietly, spark)
-        lease = SessionLease(
-            spark,
-            False,
-            spark.sparkContext.defaultParallelism,
-            options.conf_map,
-            log_path,
-            0.0,
-            stack.pop_all(),
-            engine,
-        )
+        embedded = _EmbeddedJvm(engine, conf, log_path)
+        lease = SessionLease(False, options.conf_map, log_path, _embedded=embedded, _cleanup=stack.pop_all())
     lease.start_seconds = time.monotonic() - started
     atexit.register(lease.close)
     return lease

@@ -41,12 +41,8 @@ class TableStorage:
     def __init__(self, jvm: DeltaJvm, log: JavaObject | TableFolder) -> None:
         self._jvm = jvm
         folder = log if isinstance(log, TableFolder) else jvm.folder_of_log(log)
-        self._fs, self._conf, self._store, self._log_path = (
-            folder.file_system,
-            folder.conf,
-            folder.store,
-            folder.log_path,
-        )
+        self._folder = folder
+        self._fs, self._conf, self._log_path = folder.file_system, folder.conf, folder.log_path
         self._root = self._fs.makeQualified(folder.root)
         self._root_uri = one_spelling(str(self._root.toUri().toString())).rstrip("/")
         self._log_uri = one_spelling(str(self._fs.makeQualified(folder.log_path).toUri().toString()))
@@ -92,7 +88,7 @@ class TableStorage:
         if isinstance(self.files, LocalFiles):
             return self._local_commits(after_version)
         prefix = self._jvm.child(self._log_path, f"{after_version + 1:020d}.json")
-        listing = self._store.listFrom(prefix, self._conf)
+        listing = self._folder.store.listFrom(prefix, self._conf)
         commits = []
         while listing.hasNext():
             status = listing.next()
@@ -115,7 +111,7 @@ class TableStorage:
         if entry.handle is None:
             with open(local_path(entry.uri), encoding="utf-8") as file:
                 return _info_in(file)
-        lines = self._store.readAsIterator(entry.handle, self._conf)
+        lines = self._folder.store.readAsIterator(entry.handle, self._conf)
         try:
             return _info_in(_each(lines))
         finally:
@@ -154,7 +150,7 @@ class TableStorage:
         """A commit's text."""
         if entry.handle is None:
             return self.files.read(entry.uri).decode("utf-8")
-        return self._jvm.across(self._jvm.text_of(self._store.read(entry.handle, self._conf)))
+        return self._jvm.across(self._jvm.text_of(self._folder.store.read(entry.handle, self._conf)))
 
     def deletion_vector_uri(self, action: dict[str, Any]) -> str | None:
         """The URI of the deletion vector file of an add or remove; None without one, or if it is inline."""

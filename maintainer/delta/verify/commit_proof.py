@@ -44,7 +44,7 @@ class DeltaCommitProver:
         """
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
-            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
             for entry in reversed(entries):
                 info = storage.commit_info(entry)

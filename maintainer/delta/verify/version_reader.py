@@ -38,8 +38,7 @@ class DeltaVersionReader:
         self._live_files = live_files
         self._frames: OrderedDict[tuple[str, str, int], DataFrame] = OrderedDict()
         self._older: tuple[tuple[str, str, int], JavaObject] | None = None
-        for key, value in VERSION_SETTINGS.items():
-            jvm.spark.conf.set(key, value)
+        jvm.set_settings(VERSION_SETTINGS)
 
     def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
         """The table at the version, by ``versionAsOf``.

@@ -30,6 +30,7 @@ PUBLIC = {
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
     "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
     "our own Java class": {"guard"},
+    "our own functions": {"start", "hadoop_conf", "open_store"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
     "scala buffers": {"subtractOne", "addOne"},

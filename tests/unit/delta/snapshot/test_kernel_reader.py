@@ -75,7 +75,7 @@ class FakeTable:
         (self.folder / "_delta_log" / f"{self.num_commits:020d}.json").unlink()
 
     def folder_at(self, root: FakePath) -> TableFolder:
-        return TableFolder(self, None, root, FakePath(root.text + "/_delta_log"), None)
+        return TableFolder(self, None, root, FakePath(root.text + "/_delta_log"), lambda: None)
 
     def makeQualified(self, path: FakePath) -> FakePath:
         return path

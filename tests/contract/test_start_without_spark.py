@@ -1,0 +1,107 @@
+"""What only reads logs runs in a JVM without a Spark session, and reads the same as with one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from tests.support.policies.projects import write_project
+from tests.support.tables.sick_tables import make_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import maintainer.delta.spark.spark_session as sessions
+from maintainer.cli.main import run
+from maintainer.delta.engine.table_engine import DeltaEngine
+from maintainer.delta.spark.start_conf import SessionOptions
+from maintainer.model.table.table_facts import TableRef
+
+started = []
+new_spark = sessions._new_spark
+def noted(*arguments):
+    started.append(True)
+    return new_spark(*arguments)
+sessions._new_spark = noted
+
+project, paths = sys.argv[1], sys.argv[2:]
+answer = {"codes": {}, "started": {}}
+def ran(*command):
+    before = len(started)
+    answer["codes"][command[0]] = run(["--project", project, *command])
+    answer["started"][command[0]] = len(started) - before
+
+ran("plan")
+ran("why", "lake/small")
+ran("apply", "--yes")
+ran("status")
+
+def facts(lease):
+    with DeltaEngine(lease).worker("reads") as worker:
+        read = [worker.reader.facts(TableRef(path)) for path in paths]
+        return read, [worker.reader.commits(TableRef(path), limit=5) for path in paths]
+
+with sessions.open_session(SessionOptions(master="local[1]"), when_needed=True) as lease:
+    before = facts(lease)
+    answer["unstarted"] = not lease.is_started
+    lease.start()
+    answer["same"] = before == facts(lease)
+    answer["files"] = [len(one.files) for one in before[0]]
+print("ANSWER " + json.dumps(answer))
+"""
+
+
+def test_plan_why_and_status_start_no_session_and_read_what_one_reads(spark: SparkSession, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    make_table(lake / "small", 4)
+    deltalake.write_deltalake(
+        str(lake / "by day"),
+        pa.table({"day": ["a b", "ü%41", None], "n": [1, 2, 3]}),
+        partition_by=["day"],
+        configuration={"delta.checkpointInterval": "3"},
+    )
+    (lake / "mapped").parent.mkdir(exist_ok=True)
+    mapped = spark.range(40).repartition(4).write.format("delta").option("delta.columnMapping.mode", "name")
+    mapped.option("delta.enableDeletionVectors", "true").save(str(lake / "mapped"))
+    spark.sql(f"DELETE FROM delta.`{lake / 'mapped'}` WHERE id % 7 = 0")
+    policies = {f"policies/{name}.yml": f'table: "lake/{path}"\nvacuum: {{retention: 7d}}\n'
+                for name, path in (("small", "small"), ("day", "by day"), ("mapped", "mapped"))}  # fmt: skip
+    write_project(tmp_path, policies)
+    rows = sorted(deltalake.DeltaTable(str(lake / "small")).to_pyarrow_table().column(0).to_pylist())
+    answer = answer_of(tmp_path, lake / "small", lake / "by day", lake / "mapped")
+    assert answer["codes"] == {"plan": 0, "why": 0, "apply": 0, "status": 0}
+    assert answer["started"] == {"plan": 0, "why": 0, "apply": 1, "status": 0}
+    assert (answer["unstarted"], answer["same"]) == (True, True)
+    small = deltalake.DeltaTable(str(lake / "small"))
+    assert answer["files"][0] == len(small.file_uris()) == 1
+    assert sorted(small.to_pyarrow_table().column(0).to_pylist()) == rows
+
+
+def answer_of(project: Path, *paths: Path) -> dict[str, Any]:
+    """Run the script in a process of its own, which has no session."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(project), *map(str, paths)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
+    assert lines, done.stdout + done.stderr
+    answer: dict[str, Any] = json.loads(lines[0].removeprefix("ANSWER "))
+    return answer
