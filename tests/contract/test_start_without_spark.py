@@ -46,6 +46,7 @@ def ran(*command):
 
 ran("plan")
 ran("why", "lake/small")
+ran("inventory", str(Path(project) / "lake"))
 ran("apply", "--yes")
 ran("status")
 
@@ -82,8 +83,8 @@ def test_plan_why_and_status_start_no_session_and_read_what_one_reads(spark: Spa
     write_project(tmp_path, policies)
     rows = sorted(deltalake.DeltaTable(str(lake / "small")).to_pyarrow_table().column(0).to_pylist())
     answer = answer_of(tmp_path, lake / "small", lake / "by day", lake / "mapped")
-    assert answer["codes"] == {"plan": 0, "why": 0, "apply": 0, "status": 0}
-    assert answer["started"] == {"plan": 0, "why": 0, "apply": 1, "status": 0}
+    assert answer["codes"] == {"plan": 0, "why": 0, "inventory": 0, "apply": 0, "status": 0}
+    assert answer["started"] == {"plan": 0, "why": 0, "inventory": 0, "apply": 1, "status": 0}
     assert (answer["unstarted"], answer["same"]) == (True, True)
     small = deltalake.DeltaTable(str(lake / "small"))
     assert answer["files"][0] == len(small.file_uris()) == 1

@@ -44,11 +44,13 @@ class UnstartedSession:
         jvm: The JVM, as py4j shows it.
         start: Starts the session; called once at most, on the thread that first needs it.
         hadoop_conf: Makes the Hadoop configuration that the session would have.
+        has_catalog: Whether the session would know tables by name; Spark's own catalog in memory begins empty.
     """
 
     jvm: JavaObject
     start: Callable[[], SparkSession]
     hadoop_conf: Callable[[], JavaObject]
+    has_catalog: bool
 
 
 class Gateway:
@@ -108,6 +110,11 @@ class Gateway:
             else:
                 self.activate()
         return session
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether there may be tables with names."""
+        return self._started is not None or self._unstarted is None or self._unstarted.has_catalog
 
     def set_settings(self, settings: Mapping[str, str]) -> None:
         """Set settings of the session, now or when it starts."""

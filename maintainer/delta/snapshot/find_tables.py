@@ -62,6 +62,8 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
         TableError: The catalog cannot be listed. A single entry that cannot be looked at is left out.
     """
     jvm.activate()
+    if not jvm.has_catalog:
+        return
     with table_errors("the catalog"):
         databases = sorted(str(row[0]) for row in jvm.spark.sql("SHOW DATABASES").collect())
         names = [

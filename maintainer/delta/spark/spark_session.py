@@ -34,6 +34,7 @@ from maintainer.delta.spark.start_conf import (
     EXTENSIONS,
     JAVA_OPTIONS,
     SessionOptions,
+    has_catalog,
     read_spark_defaults,
     start_conf,
 )
@@ -122,7 +123,9 @@ class SessionLease:
         """What reads logs before the session runs, with ``start`` for a worker's session; None where it runs."""
         if self._spark is not None or self._embedded is None:
             return None
-        return UnstartedSession(self._embedded.engine.gateway.jvm, start, self._embedded.hadoop_conf)
+        embedded = self._embedded
+        jvm = embedded.engine.gateway.jvm
+        return UnstartedSession(jvm, start, embedded.hadoop_conf, has_catalog(embedded.conf))
 
     def kill(self) -> None:
         """End our own local JVM at once, for a process that has no time; closing cleans up after it. Never raises.

@@ -16,6 +16,8 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog."
+_DELTA_ALONE = (f"{_CATALOG}spark_catalog", DELTA_CATALOG)
 _CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DRIVER_MEMORY = "spark.driver.memory"
@@ -78,7 +80,7 @@ def start_conf(
     master = options.master or user.get("spark.master") or defaults.get("spark.master") or DEFAULT_MASTER
     quick = is_one_process(master) and not options.long_work
     conf = {
-        "spark.sql.catalog.spark_catalog": settings.get("spark.sql.catalog.spark_catalog", DELTA_CATALOG),
+        _DELTA_ALONE[0]: settings.get(_DELTA_ALONE[0], DELTA_CATALOG),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": settings.get("spark.sql.warehouse.dir", str(folder / "warehouse")),
         "spark.scheduler.mode": settings.get("spark.scheduler.mode", "FAIR"),
@@ -102,6 +104,12 @@ def start_conf(
     if not is_one_process(master):
         conf["spark.jars"] = _joined(",".join(jar.as_uri() for jar in jars), settings.get("spark.jars"))
     return conf
+
+
+def has_catalog(conf: Mapping[str, str]) -> bool:
+    """Return whether a session with these settings knows tables by name as soon as it starts."""
+    hive = conf.get("spark.sql.catalogImplementation", "in-memory") != "in-memory"
+    return hive or any(key.startswith(_CATALOG) and (key, value) != _DELTA_ALONE for key, value in conf.items())
 
 
 def is_one_process(master: str) -> bool:

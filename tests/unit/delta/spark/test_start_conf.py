@@ -136,6 +136,23 @@ def test_unsafe_setting_is_refused_before_anything_starts() -> None:
     assert caught.value.code == "E608"
 
 
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        ({}, False),
+        ({"spark.sql.catalogImplementation": "in-memory"}, False),
+        ({"spark.sql.catalogImplementation": "hive"}, True),
+        ({"spark.sql.catalog.unity": "io.unitycatalog.spark.UCSingleCatalog"}, True),
+        ({"spark.sql.catalog.spark_catalog": "io.unitycatalog.spark.UCSingleCatalog"}, True),
+    ],
+)
+def test_tables_have_names_where_a_catalog_outlives_the_session(
+    tmp_path: Path, conf: dict[str, str], expected: bool
+) -> None:
+    settings = start_conf.start_conf(SessionOptions(conf=tuple(conf.items())), (), tmp_path, {}, {})
+    assert start_conf.has_catalog(settings) is expected
+
+
 def test_log_tail_is_short_and_never_fails(tmp_path: Path) -> None:
     path = tmp_path / "spark.log"
     assert engine_log.tail(path) == ""
