@@ -82,10 +82,9 @@ def append_in_process(
         }  # fmt: skip
         # A ledger grows by a file a run and is compacted by a policy of its own, so its files are few.
         by_kernel = is_kernels(metadata, protocol, 0)
-        if by_kernel:
-            jvm.leave_out_checkpoint(txn)
         actions = jvm.append_actions([add], token, number, int(time.time() * 1000))
-        version = jvm.commit(txn, actions, jvm.append_operation(), None)
+        with jvm.without_checkpoint(txn) if by_kernel else contextlib.nullcontext():
+            version = jvm.commit(txn, actions, jvm.append_operation(), None)
     except BaseException:
         with contextlib.suppress(OSError):
             path.unlink()

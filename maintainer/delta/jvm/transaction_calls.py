@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm.commit_store import CommitStoreCalls
@@ -63,6 +63,13 @@ DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 """Set to false for a commit, so that Delta neither derives a checksum before it nor computes one after it. Only for the
 call itself: a transaction that is *started* without the first builds the table's state to check it."""
+
+ONE_TASK = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "0",
+}
+"""Settings by which one task reads a small log, and one builds the state: each task makes the code of its rows anew."""
 
 FILES_IN_CHECKSUM = "spark.databricks.delta.allFilesInCrc.enabled"
 """Set to false for a commit after a checksum that does not list the files: to list them, Delta builds the state."""
@@ -255,9 +262,17 @@ class TransactionCalls(CommitStoreCalls):
         """The commit tags that say row tracking was preserved; empty without row tracking."""
         return self._module("RowTracking$").addPreservedRowTrackingTagIfNotSet(snapshot, self.string_map({}))
 
-    def leave_out_checkpoint(self, txn: JavaObject) -> None:
-        """Take the hook that writes a checkpoint out of a transaction; the caller writes it where one is due."""
+    @contextmanager
+    def without_checkpoint(self, txn: JavaObject) -> Iterator[None]:
+        """Within the block a commit of the transaction writes no checkpoint; the caller does where one is due.
+
+        For small tables: where Delta builds the state for its statistics, single tasks do it.
+        """
         txn.postCommitHooks().subtractOne(self._module("hooks.CheckpointHook$"))
+        with ExitStack() as settings:
+            for key, value in ONE_TASK.items():
+                settings.enter_context(self.setting(key, value))
+            yield
 
     def commit(self, txn: JavaObject, actions: JavaObject, operation: JavaObject, tags: JavaObject | None) -> int:
         """Commit; returns the version. Raises whatever Delta raises: see ``error_classes``.

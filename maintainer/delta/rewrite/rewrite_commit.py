@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -217,9 +218,8 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         job.jvm.enter_thread(job.group, f"{job.where}: commit")
         job.jvm.register_metrics(job.txn, optimize_metrics(job.batch, [file.size_bytes for file in job.written]))
         tags = job.jvm.row_tracking_tags(job.snapshot)
-        if job.checkpoint_is_kernels:
-            job.jvm.leave_out_checkpoint(job.txn)
-        version = job.jvm.commit(job.txn, actions, _operation(job), tags)
+        with job.jvm.without_checkpoint(job.txn) if job.checkpoint_is_kernels else nullcontext():
+            version = job.jvm.commit(job.txn, actions, _operation(job), tags)
         return _Landed(version)
     except BaseException as error:
         landed = settle(

@@ -60,7 +60,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
-        "files", "read_text", "Lock", "_compile",
+        "files", "read_text", "Lock", "RLock", "_compile",
         "enter_context", "ExitStack", "uuid4", "time",
     },
 }  # fmt: skip

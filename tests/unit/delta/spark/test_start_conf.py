@@ -185,7 +185,9 @@ def test_a_short_run_starts_fast_and_a_long_one_compiles(tmp_path: Path) -> None
         options = SessionOptions(master, pairs, long_work=long_work)
         return start_conf.start_conf(options, JARS, tmp_path, {}, {}, ("-XX:SharedArchiveFile=/a b",))[JAVA_OPTIONS]
 
-    assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in java_options()
+    assert "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m" in java_options()
+    own = java_options(("spark.driver.extraJavaOptions", "-XX:ReservedCodeCacheSize=99m"))
+    assert own.count("ReservedCodeCacheSize") == 1
     assert '"-XX:SharedArchiveFile=/a b"' in java_options()
     for options in (java_options(long_work=True), java_options(master="spark://host:7077")):
         assert "-XX:TieredStopAtLevel" not in options
