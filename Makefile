@@ -48,7 +48,8 @@ unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)
 
-bench: check-java $(STAMPS)/dev ## measure `apply` beside a plain loop of OPTIMIZE and VACUUM (up to 20 minutes)
+bench: check-java $(STAMPS)/dev ## measure `apply` beside delta-rs, and beside a plain loop of OPTIMIZE and VACUUM (25 minutes)
+	$(BIN)/python benchmarks/small_tables.py --out benchmarks/results/small_tables.md
 	$(BIN)/python benchmarks/optimize_loop.py --out benchmarks/results/optimize_loop.md
 
 docs: $(STAMPS)/docs ## build the documentation as a site into site/, with every link checked
