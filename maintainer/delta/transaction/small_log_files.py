@@ -10,15 +10,21 @@ A checksum file: other engines leave it out. With it Delta knows a version's sch
 from __future__ import annotations
 
 import logging
+import time
+from pathlib import Path
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.file_store import local_path
 from maintainer.model.table.table_facts import TableFacts
 
 _LOG = logging.getLogger(__name__)
 
 MAX_FILES = 5_000
 """Tables with more live files get Delta's own checkpoint."""
+
+WRITERS_OWN_SECONDS = 10.0
+"""A writer that writes checksum files does so right after its commit."""
 
 DEFAULT_INTERVAL = 10
 """Delta's default of ``delta.checkpointInterval``."""
@@ -68,13 +74,17 @@ def is_kernels(metadata: dict[str, Any], protocol: dict[str, Any], num_files: in
 def write_missing_checksum(jvm: DeltaJvm, facts: TableFacts) -> None:
     """Write the checksum file of the newest version before a rewrite, where it is missing. On a local disk only.
 
-    Never raises: the file is not part of the protocol, and nothing relies on it.
+    A commit of the last seconds is left to its writer: where both write the file at once, Delta's own leaves a
+    temporary file in the log. Never raises: the file is not part of the protocol, and nothing relies on it.
     """
     if not facts.location.startswith("file:") or len(facts.files) > MAX_FILES:
         return
     try:
         folder = jvm.folder_at(jvm.path(facts.location))
         snapshot = jvm.kernel_snapshot(folder)
+        commit = Path(local_path(facts.location), "_delta_log", f"{int(snapshot.getVersion()):020d}.json")
+        if time.time() - commit.stat().st_mtime < WRITERS_OWN_SECONDS:
+            return
         metadata, protocol = jvm.kernel_state(snapshot)
         if is_kernels(metadata, protocol, len(facts.files)):
             jvm.kernel_checksum(folder, snapshot)

@@ -119,7 +119,7 @@ def project(tmp_path: Path) -> Path:
     """Tables of small files with a policy each."""
     (tmp_path / "policies").mkdir()
     # What is checked after a commit takes longest, and is tested elsewhere; the proof before it is made.
-    checks = "defaults:\n  verify: {rowCount: log, content: 'off', files: false}\n"
+    checks = "defaults:\n  verify: {rowCount: log, content: 'off', files: false}\n  optimize: {lanes: [spark]}\n"
     (tmp_path / "maintainer.yml").write_text(f"version: 1\n{checks}", encoding="utf-8")
     for name in TABLES:
         make_table(tmp_path / "lake" / name, 4)

@@ -23,7 +23,7 @@ CODES = {
     "log_gap": "T403",
     "truncated_json": "T403",
     "unknown_feature": "T404",
-    "unreadable": "T402",
+    "unreadable": "T403",
 }
 
 

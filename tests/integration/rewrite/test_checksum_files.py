@@ -17,7 +17,7 @@ from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.model.run.outcome import Proof
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction, second_engine_rows, spark_rows, stamp
-from tests.support.tables.sick_tables import make_table
+from tests.support.tables.sick_tables import let_rest, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +60,7 @@ def test_a_small_table_of_another_engine_gets_a_checksum_and_its_commit_no_spark
 ) -> None:
     path = lake / "theirs"
     make_table(path, 4)
+    let_rest(path)
     assert jobs_of_commit(engine, path) == 0
     assert checksums(path) == [3, 4]
     for version in (3, 4):
@@ -78,7 +79,9 @@ def test_a_small_table_of_another_engine_gets_a_checksum_and_its_commit_no_spark
 def test_a_table_whose_checkpoints_are_its_own_matter_gets_none(engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "theirs"
     make_table(path, 4)
+    let_rest(path)
     deltalake.DeltaTable(str(path)).alter.set_table_properties({"delta.checkpointPolicy": "classic"})
+    let_rest(path)
     jobs_of_commit(engine, path)
     assert checksums(path) == []
 
@@ -92,9 +95,18 @@ def test_without_a_checksum_the_rewrite_goes_on(
     monkeypatch.setattr(DeltaJvm, "kernel_checksum", fail)
     path = lake / "theirs"
     make_table(path, 4)
+    let_rest(path)
     assert jobs_of_commit(engine, path) <= 2  # protocol and metadata of the new version; its state takes three more
     assert checksums(path) == []
     assert deltalake.DeltaTable(str(path)).version() == 4
+
+
+def test_a_commit_of_the_last_seconds_is_left_to_its_writer(engine: DeltaTableEngine, lake: Path) -> None:
+    """Where both write the file at once, Delta leaves its temporary file in the log."""
+    path = lake / "theirs"
+    make_table(path, 4)
+    jobs_of_commit(engine, path)
+    assert checksums(path) == []
 
 
 def test_a_table_with_checksums_keeps_them(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:

@@ -21,7 +21,7 @@ from maintainer.model.run.outcome import CommitReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 from tests.support.tables.delta_tables import compaction, forget_logs, no_intent, second_engine_rows, stamp
-from tests.support.tables.sick_tables import make_table
+from tests.support.tables.sick_tables import let_rest, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,7 @@ def rewritten(engine: DeltaTableEngine, path: Path, number: int = 0) -> tuple[Ta
 def test_spark_jobs_of_a_rewrite_and_its_checks(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
     path = lake / "t"
     make_table(path, 4)
+    let_rest(path)
     rows, before = second_engine_rows(path), num_jobs(engine)
     facts, batch, receipt = rewritten(engine, path)
     written = num_jobs(engine) - before

@@ -19,6 +19,13 @@ def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
         deltalake.write_deltalake(str(path), pa.table({"id": ids, "k": [one % 3 for one in ids]}), mode="append")
 
 
+def let_rest(path: Path, seconds: float = 60) -> None:
+    """Make the commits of a table some time old, as of writers that are done with what they do right after one."""
+    for commit_file in (path / "_delta_log").glob("*.json"):
+        moment = commit_file.stat().st_mtime - seconds
+        os.utime(commit_file, (moment, moment))
+
+
 def rows_and_files(path: Path) -> tuple[list[int], int]:
     """The ids of a table and how many files it has, by an engine that shares nothing with ours."""
     table = deltalake.DeltaTable(str(path))
