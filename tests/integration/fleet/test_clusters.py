@@ -188,5 +188,6 @@ def test_a_local_cluster_of_two_executors(project: Path, tmp_path: Path) -> None
             (home / one.name).symlink_to(one)
     apply(project, "--master", "local-cluster[2,1,1024]", SPARK_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1")
     (application,) = (home / "work").glob("app-*")
-    for executor in ("0", "1"):
-        assert "Finished task" in (application / executor / "stderr").read_text(encoding="utf-8", errors="replace")
+    logs = [(application / one / "stderr").read_text(encoding="utf-8", errors="replace") for one in ("0", "1")]
+    # One bin is one task, and its proof reads the files in the driver: which executor gets it is chance.
+    assert any("Finished task" in log for log in logs)
