@@ -55,7 +55,11 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (tmp_path / "err.txt").open("wb") as err:
         process = subprocess.Popen(
-            command(tmp_path, "apply", "-s", "lake/big"), stdout=subprocess.PIPE, stderr=err, env=env, text=True
+            command(tmp_path, "apply", "-s", "lake/big", "--lane", "spark"),
+            stdout=subprocess.PIPE,
+            stderr=err,
+            env=env,
+            text=True,
         )
         try:
             deadline = time.monotonic() + 240
@@ -63,7 +67,10 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
                 assert process.poll() is None, (tmp_path / "err.txt").read_text()
                 assert time.monotonic() < deadline, "the step did not start"
                 time.sleep(0.1)
-            time.sleep(4)  # in the middle of the job
+            while len(list((tmp_path / "lake" / "big").glob("*.parquet"))) == NUM_FILES:
+                assert process.poll() is None, (tmp_path / "err.txt").read_text()
+                assert time.monotonic() < deadline, "no file was begun"
+                time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
             sent = time.monotonic()
             out, _ = process.communicate(timeout=60)

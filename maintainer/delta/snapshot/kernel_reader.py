@@ -36,6 +36,9 @@ READER_FEATURES = frozenset(
 )
 """Reader features that both readers know. What only one of them knows is for Spark's to accept or refuse."""
 
+NEWEST_READER_VERSION = 3
+"""The protocol's newest reader version; a table that needs a later one is Spark's to refuse."""
+
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 
 _LOG = logging.getLogger(__name__)
@@ -116,10 +119,12 @@ class KernelReader:
 
 
 def _is_known(protocol: Mapping[str, Any]) -> bool:
-    """Whether a table can be read here: no feature that readers may see differently, and no clustering.
+    """Whether a table can be read here: a known protocol, no feature that readers see differently, no clustering.
 
     Kernel leaves out who clustered a file.
     """
+    if int(protocol.get("minReaderVersion") or 1) > NEWEST_READER_VERSION:
+        return False
     if "clustering" in (protocol.get("writerFeatures") or ()):
         return False
     return READER_FEATURES.issuperset(protocol.get("readerFeatures") or ())

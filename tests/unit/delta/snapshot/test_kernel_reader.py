@@ -158,6 +158,7 @@ def test_what_kernel_cannot_read_is_left_to_spark_and_not_remembered(table: Fake
         ({"readerFeatures": ["deletionVectors", "columnMapping"]}, {}, True),
         ({"readerFeatures": ["deletionVectors", "fromTheFuture"]}, {}, False),
         ({"readerFeatures": ["catalogManaged"]}, {}, False),
+        ({"minReaderVersion": 99, "readerFeatures": []}, {}, False),
         ({"writerFeatures": ["fromTheFuture"]}, {}, True),
         ({"writerFeatures": ["clustering", "domainMetadata"]}, {}, False),
         ({}, {"delta.checkpoint.writeStatsAsJson": "false"}, False),
