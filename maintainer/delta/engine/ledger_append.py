@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.storage.error_classes import describe, is_conflict
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.small_log_files import is_kernels, write_if_due
@@ -54,7 +55,8 @@ def append_in_process(
         Whether it was done, now or before; False, with nothing written, where Spark must do it.
 
     Raises:
-        Exception: What Delta raises; nothing of it is left then.
+        Exception: What Delta raises. After a conflict nothing is left; else the file stays, for the commit may have
+            landed, and the next try finds its token.
     """
     if not isinstance(storage.files, LocalFiles):
         return False
@@ -85,9 +87,11 @@ def append_in_process(
         actions = jvm.append_actions([add], token, number, int(time.time() * 1000))
         with jvm.without_checkpoint(txn) if by_kernel else contextlib.nullcontext():
             version = jvm.commit(txn, actions, jvm.append_operation(), None)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
+    except Exception as error:
+        # Only a conflict says that nothing landed. After any other failure the log may name the file: it stays.
+        if is_conflict(describe(error)):
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise
     if by_kernel:
         write_if_due(jvm, log, metadata, version, storage.root_uri)

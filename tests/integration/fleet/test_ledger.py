@@ -111,6 +111,26 @@ def test_an_append_that_another_process_makes_at_the_same_moment_is_made_once(
     assert len(list(Path(location).glob("*.parquet"))) == 2, "the file of the append that lost is gone"
 
 
+@pytest.mark.every_run
+def test_a_commit_that_landed_without_an_answer_keeps_its_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = str(tmp_path / "ledger")
+    commit = DeltaJvm.commit
+
+    def lost(jvm: DeltaJvm, txn: object, actions: object, operation: object, tags: object) -> int:
+        commit(jvm, txn, actions, operation, tags)
+        raise OSError("the answer was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaJvm, "commit", lost)
+        with pytest.raises(MaintainerError):
+            LedgerTable(spark, location).append("r1", (ROW,))
+    LedgerTable(spark, location).append("r1", (ROW,))
+    foreign = deltalake.DeltaTable(location)
+    assert (foreign.version(), foreign.to_pyarrow_table().num_rows) == (0, 1)
+
+
 def test_rows_of_a_table_under_its_older_names_are_found_by_its_id(spark: SparkSession, tmp_path: Path) -> None:
     ledger = LedgerTable(spark, str(tmp_path / "ledger"))
     renamed = replace(ROW, run_id="r0", table="sales.old_orders", started_at_ms=NOW_MS)
