@@ -7,18 +7,17 @@ as this object lives: for one operation on one table.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.storage.error_classes import describe
-from maintainer.delta.storage.log_paths import COMMIT_NAME, file_uri, is_absolute, text_uri, vector_of_id
+from maintainer.delta.storage.log_paths import COMMIT_NAME, file_uri, is_absolute, text_uri
 from maintainer.delta.storage.table_storage import LogEntry
+from maintainer.model.table.vector_names import vector_of_id, vector_path
 
 COMMITS_READ_AT_ONCE = 500
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _KINDS = ("add", "metaData", "protocol", "domainMetadata", "sidecar")
 _ADD_FIELDS = ("path", "partitionValues", "size", "modificationTime", "tags", "deletionVector")
 
@@ -168,26 +167,10 @@ class SparkStorage:
         """The URI of a deletion vector file, decoded as Delta's protocol says."""
         if kind == "p":
             return self.uri(path)
-        prefix, encoded = path[:-20], path[-20:]
-        name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
-        return self.uri(f"{prefix}/{name}" if prefix else name)
-
-
-def z85_decode(text: str) -> bytes:
-    """Decode ZeroMQ's base 85, five characters to four bytes, which Delta writes UUIDs in.
-
-    Raises:
-        ValueError: A character that it does not have, or a length that is no multiple of five.
-    """
-    if len(text) % 5:
-        raise ValueError(f"{text!r} is not base 85")
-    data = b""
-    for start in range(0, len(text), 5):
-        value = 0
-        for digit in text[start : start + 5]:
-            value = value * 85 + _Z85.index(digit)
-        data += value.to_bytes(4, "big")
-    return data
+        below = vector_path(path)
+        if below is None:
+            raise ValueError(f"{path!r} is not the path of a deletion vector")
+        return self.uri(below)
 
 
 def _add_text(kind: dict[str, Any]) -> str:

@@ -68,6 +68,25 @@ class KernelCalls(Gateway):
         finally:
             batches.close()
 
+    def kernel_deleted_rows(self, folder: TableFolder, vector: dict[str, Any]) -> list[int]:
+        """The numbers of the soft-deleted rows, from a ``deletionVector`` of the log. Raises what Kernel raises."""
+        from py4j.java_gateway import get_field
+
+        internal, util = self._jvm.io.delta.kernel.internal, self._jvm.java.util
+        offset = vector.get("offset")
+        descriptor = internal.actions.DeletionVectorDescriptor(
+            vector["storageType"],
+            vector["pathOrInlineDv"],
+            util.Optional.empty() if offset is None else util.Optional.of(int(offset)),
+            int(vector["sizeInBytes"]),
+            int(vector["cardinality"]),
+        )
+        engine, _ = self._kernel_engine(folder)
+        load = internal.deletionvectors.DeletionVectorUtils.loadNewDvAndBitmap
+        bitmap = get_field(load(engine, folder.root.toString(), descriptor), "_2")
+        rows: list[int] = json.loads(util.Arrays.toString(bitmap.toArray()))
+        return rows
+
     def kernel_checkpoint(self, folder: TableFolder, version: int) -> None:
         """Write the checkpoint of a version, and clean up the log as the table's properties say."""
         self.kernel_snapshot(folder, version).writeCheckpoint(self._kernel_engine(folder)[0])

@@ -7,7 +7,7 @@ of rows for each address, so that files keep to the borders of cubes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.steps import Bin
 from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.curve import bit_order, cut_curve
-from maintainer.planning.curve.curve_files import max_rows_of, tags_of
+from maintainer.planning.curve.curve_files import files_of_pieces, max_rows_of, tags_of
 from maintainer.planning.curve.revision import PROPERTY_PREFIX, Revision, read_revision
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, bin_: Bin, num_f
     counts = sorted((int(row[0]), int(row[1])) for row in cells.groupBy(ADDRESS).count().collect())
     max_rows = max_rows_of(sum(rows for _, rows in counts), num_files)
     starts = cut_curve(counts, num_bits=revision.num_bits - shift, max_rows=max_rows)
-    parts = _parts(counts, starts, max_rows) if _hashable(frame) else [1] * len(starts)
-    return Cuts(shift, tuple(starts), tuple(parts))
+    parts = files_of_pieces(counts, starts, max_rows) if _hashable(frame) else (1,) * len(starts)
+    return Cuts(shift, tuple(starts), parts)
 
 
 def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
@@ -107,17 +107,6 @@ def along_curve(frame: DataFrame, revision: Revision, cuts: Cuts) -> DataFrame:
 def _hashable(frame: DataFrame) -> list[str]:
     """Return the columns that can be hashed; without any, a cell stays whole."""
     return [quote(field.name) for field in frame.schema.fields if field.dataType.typeName().startswith(_HASHABLE)]
-
-
-def _parts(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> list[int]:
-    """Return the number of files of each piece: one, unless a single cell holds too many rows."""
-    totals = [0] * len(starts)
-    place = 0
-    for cell, rows in counts:
-        while place + 1 < len(starts) and starts[place + 1] <= cell:
-            place += 1
-        totals[place] += rows
-    return [max(1, -(-total // (2 * max_rows))) if total > 2 * max_rows else 1 for total in totals]
 
 
 @dataclass(frozen=True, slots=True)

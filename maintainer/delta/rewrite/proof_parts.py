@@ -1,7 +1,7 @@
 """Measure both sides of every bin of a batch, each by the library that proves it.
 
-DuckDB reads what this process can read: it shares no code with any writer. Spark reads the rest: files with
-soft-deleted rows, row ids, types that DuckDB does not compare exactly, and whatever lies elsewhere.
+DuckDB reads what this process can read: it shares no code with any writer. Spark reads the rest: tables with row ids,
+types that DuckDB does not compare exactly, and whatever lies elsewhere.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS, deleted_rows
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice, LaneUse
 from maintainer.model.run.outcome import Fingerprint
@@ -71,13 +73,13 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
 
 
 def is_for_second_engine(job: RewriteJob, number: int) -> bool:
-    """Return whether DuckDB is asked first to prove a bin: this process can read its files, all rows of them count."""
+    """Return whether DuckDB is asked first to prove a bin: this process can read all of its files as they are."""
     return (
         isinstance(job.storage.files, LocalFiles)
         and str(job.jvm.spark.sparkContext.master).startswith("local")
         and job.metadata["configuration"].get("delta.enableRowTracking") != "true"
         and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
-        and all(file.deletion_vector is None for file in job.batch.bins[number].files)
+        and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
         and _partition_values(job, number) is not None
     )
 
@@ -134,13 +136,26 @@ def _local(job: RewriteJob, path: str) -> str:
     return local_path(job.storage.uri(path))
 
 
+def _old_file(job: RewriteJob, source: AddAction) -> OldFile:
+    """A source with its soft-deleted rows.
+
+    Raises:
+        CannotCompareError: Its deletion vector cannot be read.
+    """
+    path, vector = _local(job, str(source["path"])), source.get("deletionVector")
+    if not vector:
+        return OldFile(path)
+    uri = job.storage.deletion_vector_uri({"add": source})
+    return OldFile(path, tuple(deleted_rows(vector, None if uri is None else local_path(uri))))
+
+
 def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     schema, partition_columns = json.loads(job.metadata["schemaString"]), tuple(job.metadata["partitionColumns"])
 
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [_local(job, str(source["path"])) for source in job.sources_of(bins)],
+        [_old_file(job, source) for source in job.sources_of(bins)],
         [NewFile(_local(job, file.path), file.add.get("stats")) for file in written],
     )
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, files_of, local_path, one_spelling
-from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri, vector_of_id, vector_path
+from maintainer.delta.storage.log_paths import COMMIT_NAME, log_readings, log_uri
+from maintainer.model.table.vector_names import vector_of_id, vector_path
 
 _DATA_ACTIONS = ('{"add":', '{"txn":', '{"domainMetadata":')
 _BRIEF_ADD = re.compile(

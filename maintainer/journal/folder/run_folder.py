@@ -3,8 +3,9 @@
 It holds ``plan.json``, ``results.json`` (rewritten after every step), ``events.jsonl``, ``assertions/*.json``, and
 ``traceback.txt`` only after a bug of ours. Others add ``spark.log``, ``junit.xml`` and ``report.html``.
 
-A run id is the UTC second of the start and four random hex digits, ``20261121T220003Z-7f3a``. Ids sort by time as text
-and are safe as folder names; two runs that start in one second differ.
+A run id is the UTC second of the start and four digits of base 36, ``20261121T220003Z-7f3a``: the millisecond and a
+random number. Ids sort by time as text and are safe as folder names; two runs that start in one millisecond differ in
+1,678 of 1,679 cases, and the folder of the second is refused in the other one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from typing import Any
 
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, sync_folder, write_atomically
 
-_PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
+_PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{4}")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_NUMBERS_OF_A_MILLISECOND = 36**4 // 1000
 
 
 def new_run_id(now_ms: int) -> str:
     """Make a run id for a run that starts at ``now_ms`` (milliseconds since 1970 UTC)."""
     start = datetime.fromtimestamp(now_ms // 1000, tz=timezone.utc)
-    return f"{start:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    number = now_ms % 1000 * _NUMBERS_OF_A_MILLISECOND + secrets.randbelow(_NUMBERS_OF_A_MILLISECOND)
+    digits = (_DIGITS[number // 36**place % 36] for place in (3, 2, 1, 0))
+    return f"{start:%Y%m%dT%H%M%SZ}-{''.join(digits)}"
 
 
 def is_run_id(text: str) -> bool:

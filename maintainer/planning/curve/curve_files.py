@@ -99,6 +99,23 @@ def max_rows_of(num_rows: int, num_files: int) -> int:
     return max(1, -(-4 * num_rows // (3 * num_files))) if num_files > 1 else max(1, num_rows)
 
 
+def files_of_pieces(counts: Sequence[tuple[int, int]], starts: Sequence[int], max_rows: int) -> tuple[int, ...]:
+    """Return the number of files of each piece of a curve: one, unless a single address holds too many rows.
+
+    Args:
+        counts: ``(address, rows)`` in ascending order of the addresses.
+        starts: The first address of each piece, from ``cut_curve``.
+        max_rows: What the curve was cut with.
+    """
+    totals = [0] * len(starts)
+    place = 0
+    for address, rows in counts:
+        while place + 1 < len(starts) and starts[place + 1] <= address:
+            place += 1
+        totals[place] += rows
+    return tuple(max(1, -(-total // (2 * max_rows))) if total > 2 * max_rows else 1 for total in totals)
+
+
 def tags_of(
     revision: Revision, strategy: Strategy, ranges: Sequence[FileRange], num_records: int
 ) -> tuple[tuple[str, str], ...]:

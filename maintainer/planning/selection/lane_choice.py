@@ -11,8 +11,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import BY_SPARK, Lane, LaneChoice
-from maintainer.model.plan.steps import Batch, Bin, CompactStep, PartitionRewriteStep, PurgeStep, RewriteStep
+from maintainer.model.plan.steps import (
+    Batch,
+    Bin,
+    ClusterStep,
+    CompactStep,
+    PartitionRewriteStep,
+    PurgeStep,
+    RewriteStep,
+    ZOrderStep,
+)
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.schema_columns import read_schema
@@ -24,6 +34,12 @@ COPY_MIN_FILE_BYTES = 8 << 20
 A copy keeps row groups as they are. Forty files of 160 KiB would become one file of forty tiny row groups, which reads
 slower than one with a few large ones, so smaller files are decoded and written anew.
 """
+
+LOCAL_MAX_DELETED_ROWS = 1_000_000
+"""Soft-deleted rows of a bin up to which their numbers are handed around one by one."""
+
+ORDERED_SHARE = 4
+"""The part of ``localMaxSize`` that holds where all rows of a bin are in memory at once."""
 
 LOCAL_TYPES = frozenset(
     {
@@ -43,27 +59,29 @@ def with_lanes(table: TableInput, step: _Step) -> _Step:
     allowed = frozenset(table.options.lanes or table.policy.optimize.lanes)
     no_copy = why_not_copy(table.facts, step) if Lane.COPY in allowed else "lane copy is switched off"
     no_local = why_not_local(table.facts, step) if Lane.LOCAL in allowed else "lane local is switched off"
-    bound = table.policy.optimize.local_max_size_bytes
+    bound, limit = table.policy.optimize.local_max_size_bytes, "localMaxSize"
+    if _is_whole_in_memory(step):
+        bound, limit = bound // ORDERED_SHARE, f"a quarter of {limit}, for rows that are all in memory at once:"
 
     def with_lane(bin_: Bin) -> Bin:
-        return replace(bin_, lane=choose_lane(bin_, no_copy, no_local, bound))
+        no_local_bin = no_local
+        if no_local is None and bin_.size_bytes > bound:
+            no_local_bin = f"above {limit} {format_size(bound)}"
+        return replace(bin_, lane=choose_lane(bin_, no_copy, no_local_bin))
 
     batches = tuple(Batch(tuple(with_lane(bin_) for bin_ in batch.bins)) for batch in step.batches)
     return replace(step, batches=batches)
 
 
-def choose_lane(bin_: Bin, no_copy: str | None, no_local: str | None, local_max_size_bytes: int) -> LaneChoice:
+def choose_lane(bin_: Bin, no_copy: str | None, no_local: str | None) -> LaneChoice:
     """Choose the lane of one bin.
 
     Args:
         bin_: The bin.
         no_copy: Why nothing of the table may be copied by row groups; None if it may.
-        no_local: Why nothing of it may be rewritten in the driver's process; None if it may.
-        local_max_size_bytes: The largest bin of the local lane.
+        no_local: Why it may not be rewritten in the driver's process; None if it may.
     """
     no_copy = no_copy or _why_not_copy_bin(bin_)
-    if no_local is None and bin_.size_bytes > local_max_size_bytes:
-        no_local = f"above localMaxSize {format_size(local_max_size_bytes)}"
     no_local = no_local or _why_not_local_bin(bin_)
     if no_copy is None:
         otherwise = Lane.LOCAL if no_local is None else Lane.SPARK
@@ -106,24 +124,44 @@ def _why_not_copy_bin(bin_: Bin) -> str | None:
 
 def why_not_local(facts: TableFacts, step: RewriteStep) -> str | None:
     """Return why no bin of a step may be rewritten in the driver's process; None if those that are small may."""
-    match step:
-        case CompactStep() | PurgeStep():
-            pass
-        case PartitionRewriteStep(request=request):
-            if request.sort_columns or request.num_files != 1:
-                return "rows are sorted or spread over files"
-        case _:
-            return "rows are put in an order"
+    if isinstance(step, ClusterStep):
+        return "Delta's own curve of liquid clustering"
     why_not = _why_not_outside_spark(facts)
     if why_not is not None:
         return why_not
-    unknown = next(_unknown_types(read_schema(facts)), None)
-    return None if unknown is None else f"column {unknown[0]} is of type {unknown[1]}"
+    fields = read_schema(facts)
+    unknown = next(_unknown_types(fields), None)
+    if unknown is not None:
+        return f"column {unknown[0]} is of type {unknown[1]}"
+    stored = {field["name"].lower(): field["type"] for field in fields if field["name"] not in facts.partition_columns}
+    for column in order_columns(step):
+        if not isinstance(stored.get(column.strip("`").lower()), str):
+            return f"rows are put in the order of {column}, which is no plain column of the files"
+    return None
+
+
+def order_columns(step: RewriteStep) -> tuple[str, ...]:
+    """Return the columns in whose order a step puts rows; none where rows stay as they come."""
+    match step:
+        case ZOrderStep(columns=columns) | ClusterStep(columns=columns):
+            return columns
+        case PartitionRewriteStep(request=request):
+            return request.sort_columns
+        case CompactStep() | PurgeStep():
+            return ()
+        case _:
+            assert_never(step)
+
+
+def _is_whole_in_memory(step: RewriteStep) -> bool:
+    """Whether all rows of a bin are in memory at once: they are put in an order, or spread over files."""
+    spread = isinstance(step, PartitionRewriteStep) and step.request.num_files != 1
+    return spread or bool(order_columns(step))
 
 
 def _why_not_local_bin(bin_: Bin) -> str | None:
-    if any(file.deletion_vector is not None for file in bin_.files):
-        return "files have soft-deleted rows"
+    if sum(file.deleted_records for file in bin_.files) > LOCAL_MAX_DELETED_ROWS:
+        return f"files have more than {LOCAL_MAX_DELETED_ROWS:,} soft-deleted rows"
     return None
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.delta.storage.log_paths import vector_path
 from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRef
+from maintainer.model.table.vector_names import vector_path
 from tests.support.tables.delta_tables import (
     age,
     compaction,

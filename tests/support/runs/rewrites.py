@@ -10,7 +10,7 @@ from typing import Any
 
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.model.plan.lanes import BY_SPARK, Lane, LaneChoice
-from maintainer.model.plan.steps import Batch, CompactStep, PartitionRewriteStep, PurgeStep, RewriteRequest, RewriteStep
+from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteRequest, RewriteStep
 from maintainer.model.run.outcome import CommitReceipt
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.selection.lane_choice import why_not_copy, why_not_local
@@ -50,18 +50,18 @@ def partition_values(actions: list[dict[str, Any]], kind: str) -> set[str]:
     return {json.dumps({k: v for k, v in one.items() if v is not None}, sort_keys=True) for one in found}
 
 
-LANES = tuple((kind, lane) for kind in REWRITES for lane in Lane if lane is Lane.SPARK or kind in ("compact", "purge"))
+LANES = tuple((kind, lane) for kind in REWRITES for lane in Lane if lane is not Lane.COPY or kind == "compact")
 """Kinds of rewrites, each in every lane that may take it; a table that fits no other lane is Spark's."""
 
 
-def in_lane(facts: TableFacts, step: CompactStep | PurgeStep, batch: Batch, lane: Lane) -> tuple[RewriteStep, Batch]:
+def in_lane(facts: TableFacts, step: RewriteStep, batch: Batch, lane: Lane) -> tuple[RewriteStep, Batch]:
     """Put the bins that a lane may take into it, whatever their size; Spark takes all others."""
     bins = []
     for bin_ in batch.bins:
         no_copy = why_not_copy(facts, step) if lane is Lane.COPY else "another lane was asked for"
         no_local = why_not_local(facts, step) if lane is Lane.LOCAL else "another lane was asked for"
         if any(file.deletion_vector for file in bin_.files):
-            no_copy = no_local = "soft-deleted rows"
+            no_copy = "soft-deleted rows"
         fits = lane is Lane.SPARK or no_copy is None or no_local is None
         bins.append(replace(bin_, lane=LaneChoice(lane, "asked for", Lane.SPARK) if fits else BY_SPARK))
     batch = Batch(tuple(bins))
@@ -74,6 +74,5 @@ def rewrite(
     """Rewrite all files of all partitions, in a lane where it may take them."""
     facts = engine.reader.facts(TableRef(str(path)))
     step, batch = REWRITES[kind](facts, table)
-    if isinstance(step, CompactStep | PurgeStep):
-        step, batch = in_lane(facts, step, batch, lane)
+    step, batch = in_lane(facts, step, batch, lane)
     return engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}", list(Lane).index(lane)), no_intent)

@@ -36,6 +36,14 @@ _of_thread = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file that was read: its local path, and the numbers of its soft-deleted rows."""
+
+    path: str
+    deleted_rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NewFile:
     """A file that was written: its local path, and the text of the statistics that the log will have."""
 
@@ -46,7 +54,7 @@ class NewFile:
 def measure_by_duckdb(
     columns: Sequence[ComparedColumn],
     statistics: tuple[StatisticsColumn, ...],
-    sources: Sequence[str],
+    sources: Sequence[OldFile],
     written: Sequence[NewFile],
 ) -> Measured:
     """Read both sides from the disk.
@@ -54,14 +62,17 @@ def measure_by_duckdb(
     Args:
         columns: The columns of the table's files, from ``compared_columns``.
         statistics: The columns that may have statistics, from ``statistics_columns``.
-        sources: Local paths of the files that were read.
+        sources: The files that were read.
         written: The files that were written.
 
     Raises:
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
     """
-    with _connected([*sources, *(file.path for file in written)]) as connection:
-        read = _fingerprint(connection, columns, sources)
+    with _connected([*(file.path for file in sources), *(file.path for file in written)]) as connection:
+        read = _fingerprint(connection, columns, [file.path for file in sources if not file.deleted_rows])
+        for source in sources:
+            if source.deleted_rows:
+                read += _fingerprint(connection, columns, [source.path], source.deleted_rows)
         target = Fingerprint(0, (0, 0))
         figures: list[FileFigures] = []
         for file in written:
@@ -140,9 +151,16 @@ def _source(
     return values
 
 
+_WITH_NUMBERS = _FILES.replace("filename=false", "filename=false, file_row_number=true")
+
+
 def _fingerprint(
-    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], paths: Sequence[str]
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[ComparedColumn],
+    paths: Sequence[str],
+    deleted_rows: Sequence[int] = (),
 ) -> Fingerprint:
+    """Add up the rows of files; ``deleted_rows`` are numbers of rows that do not count, where it is one file."""
     if not paths:
         return Fingerprint(0, (0, 0))
     values = _source(connection, columns, _stored_columns(connection, paths))
@@ -150,7 +168,11 @@ def _fingerprint(
     backward = ", ".join(["'backward'", *reversed(values)])
     # The hash of a row is hashed again: else two rows could swap their last values within a sum.
     sums = (f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward))
-    row = connection.execute(f"SELECT count(*), {', '.join(sums)} FROM {_FILES}", [list(paths)]).fetchone()
+    rows_of: tuple[str, list[Any]] = (_FILES, [list(paths)])
+    if deleted_rows:
+        without = "WHERE file_row_number NOT IN (SELECT unnest(CAST(? AS BIGINT[])))"
+        rows_of = (f"{_WITH_NUMBERS} {without}", [list(paths), list(deleted_rows)])
+    row = connection.execute(f"SELECT count(*), {', '.join(sums)} FROM {rows_of[0]}", rows_of[1]).fetchone()
     rows, first, second = row or (0, 0, 0)
     return Fingerprint(int(rows), (int(first or 0), int(second or 0)))
 

@@ -1,4 +1,4 @@
-"""Read the rows of one data file as batches of a table's schema of today.
+"""Read the rows of data files as batches of a table's schema of today.
 
 Files may be older than the schema: columns that came later are null, dropped ones are left out, and types that were
 widened since are widened here. Whatever Spark might read in another way sends the bin to Spark's lane.
@@ -6,7 +6,9 @@ widened since are widened here. Whatever Spark might read in another way sends t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
@@ -23,34 +25,74 @@ _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyI
 _SPARK_VERSION = b"org.apache.spark.version"
 
 
-def read_rows(path: str, schema: pa.Schema, *, by_id: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet file, in order, as batches of ``schema``.
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A data file to read: its local path, and the numbers of its soft-deleted rows in ascending order."""
+
+    path: str
+    deleted_rows: Sequence[int] = ()
+
+
+def read_rows(
+    sources: Iterable[SourceFile], schema: pa.Schema, *, by_id: bool, check_stop: Callable[[], None] = lambda: None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of Parquet files, in order and without soft-deleted ones, as batches of ``schema``.
 
     Args:
-        path: A local path.
+        sources: The files.
         schema: From ``file_schema``.
         by_id: Whether columns are found by field id, and not by name.
+        check_stop: Raises when the run is to end; called for each batch.
 
     Raises:
-        LaneUnfit: The file is of a form that only Spark reads as Spark does.
-        OSError, pyarrow.ArrowException: The file is missing or damaged.
+        LaneUnfit: A file is of a form that only Spark reads as Spark does, or it is missing or damaged: Spark then
+            says what is wrong with it.
     """
+    import pyarrow as pa
+
+    for source in sources:
+        try:
+            for batch in _rows_of(source, schema, by_id=by_id):
+                check_stop()
+                yield batch
+        except (pa.ArrowException, OSError) as error:
+            raise LaneUnfit(f"a file cannot be read here: {' '.join(str(error).split())[:200]}") from error
+
+
+def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open(path, "rb") as stored:
+    with open(source.path, "rb") as stored:
         file = pq.ParquetFile(stored, coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False)
         _check_calendar(file)
         places = _places(file.schema_arrow, schema, by_id=by_id)
         int96 = _int96_columns(file)
+        first = 0
         for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
+            rows = _without(batch, source.deleted_rows, first)
+            first += batch.num_rows
             columns = [
-                pa.nulls(batch.num_rows, field.type)
+                pa.nulls(rows.num_rows, field.type)
                 if place is None
-                else conform(batch.column(place), field, is_int96=place in int96)
+                else conform(rows.column(place), field, is_int96=place in int96)
                 for field, place in zip(schema, places, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without(batch: pa.RecordBatch, deleted_rows: Sequence[int], first: int) -> pa.RecordBatch:
+    """Leave out the deleted rows of a batch whose first row has the number ``first`` in its file."""
+    import pyarrow as pa
+
+    start, end = (bisect.bisect_left(deleted_rows, number) for number in (first, first + batch.num_rows))
+    if start == end:
+        return batch
+    live = bytearray(b"\x01") * batch.num_rows
+    for number in deleted_rows[start:end]:
+        live[number - first] = 0
+    mask = pa.Array.from_buffers(pa.uint8(), batch.num_rows, [None, pa.py_buffer(bytes(live))])
+    return batch.filter(mask.cast(pa.bool_()))
 
 
 def _check_calendar(file: pq.ParquetFile) -> None:

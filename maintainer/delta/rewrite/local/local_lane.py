@@ -1,30 +1,43 @@
-"""Rewrite one bin of a table in this process: where its files are, and the ``add`` action of the new one."""
+"""Rewrite one bin of a table in this process: its rows, their order, and the ``add`` actions of the new files."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.rewrite.curve_writer import revision_of
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
+from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
 from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
+from maintainer.delta.rewrite.local.row_order import along_own_curve, along_revision, by_columns, ordered_column
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.snapshot.column_statistics import physical_path
 from maintainer.delta.storage.file_store import local_path
 from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.transaction.live_files import AddAction
-from maintainer.model.plan.steps import Bin
+from maintainer.model.plan.steps import Bin, PartitionRewriteStep, ZOrderStep
+from maintainer.units import format_size
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+ORDERED_BYTES = 512 << 20
+"""Rows that are put in an order are all in memory at once, and once more when they are taken in it."""
 
 
 def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
-    """Write one bin as one file, without a Spark job.
+    """Write the files of one bin without a Spark job: one, unless the step puts rows in an order.
 
     Args:
         job: The batch.
         number: The bin's place in the batch.
-        bin_: The bin; its files have no soft-deleted rows.
+        bin_: The bin.
         sources: Its files as they are live.
 
     Raises:
@@ -34,32 +47,105 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     if values is None:
         raise LaneUnfit("its files spell the values of their partition in several ways")
     metadata = job.metadata
-    mapping = metadata["configuration"].get("delta.columnMapping.mode", "none").lower()
-    folder = folder_of_sources(job.storage, job.facts, bin_, sources)
-    codec = codec_of(job.jvm)
-    name = f"{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c000.{codec}.parquet"
-    path = f"{folder}{name}"
     schema = json.loads(metadata["schemaString"])
+    arrow_schema = file_schema(schema, metadata["partitionColumns"])
+    folder, codec = folder_of_sources(job.storage, job.facts, bin_, sources), codec_of(job.jvm)
+    by_id = metadata["configuration"].get("delta.columnMapping.mode", "none").lower() == "id"
     indexed = statistics_columns(job.stats_schema, ())
-    target = LocalTarget(
-        path=local_path(job.storage.uri(path)),
-        schema=file_schema(schema, metadata["partitionColumns"]),
-        columns=tuple((column.physical, column.kind) for column in indexed),
-        codec=codec,
-        by_id=mapping == "id",
-        tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
-        check_stop=job.check_stop,
-    )
-    file = write_local([local_path(job.storage.uri(str(add["path"]))) for add in sources], target)
-    if file is None:
-        return []
-    add: dict[str, Any] = {
-        "path": path,
-        "partitionValues": values,
-        "size": file.size_bytes,
-        "modificationTime": file.modification_time_ms,
-        "dataChange": False,
-        "stats": file.stats,
-    }
-    marks = job.marks[number]
-    return [WrittenFile(add, marks.tags, number, marks.clustering_provider)]
+    read = read_rows([_source_file(job, add) for add in sources], arrow_schema, by_id=by_id, check_stop=job.check_stop)
+    files = []
+    for part, rows in enumerate(_files_of(job, bin_, read, schema, arrow_schema)):
+        path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
+        target = LocalTarget(
+            path=local_path(job.storage.uri(path)),
+            schema=arrow_schema,
+            columns=tuple((column.physical, column.kind) for column in indexed),
+            codec=codec,
+            tight_bounds="deletionVectors" in job.facts.protocol.writer_features,
+        )
+        file = write_local(rows, target)
+        if file is None:
+            continue
+        add: dict[str, Any] = {
+            "path": path,
+            "partitionValues": values,
+            "size": file.size_bytes,
+            "modificationTime": file.modification_time_ms,
+            "dataChange": False,
+            "stats": file.stats,
+        }
+        marks = job.marks[number]
+        tags = (*marks.tags, *job.curve_tags(file.stats).items())
+        files.append(WrittenFile(add, tags, number, marks.clustering_provider))
+    return files
+
+
+def _source_file(job: RewriteJob, add: AddAction) -> SourceFile:
+    """A source with its soft-deleted rows, as Delta Kernel reads them."""
+    path, vector = local_path(job.storage.uri(str(add["path"]))), add.get("deletionVector")
+    if not vector:
+        return SourceFile(path)
+    folder = job.jvm.folder_at(job.jvm.path(job.facts.location))
+    try:
+        return SourceFile(path, job.jvm.kernel_deleted_rows(folder, vector))
+    except Exception as error:
+        raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
+
+
+def _files_of(
+    job: RewriteJob, bin_: Bin, read: Iterator[pa.RecordBatch], schema: dict[str, Any], arrow_schema: pa.Schema
+) -> Iterable[Iterable[pa.RecordBatch]]:
+    """The rows of each new file: as they are read, unless the step puts them in an order."""
+    match job.step:
+        case ZOrderStep(columns=columns, turn=None, max_file_size_bytes=size):
+            rows = _in_memory(read, arrow_schema)
+            ordered = [ordered_column(rows.column(place)) for place in _places(columns, schema, arrow_schema)]
+            return _taken(rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
+        case ZOrderStep(turn=turn) if turn is not None:
+            revision = revision_of(turn, job.metadata, job.where)
+            rows = _in_memory(read, arrow_schema)
+            ordered = [ordered_column(rows.column(place)) for place in _places(revision.names(), schema, arrow_schema)]
+            # Bins that are no longer live were dropped, so a bin is found by its files.
+            planned = [[file.key for file in planned.files] for planned in job.step.batches[0].bins]
+            return _taken(
+                rows,
+                along_revision(ordered, revision, turn.num_files[planned.index([file.key for file in bin_.files])]),
+            )
+        case PartitionRewriteStep(request=request) if request.sort_columns or request.num_files != 1:
+            rows = _in_memory(read, arrow_schema)
+            places = _places(request.sort_columns, schema, arrow_schema)
+            ordered = [ordered_column(rows.column(place)) for place in places]
+            return _taken(rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes)))
+        case _:
+            return [read]
+
+
+def _places(columns: Sequence[str], schema: dict[str, Any], arrow_schema: pa.Schema) -> list[int]:
+    """Places in the files of the columns of an order."""
+    paths = [physical_path(schema, column) for column in columns]
+    if any(len(path) > 1 or path[0] not in arrow_schema.names for path in paths):
+        raise LaneUnfit("a column of the order is inside another one, or of the partitions")
+    return [int(arrow_schema.get_field_index(path[0])) for path in paths]
+
+
+def _in_memory(read: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    batches, size_bytes = [], 0
+    for batch in read:
+        batches.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes > ORDERED_BYTES:
+            raise LaneUnfit(f"its rows take more than {format_size(ORDERED_BYTES)} of memory")
+    return pa.Table.from_batches(batches, schema)
+
+
+def _taken(rows: pa.Table, files: Sequence[np.ndarray]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The rows of each file in its order, batch by batch."""
+    whole = rows.combine_chunks()
+
+    def batches(numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(numbers), ROWS_AT_ONCE):
+            yield from whole.take(numbers[start : start + ROWS_AT_ONCE]).combine_chunks().to_batches()
+
+    return (batches(numbers) for numbers in files)

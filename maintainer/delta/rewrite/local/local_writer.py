@@ -1,4 +1,4 @@
-"""Write one bin as one Parquet file in this process, as Spark would write it.
+"""Write rows as one Parquet file in this process, as Spark would write it.
 
 The file is on the disk for good before its ``add`` is returned: Spark leaves that to the operating system.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
-from maintainer.delta.rewrite.local.arrow_rows import read_rows
 from maintainer.delta.rewrite.local.local_statistics import FileStatistics
 
 if TYPE_CHECKING:
@@ -31,19 +30,13 @@ FILE_METADATA = {"org.apache.spark.version": "4.1.0"}
 
 @dataclass(frozen=True, slots=True)
 class LocalTarget:
-    """Where and how a bin's file is written.
-
-    ``columns`` are those of its statistics: physical path and type. ``by_id`` is whether columns of the sources are
-    found by field id. ``check_stop`` raises when the run is to end; it is called between batches of rows.
-    """
+    """Where and how a file is written; ``columns`` are those of its statistics: physical path and type."""
 
     path: str
     schema: pa.Schema
     columns: Sequence[tuple[tuple[str, ...], str]]
     codec: str
-    by_id: bool
     tight_bounds: bool
-    check_stop: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +49,15 @@ class LocalFile:
     stats: str
 
 
-def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None:
-    """Write the rows of some files as one new file; None, and no file, where they have no rows.
+def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> LocalFile | None:
+    """Write rows as one new file; None, and no file, where there are none.
 
     Args:
-        sources: Local paths, in the order in which their rows are written.
+        rows: Batches of the target's schema, in the order in which they are written.
         target: The file to write. Nothing may be there yet.
 
     Raises:
-        LaneUnfit: Only Spark can do it as Spark would, or a file cannot be read; nothing is left. Spark then says what
-            is wrong with the file.
+        LaneUnfit: From reading the rows, or the codec is none of ``CODECS``; nothing is left.
         OSError: The file cannot be written; nothing is left.
     """
     import pyarrow.parquet as pq
@@ -90,8 +82,8 @@ def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None
             )
             with writer:
                 writer.add_key_value_metadata(FILE_METADATA)
-                for rows in _row_groups(sources, target, statistics):
-                    writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+                for group in _row_groups(rows, statistics):
+                    writer.write_table(group, row_group_size=max(1, group.num_rows))
             stored.flush()
             os.fsync(stored.fileno())
         if not statistics.num_records:
@@ -107,34 +99,18 @@ def write_local(sources: Sequence[str], target: LocalTarget) -> LocalFile | None
     return LocalFile(statistics.num_records, status.st_size, status.st_mtime_ns // 1_000_000, stats)
 
 
-def _readable(source: str, target: LocalTarget) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    try:
-        yield from read_rows(source, target.schema, by_id=target.by_id)
-    except (pa.ArrowException, OSError) as error:
-        raise LaneUnfit(f"a file cannot be read here: {' '.join(str(error).split())[:200]}") from error
-
-
-def _row_groups(sources: Sequence[str], target: LocalTarget, statistics: FileStatistics) -> Iterator[pa.Table]:
+def _row_groups(rows: Iterable[pa.RecordBatch], statistics: FileStatistics) -> Iterator[pa.Table]:
     """Yield the rows in pieces for one row group each."""
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []
     size_bytes = 0
-    for source in sources:
-        for batch in _readable(source, target):
-            target.check_stop()
-            statistics.add(batch)
-            batches.append(batch)
-            size_bytes += batch.nbytes
-            if size_bytes >= ROW_GROUP_BYTES:
-                yield pa.Table.from_batches(batches)
-                batches, size_bytes = [], 0
+    for batch in rows:
+        statistics.add(batch)
+        batches.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes >= ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(batches)
+            batches, size_bytes = [], 0
     if batches:
         yield pa.Table.from_batches(batches)
-
-
-def log_columns(columns: Sequence[Any]) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Return the columns of statistics as ``LocalTarget`` takes them: physical path and type."""
-    return tuple((column.physical, column.kind) for column in columns)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.rewrite.curve_writer import _parts, revision_of, tags_from_statistics
+from maintainer.delta.rewrite.curve_writer import revision_of, tags_from_statistics
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy, Turn
@@ -74,9 +74,3 @@ def test_a_revision_that_was_removed_or_changed_is_a_conflict(text: str | None) 
     metadata = {**METADATA, "configuration": {REVISION.property_name: text} if text else {}}
     with pytest.raises(CommitConflict, match=r"maintainer\.zorder\.revision\.4 was removed or changed"):
         revision_of(TURN, metadata, "t")
-
-
-def test_only_a_piece_with_far_too_many_rows_is_divided() -> None:
-    assert _parts([(0, 10), (5, 20), (6, 9)], [0, 5], 20) == [1, 1]
-    assert _parts([(0, 10), (5, 90), (6, 9)], [0, 5, 6], 20) == [1, 3, 1]
-    assert _parts([(0, 41)], [0], 20) == [2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.commands.command_storage import z85_decode
 from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
 
 
@@ -60,10 +59,3 @@ def test_the_newest_action_wins() -> None:
     state.take([{"remove": {"path": "2"}}, {"domainMetadata": {"domain": "d", "removed": True}}, {"txn": {}}])
     assert set(state.adds) == {("1", "u" + "x" * 20 + "@1")}
     assert (state.domains, state.commit_info, state.metadata) == ({}, {}, {"id": "a"})
-
-
-def test_base_85_of_the_protocol() -> None:
-    # The example of Delta's protocol.
-    assert z85_decode("HelloWorld") == bytes([0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B])
-    with pytest.raises(ValueError, match="not base 85"):
-        z85_decode("abc")

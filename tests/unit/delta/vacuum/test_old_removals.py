@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.log_replay import replay
-from maintainer.delta.storage.log_paths import vector_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.vector_names import vector_path
 from maintainer.policy.resolve.resolved import Consumer
 from tests.support.tables.aged_tables import AgedTable, LocalTable, Vacuuming, touch
 from tests.support.tables.vacuum_cases import codes, policies, vacuum, write_checkpoint

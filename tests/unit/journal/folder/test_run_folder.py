@@ -23,6 +23,10 @@ def test_a_run_id_is_the_utc_second_and_four_hex_digits() -> None:
     assert is_run_id(made)
     assert not is_run_id("../" + made)
     assert len({new_run_id(NOW_MS) for _ in range(20)}) > 15
+    # Two runs of one second sort by time as well: history, and whatever asks for the newest run, go by the id.
+    ids = [new_run_id(NOW_MS + milliseconds) for milliseconds in range(1000)]
+    assert ids == sorted(ids)
+    assert all(is_run_id(id_) for id_ in ids)
 
 
 def test_the_folder_and_its_files_are_private(tmp_path: Path) -> None:

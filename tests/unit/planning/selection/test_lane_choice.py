@@ -48,6 +48,9 @@ def schema(*fields: dict[str, Any]) -> str:
     return json.dumps({"type": "struct", "fields": [field("id", "long"), *fields]})
 
 
+NESTED = schema(field("s", {"type": "struct", "fields": [field("x", "integer")]}))
+
+
 @pytest.mark.parametrize(
     ("facts", "made", "lane", "otherwise", "reason"),
     [
@@ -66,8 +69,12 @@ def schema(*fields: dict[str, Any]) -> str:
          "column c is of type string with a collation"),
         (small(location="s3a://lake/t"), policy(), Lane.SPARK, Lane.SPARK, "not on a local disk"),
         (small(properties=(("delta.enableRowTracking", "true"),)), policy(), Lane.SPARK, Lane.SPARK, "row ids"),
-        (small(), policy(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)), Lane.SPARK, Lane.SPARK, "put in an order"),
-        (small(), policy(rewrite=RewritePolicy(num_files=2)), Lane.SPARK, Lane.SPARK, "sorted or spread"),
+        (small(), policy(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)), Lane.LOCAL, Lane.SPARK, "small enough"),
+        (small(65), policy(zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)), Lane.SPARK, Lane.SPARK,
+         "above a quarter of localMaxSize, for rows that are all in memory at once: 64 MiB"),
+        (small(), policy(rewrite=RewritePolicy(num_files=2)), Lane.LOCAL, Lane.SPARK, "small enough"),
+        (small(schema_json=NESTED), policy(rewrite=RewritePolicy(num_files=1, sort_by=("s.x",))), Lane.SPARK,
+         Lane.SPARK, "in the order of s.x, which is no plain column"),
         (small(), policy(rewrite=RewritePolicy(num_files=1)), Lane.LOCAL, Lane.SPARK, "only a compaction keeps row"),
     ],
 )  # fmt: skip
@@ -79,11 +86,16 @@ def test_the_first_lane_that_fits(
         assert reason in bin_.lane.reason
 
 
-def test_files_with_soft_deleted_rows_are_left_to_spark() -> None:
+def with_deleted_rows(count: int) -> TableFacts:
     facts = small(size=20 * MIB)
-    first = replace(facts.files[0], deletion_vector=DeletionVector("u1@1", 1, 40), physical_records=100)
-    plan = planned(replace(facts, files=(first, *facts.files[1:])), policy(purge=PurgePolicy()))
-    assert {choice.lane for step in plan.rewrites for choice, _ in lanes_of(step.bins)} == {Lane.SPARK}
+    first = replace(facts.files[0], deletion_vector=DeletionVector("u1@1", count, 40), physical_records=2 * count)
+    return replace(facts, files=(first, *facts.files[1:]))
+
+
+@pytest.mark.parametrize(("count", "lane"), [(1_000_000, Lane.LOCAL), (1_000_001, Lane.SPARK)])
+def test_files_with_soft_deleted_rows_are_not_copied_and_very_many_are_left_to_spark(count: int, lane: Lane) -> None:
+    plan = planned(with_deleted_rows(count), policy(purge=PurgePolicy()))
+    assert {choice.lane for step in plan.rewrites for choice, _ in lanes_of(step.bins)} == {lane}
 
 
 def test_a_run_may_choose_for_all_policies() -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import count_rows, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import OldFile, count_rows, measure_by_duckdb
 
 
 def parquet_file(path: Path, num_rows: int) -> str:
@@ -30,12 +30,12 @@ def test_a_file_that_was_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     columns = compared_columns({"type": "struct", "fields": [field]}, ())
     pq.write_table(pa.table({"id": pa.array([1, 2, 3])}), path, use_dictionary=False, compression="none")
     status = path.stat()
-    before = measure_by_duckdb(columns, (), [str(path)], ()).read
-    assert measure_by_duckdb(columns, (), [str(path)], ()).read == before
+    before = measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read
+    assert measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read == before
     pq.write_table(pa.table({"id": pa.array([1, 2, 4])}), path, use_dictionary=False, compression="none")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert path.stat().st_size == status.st_size
-    after = measure_by_duckdb(columns, (), [str(path)], ()).read
+    after = measure_by_duckdb(columns, (), [OldFile(str(path))], ()).read
     assert after.rows == before.rows
     assert after != before
 

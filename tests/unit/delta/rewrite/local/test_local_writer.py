@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.local.arrow_rows import SourceFile, read_rows
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
-from maintainer.delta.rewrite.local.local_writer import LocalTarget, write_local
+from maintainer.delta.rewrite.local.local_writer import LocalFile, LocalTarget, write_local
 from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
 
 COLUMNS = statistics_columns(SCHEMA, ())
@@ -28,7 +29,7 @@ STRICT = Strictness(complete=True, exact=True, expected=frozenset(column.physica
 
 def target_in(folder: Path, schema: dict[str, Any] = SCHEMA, **changes: Any) -> LocalTarget:
     columns = tuple((column.physical, column.kind) for column in statistics_columns(schema, ()))
-    target = LocalTarget(str(folder / "new.parquet"), file_schema(schema, ()), columns, "snappy", False, True)
+    target = LocalTarget(str(folder / "new.parquet"), file_schema(schema, ()), columns, "snappy", True)
     return replace(target, **changes)
 
 
@@ -40,10 +41,19 @@ def sources_in(folder: Path, *parts: list[dict[str, Any]], schema: dict[str, Any
     return paths
 
 
+def old(sources: list[str]) -> list[OldFile]:
+    return [OldFile(path) for path in sources]
+
+
+def rewrite(sources: list[str], target: LocalTarget, **options: Any) -> LocalFile | None:
+    rows = read_rows([SourceFile(path) for path in sources], target.schema, by_id=False, **options)
+    return write_local(rows, target)
+
+
 def verdict(sources: list[str], target: LocalTarget, stats: str, schema: dict[str, Any] = SCHEMA) -> list[str]:
     """What the second engine says about rows and statistics."""
     columns = statistics_columns(schema, ())
-    measured = measure_by_duckdb(compared_columns(schema, ()), columns, sources, [NewFile(target.path, stats)])
+    measured = measure_by_duckdb(compared_columns(schema, ()), columns, old(sources), [NewFile(target.path, stats)])
     strictness = replace(STRICT, expected=frozenset(column.physical for column in columns))
     problems = judge({"stats": stats}, columns, measured.files[0], strictness)
     return problems if measured.read == measured.written else ["other rows", *problems]
@@ -52,7 +62,7 @@ def verdict(sources: list[str], target: LocalTarget, stats: str, schema: dict[st
 def test_every_type_keeps_its_rows_and_gets_true_statistics(tmp_path: Path) -> None:
     rows = zoo_rows()
     sources, target = sources_in(tmp_path, rows[:2], rows[2:]), target_in(tmp_path)
-    written = write_local(sources, target)
+    written = rewrite(sources, target)
     assert written is not None
     assert (written.num_records, written.size_bytes) == (5, os.path.getsize(target.path))
     assert verdict(sources, target, written.stats) == []
@@ -70,7 +80,7 @@ def test_the_file_is_declared_as_sparks_writer_declares_it(tmp_path: Path) -> No
               field("t", "timestamp"), field("n", "timestamp_ntz"), field("l", ARRAY)]}  # fmt: skip
     rows = [{"col-1": 1, "d": None, "e": None, "t": None, "n": None, "l": None}]
     sources, target = sources_in(tmp_path, rows, schema=schema), target_in(tmp_path, schema)
-    assert write_local(sources, target) is not None
+    assert rewrite(sources, target) is not None
     file = pq.ParquetFile(target.path)
     stored = {file.schema.column(place).path: file.schema.column(place) for place in range(len(file.schema))}
     assert {path: (column.physical_type, str(column.logical_type)) for path, column in stored.items()} == {
@@ -92,7 +102,7 @@ def test_older_files_get_the_columns_of_today(tmp_path: Path) -> None:
     pq.write_table(pa.table({"gone": [1, 2], "b": pa.array([1, 2], pa.int32())}), tmp_path / "old-0.parquet")
     schema = {"type": "struct", "fields": [field("a", "string"), field("b", "long")]}
     sources, target = [str(tmp_path / "old-0.parquet")], target_in(tmp_path, schema)
-    written = write_local(sources, target)
+    written = rewrite(sources, target)
     assert written is not None
     assert pq.read_table(target.path).to_pylist() == [{"a": None, "b": 1}, {"a": None, "b": 2}]
     assert verdict(sources, target, written.stats, schema) == []
@@ -105,7 +115,7 @@ def test_int96_and_dictionaries_are_read(tmp_path: Path) -> None:
     table = table_of(rows, file_schema(schema, ()))
     pq.write_table(table, path, store_schema=False, use_deprecated_int96_timestamps=True, use_dictionary=["string"])
     target = target_in(tmp_path, schema)
-    written = write_local([path], target)
+    written = rewrite([path], target)
     assert written is not None
     assert pq.read_table(target.path).to_pylist() == table.to_pylist()
     assert verdict([path], target, written.stats, schema) == []
@@ -125,7 +135,7 @@ def test_what_spark_might_read_otherwise_is_left_to_spark(tmp_path: Path, stored
     pq.write_table(stored, tmp_path / "old.parquet")
     target = target_in(tmp_path, {"type": "struct", "fields": [field("a", "integer")]})
     with pytest.raises(LaneUnfit, match=reason):
-        write_local([str(tmp_path / "old.parquet")], target)
+        rewrite([str(tmp_path / "old.parquet")], target)
     assert sorted(os.listdir(tmp_path)) == ["old.parquet"]
 
 
@@ -133,17 +143,35 @@ def test_nothing_is_left_of_a_failure_and_nothing_is_overwritten(tmp_path: Path)
     sources, target = sources_in(tmp_path, zoo_rows()), target_in(tmp_path)
     Path(sources[0]).write_bytes(Path(sources[0]).read_bytes()[:200])
     with pytest.raises(LaneUnfit, match="cannot be read here"):
-        write_local(sources, target)
+        rewrite(sources, target)
     assert not os.path.exists(target.path)
     Path(target.path).write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
-        write_local(sources, target)
+        rewrite(sources, target)
     assert Path(target.path).read_bytes() == b"somebody's"
+
+
+def test_soft_deleted_rows_are_left_out_by_both_libraries(tmp_path: Path) -> None:
+    rows = [{"n": number} for number in range(200_000)]
+    schema = {"type": "struct", "fields": [field("n", "long")]}
+    (path,) = sources_in(tmp_path, rows, schema=schema)
+    deleted = (0, 1, 65_535, 65_536, 131_072, 199_999)
+    target, columns = target_in(tmp_path, schema), compared_columns(schema, ())
+    written = write_local(read_rows([SourceFile(path, deleted)], target.schema, by_id=False), target)
+    assert written is not None
+    live = [number for number in range(200_000) if number not in deleted]
+    assert pq.read_table(target.path)["n"].to_pylist() == live
+    new = [NewFile(target.path, written.stats)]
+    measured = measure_by_duckdb(columns, (), [OldFile(path, deleted)], new)
+    assert (measured.read, measured.read.rows) == (measured.written, len(live))
+    for wrong in ((), deleted[1:], (2, *deleted[1:]), (*deleted, 5)):
+        measured = measure_by_duckdb(columns, (), [OldFile(path, wrong)], new)
+        assert measured.read != measured.written
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:
     target = target_in(tmp_path)
-    assert write_local(sources_in(tmp_path, []), target) is None
+    assert rewrite(sources_in(tmp_path, []), target) is None
     assert not os.path.exists(target.path)
 
 
@@ -154,9 +182,9 @@ def test_a_stopped_run_writes_nothing_more(tmp_path: Path) -> None:
     def stop() -> None:
         raise Stopped
 
-    target = target_in(tmp_path, check_stop=stop)
+    target = target_in(tmp_path)
     with pytest.raises(Stopped):
-        write_local(sources_in(tmp_path, zoo_rows()), target)
+        rewrite(sources_in(tmp_path, zoo_rows()), target, check_stop=stop)
     assert not os.path.exists(target.path)
 
 
@@ -195,11 +223,11 @@ def test_the_second_engine_sees_every_forged_row(tmp_path: Path, name: str) -> N
     sources = sources_in(tmp_path, rows)
     forged = tmp_path / "new.parquet"
     pq.write_table(table_of(FORGERIES[name](rows), file_schema(SCHEMA, ())), forged, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, sources, [NewFile(str(forged), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [NewFile(str(forged), None)])
     assert measured.read != measured.written
     shuffled = tmp_path / "shuffled.parquet"
     pq.write_table(table_of(rows[::-1], file_schema(SCHEMA, ())), shuffled, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, sources, [NewFile(str(shuffled), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old(sources), [NewFile(str(shuffled), None)])
     assert measured.read == measured.written, "the order of rows means nothing"
 
 
@@ -222,7 +250,7 @@ LIES: dict[str, Any] = {
 @pytest.mark.parametrize("name", LIES)
 def test_the_second_engine_sees_statistics_that_lie(tmp_path: Path, name: str) -> None:
     sources, target = sources_in(tmp_path, zoo_rows()), target_in(tmp_path)
-    written = write_local(sources, target)
+    written = rewrite(sources, target)
     assert written is not None
     stats = json.loads(written.stats)
     LIES[name](stats)
@@ -231,14 +259,14 @@ def test_the_second_engine_sees_statistics_that_lie(tmp_path: Path, name: str) -
 
 def test_a_path_that_duckdb_takes_for_a_pattern_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(CannotCompareError, match="pattern"):
-        measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [str(tmp_path / "a*.parquet")], [])
+        measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old([str(tmp_path / "a*.parquet")]), [])
 
 
 @pytest.mark.parametrize("name", ["it's a 'name'.parquet", "a b%20c.parquet", "ü\n.parquet", "$1;drop.parquet"])
 def test_any_other_path_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     pq.write_table(table_of(zoo_rows(), file_schema(SCHEMA, ())), path, store_schema=False)
-    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [str(path)], [NewFile(str(path), None)])
+    measured = measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, old([str(path)]), [NewFile(str(path), None)])
     assert (measured.read, measured.read.rows) == (measured.written, 5)
 
 
@@ -246,7 +274,9 @@ def test_a_damaged_file_is_no_equal_file(tmp_path: Path) -> None:
     (path,) = sources_in(tmp_path, zoo_rows())
     (tmp_path / "new.parquet").write_bytes(Path(path).read_bytes()[:-20])
     with pytest.raises(CannotCompareError, match="DuckDB"):
-        measure_by_duckdb(compared_columns(SCHEMA, ()), COLUMNS, [path], [NewFile(str(tmp_path / "new.parquet"), None)])
+        measure_by_duckdb(
+            compared_columns(SCHEMA, ()), COLUMNS, old([path]), [NewFile(str(tmp_path / "new.parquet"), None)]
+        )
 
 
 @pytest.mark.parametrize("kind", ["variant", "interval day to second", "void", {"type": "udt"}])

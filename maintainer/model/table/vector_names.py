@@ -1,0 +1,53 @@
+"""Decode the names of deletion vectors in a log ("Deletion Vector Descriptor Schema" in Delta's protocol). Pure.
+
+Decoded here and not in the JVM, because it is asked for every file of a table.
+"""
+
+from __future__ import annotations
+
+import base64
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_RFC_1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_AS_RFC_1924 = str.maketrans(_Z85, _RFC_1924)
+"""The two alphabets have the same values in another order, and Python has the second one."""
+
+_UUID_DIGITS = 20
+
+
+def z85_decode(text: str) -> bytes:
+    """Decode ZeroMQ's base 85, five characters to four bytes: UUIDs, and deletion vectors inside a log.
+
+    Raises:
+        ValueError: A character that it does not have, a length that is no multiple of five, or five characters that
+            stand for more than four bytes hold.
+    """
+    if len(text) % 5 or not set(_Z85) >= set(text):
+        raise ValueError(f"{text!r} is not base 85")
+    return base64.b85decode(text.translate(_AS_RFC_1924))
+
+
+def vector_path(text: str) -> str | None:
+    """Return the path below the table's root of a vector of kind ``u``; None for a text of another form.
+
+    The last twenty characters are a UUID, what stands before them is a folder.
+    """
+    folder, digits = text[:-_UUID_DIGITS], text[-_UUID_DIGITS:]
+    if len(digits) != _UUID_DIGITS or not (folder.isalnum() or not folder) or not folder.isascii():
+        return None
+    try:
+        data = z85_decode(digits).hex()
+    except ValueError:
+        return None
+    uuid = "-".join((data[:8], data[8:12], data[12:16], data[16:20], data[20:]))
+    return f"{folder}/deletion_vector_{uuid}.bin" if folder else f"deletion_vector_{uuid}.bin"
+
+
+def vector_of_id(unique_id: str) -> tuple[str, str] | None:
+    """Return storage type and encoded path of a deletion vector by its unique id; None if the vector is inline."""
+    kind, rest = unique_id[:1], unique_id[1:]
+    if kind == "i":
+        return None
+    # The offset is digits after the last "@"; the encoded path of kind "u" may hold an "@" of its own.
+    path, _, offset = rest.rpartition("@")
+    return kind, path if path and offset.isdigit() and len(path) >= _UUID_DIGITS else rest
