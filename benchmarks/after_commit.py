@@ -119,7 +119,7 @@ def on_frames(engine: DeltaTableEngine, facts: TableFacts) -> None:
 
     rows = engine.versions.row_count(facts, 0, scan=True)
     suite = [
-        gx.build(CheckedExpectation(name, json.dumps(arguments)))
+        CheckedExpectation(name, json.dumps(arguments))
         for name, arguments in (
             ("expect_table_row_count_to_equal", {"value": rows}),
             ("expect_table_columns_to_match_ordered_list", {"column_list": list(facts.columns)}),

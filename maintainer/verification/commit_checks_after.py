@@ -3,7 +3,7 @@
 Version N is compared with N-1, never "before the run" with "after": whatever other writers did is in both, so they
 raise no false alarm, and their appends cannot hide a loss. Each equality is asserted once: the audit compares the
 commit with the plan in Python, Great Expectations compares row counts and columns of the two versions. The policy's
-expectations run on N; a failure that N-1 has as well is reported and does not count against this commit.
+expectations run on N, too (``expectation_checks``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TypeVar
 
 from maintainer.engine.protocols import VersionReader
 from maintainer.errors import MaintainerError
@@ -22,9 +23,12 @@ from maintainer.model.run.outcome import Assertion, CommitReceipt, VacuumReceipt
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.audit import audit
+from maintainer.verification.expectation_checks import NOT_OURS, Verdicts, check_expectations
 from maintainer.verification.verification_result import Document, Pair, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
+
+_T = TypeVar("_T")
 
 
 class GreatExpectationsVerifier:
@@ -33,6 +37,7 @@ class GreatExpectationsVerifier:
     def __init__(self) -> None:
         # Rows counted by scan at a version that passed. The next batch of a step starts from there.
         self._counted: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._judged: OrderedDict[tuple[str, str, int], Verdicts] = OrderedDict()
         self._lock = threading.Lock()
 
     def preflight(self, expectations: tuple[CheckedExpectation, ...]) -> None:
@@ -47,6 +52,7 @@ class GreatExpectationsVerifier:
         check = _Check(self, versions, facts, receipt.version, checks)
         if receipt.proof is not None and receipt.proof.uncovered_columns:
             check.notes.append(f"the fingerprint does not cover {', '.join(receipt.proof.uncovered_columns)}")
+        check.has_same_rows = receipt.proof is not None and receipt.proof.holds and not receipt.proof.uncovered_columns
         return check.run(audited)
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
@@ -87,10 +93,22 @@ class GreatExpectationsVerifier:
 
     def remember(self, facts: TableFacts, version: int, rows: int) -> None:
         """Keep a count for the next batch."""
+        self._keep(self._counted, facts, version, rows)
+
+    def judged(self, facts: TableFacts, version: int) -> Verdicts:
+        """Return the verdicts of this run on a version."""
         with self._lock:
-            self._counted[(facts.location, facts.table_id, version)] = rows
-            while len(self._counted) > MAX_REMEMBERED_VERSIONS:
-                self._counted.popitem(last=False)
+            return self._judged.get((facts.location, facts.table_id, version), {})
+
+    def remember_verdicts(self, facts: TableFacts, version: int, verdicts: Verdicts) -> None:
+        """Keep the verdicts on a version for the next batch."""
+        self._keep(self._judged, facts, version, verdicts)
+
+    def _keep(self, memory: OrderedDict[tuple[str, str, int], _T], facts: TableFacts, version: int, value: _T) -> None:
+        with self._lock:
+            memory[(facts.location, facts.table_id, version)] = value
+            while len(memory) > MAX_REMEMBERED_VERSIONS:
+                memory.popitem(last=False)
 
 
 class _Check:
@@ -107,6 +125,8 @@ class _Check:
         self._assertions: list[Assertion] = []
         self._documents: list[Document] = []
         self.notes: list[str] = []
+        self.has_same_rows = False
+        """Whether it was proven that the version before holds the same rows."""
         self._rows_before: int | None = None
         self._rows_after: int | None = None
         self._content_equal: bool | None = None
@@ -183,35 +203,21 @@ class _Check:
         return tuple(path for path in missing if path not in before)
 
     def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:
-        """Run the policy's expectations on the new version; those that do not pass also on the version before."""
-        validated = self._validate(self._after, expectations, "expectations")
-        failed = [number for number, asserted in enumerate(validated.assertions) if asserted.outcome != Verdict.PASS]
-        if not failed or len(validated.assertions) != len(expectations):
-            self._add(validated, "expectations")
-            return
-        before = self._validate(self._before, tuple(expectations[number] for number in failed), "expectations-before")
-        assertions = list(validated.assertions)
-        for number, asserted_before in zip(failed, before.assertions, strict=False):
-            if asserted_before.outcome == assertions[number].outcome:
-                assertions[number] = self._failed_before(expectations[number], assertions[number])
-        self._add(dataclasses.replace(validated, assertions=tuple(assertions)), "expectations")
-        self._documents.append(Document(self._name("expectations-before"), before.document))
-
-    def _failed_before(self, expectation: CheckedExpectation, asserted: Assertion) -> Assertion:
-        """Note that an expectation fails at both versions, and take it out of the verdict."""
-        result = "failed" if asserted.outcome == Verdict.FAIL else "could not be checked"
-        note = f"{expectation.type} {result} at version {self._after} and at {self._before} as well"
-        self.notes.append(note)
-        detail = f": {asserted.error}" if asserted.error else ""
-        return dataclasses.replace(asserted, error=f"{_NOT_OURS}{note}{detail}")
+        before = self._owner.judged(self._facts, self._before) if self.has_same_rows else {}
+        done = check_expectations(
+            expectations, (self._before, self._after), self._validate, before, has_same_rows=self.has_same_rows
+        )
+        self._owner.remember_verdicts(self._facts, self._after, done.verdicts)
+        self._assertions.extend(done.assertions)
+        self._documents.extend(Document(self._name(name), document) for name, document in done.documents)
+        self.notes.extend(done.notes)
 
     def _deciding(self) -> list[Assertion]:
-        return [assertion for assertion in self._assertions if not (assertion.error or "").startswith(_NOT_OURS)]
+        return [assertion for assertion in self._assertions if not (assertion.error or "").startswith(NOT_OURS)]
 
     def _validate(self, version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> gx.Validated:
         frame = self._versions.dataframe(self._facts, version)
-        suite = [gx.build(expectation) for expectation in expectations]
-        return gx.validate_frame(frame, self._name(name), suite, version=version)
+        return gx.validate_frame(frame, self._name(name), expectations, version=version)
 
     def _add(self, validated: gx.Validated, name: str) -> None:
         self._assertions.extend(validated.assertions)
@@ -231,9 +237,6 @@ def _column_list(columns: Sequence[str]) -> str:
 def _known(rows: int | None) -> str | None:
     """A count as a figure; the log's -1 means that it cannot say, and two of those are not equal."""
     return None if rows is None or rows < 0 else str(rows)
-
-
-_NOT_OURS = "not this commit's: "
 
 
 def _verdict(assertions: list[Assertion] | tuple[Assertion, ...]) -> Verdict:

@@ -101,11 +101,29 @@ def build(expectation: CheckedExpectation) -> object:
         ) from error
 
 
-def validate_frame(frame: object, name: str, expectations: Sequence[object], *, version: int) -> Validated:
-    """Run expectations on a Spark data frame of a table at one version."""
-    return _validate(
-        lambda sources, unique: sources.add_spark(unique, persist=False), frame, name, expectations, version
-    )
+def validate_frame(frame: object, name: str, expectations: Sequence[CheckedExpectation], *, version: int) -> Validated:
+    """Run expectations on a Spark data frame of a table at one version.
+
+    First only whether each holds, which needs fewer Spark jobs; those that do not are run again for what was observed.
+    """
+
+    def run(asked: Sequence[CheckedExpectation], result_format: str) -> Validated:
+        suite = [build(expectation) for expectation in asked]
+        return _validate(
+            lambda sources, unique: sources.add_spark(unique, persist=False), frame, name, suite, version, result_format
+        )
+
+    briefly = run(expectations, "BOOLEAN_ONLY")
+    failed = [number for number, asserted in enumerate(briefly.assertions) if asserted.outcome != Verdict.PASS]
+    if not failed or len(briefly.assertions) != len(expectations):
+        return briefly
+    again = run([expectations[number] for number in failed], "SUMMARY")
+    if len(again.assertions) != len(failed):
+        return again
+    assertions = list(briefly.assertions)
+    for number, asserted in zip(failed, again.assertions, strict=True):
+        assertions[number] = asserted
+    return Validated(tuple(assertions), {**briefly.document, "failed_in_detail": again.document["results"]})
 
 
 def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = None) -> Validated:
@@ -126,9 +144,7 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
     rows = [(pair.before or "not measured before", pair.after or "not measured after") for pair in pairs]
     # dtype=object keeps sums of hashes text; they exceed 64 bits.
     frame = pd.DataFrame(rows, columns=[_BEFORE, _AFTER], dtype=object)
-    validated = _validate(
-        lambda sources, unique: sources.add_pandas(unique), frame, name, [equal], version, name_rows=True
-    )
+    validated = _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, [equal], version, "COMPLETE")
     document = {**validated.document, "figures": figures_by_name(pairs)}
     if validated.assertions[0].outcome == Verdict.ERROR:
         return Validated(validated.assertions, document)
@@ -182,10 +198,9 @@ def _validate(
     name: str,
     expectations: Sequence[Any],
     version: int | None,
-    *,
-    name_rows: bool = False,
+    result_format: str,
 ) -> Validated:
-    """Run expectations on a frame in a context of their own; ``name_rows`` has those that fail name each row."""
+    """Run expectations on a frame in a context of their own; ``result_format`` says how much of a failure is told."""
     gx, _ = _import()
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -201,7 +216,7 @@ def _validate(
         for position, expectation in enumerate(expectations):  # results come back grouped, not in this order
             expectation.meta = {**(expectation.meta or {}), _POSITION: position}
         suite = gx.ExpectationSuite(name="maintenance", expectations=list(expectations))
-        result = batch.validate(suite, result_format={"result_format": "COMPLETE" if name_rows else "SUMMARY"})
+        result = batch.validate(suite, result_format={"result_format": result_format})
         document: dict[str, Any] = result.to_json_dict()
     except Exception as error:  # whatever it raises means: could not be checked
         text = f"{type(error).__name__}: {_short(error)}"

@@ -166,7 +166,11 @@ class Verdict(TextEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """One equality or expectation that was asserted after a commit, with what it expected and observed."""
+    """One equality or expectation that was asserted after a commit, with what it expected and observed.
+
+    ``carried_from`` is the version at which an expectation was run, where that is not ``version``: the rows of the two
+    were proven to be the same in between.
+    """
 
     expectation: str
     outcome: Verdict
@@ -175,6 +179,7 @@ class Assertion:
     observed: str | None = None
     error: str | None = None
     column: str | None = None
+    carried_from: int | None = None
 
 
 class StepStatus(TextEnum):

@@ -318,4 +318,10 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
         passed = WorkDone.of((step,)).checks_passed
         names = named(sorted({check.expectation for check in step.assertions}), MAX_CHECKS_NAMED)
         lines.append(f"{passed:,} of {count_of(len(step.assertions), 'check')} passed after the commit: {names}")
+        carried = sorted({check.carried_from for check in step.assertions if check.carried_from is not None})
+        if carried:
+            versions = named([f"v{version}" for version in carried], MAX_CHECKS_NAMED)
+            lines.append(
+                f"expectations were not run again where a proof shows the same rows; they were run at {versions}"
+            )
     return tuple(lines)

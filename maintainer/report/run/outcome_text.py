@@ -254,6 +254,8 @@ def assertion_text(assertion: Assertion) -> str:
         facts.append(f"expected {printable(assertion.expected)}")
     if assertion.observed is not None:
         facts.append(f"observed {printable(assertion.observed)}")
+    if assertion.carried_from is not None:
+        facts.append(f"run at version {assertion.carried_from}, which has the same rows by proof")
     if assertion.outcome == "fail" and assertion.error:
         facts.append(printable(assertion.error))
     return f"{name}: {', '.join(facts) or assertion.outcome}"

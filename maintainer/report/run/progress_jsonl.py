@@ -104,7 +104,7 @@ def _picked(value: object, names: str) -> Json:
     return {name: getattr(value, name) for name in names.split()}
 
 
-_ASSERTION = "expectation column outcome version expected observed error"
+_ASSERTION = "expectation column outcome version carried_from expected observed error"
 
 
 def _step(step: StepOutcome) -> Json:

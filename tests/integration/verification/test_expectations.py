@@ -17,6 +17,7 @@ from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.execution.fleet.fleet import run_fleet
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck
+from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import RunOutcome, TableStatus, Verdict
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.verification import great_expectations_suite as gx
@@ -201,6 +202,43 @@ def test_an_expectation_that_held_before_is_this_commits_fault(
     assert (found.detail or "").startswith("expect_column_values_to_not_be_null at version 1")
 
 
+def test_verdicts_are_carried_over_commits_that_are_proven_equal(
+    spark: SparkSession, lease: SessionLease, engine: DeltaTableEngine, lake: Path
+) -> None:
+    path = make_table(spark, lake / "t")
+    facts = engine.reader.facts(TableRef(path))
+    step, batch = compaction(facts)
+    (whole,) = batch.bins
+    halves = (replace(whole, files=whole.files[:2]), replace(whole, files=whole.files[2:]))
+    step = replace(step, batches=tuple(Batch((half,)) for half in halves))
+    asked = (
+        expectation("expect_column_values_to_not_be_null", column="id"),
+        expectation("expect_column_values_to_be_between", column="day", min_value=0, max_value=5),
+        expectation("expect_column_values_to_be_increasing", column="id"),
+    )
+    journal = Journal.open(lake / ".maintainer" / "runs", "20261121T220000Z-0000", lambda: NOW_MS)
+    outcome = run_fleet(
+        plan_all(plan_for(facts, step, checks=Checks(expectations=asked))),
+        DeltaEngine(lease),
+        journal=journal,
+        verifier=GreatExpectationsVerifier(),
+    )
+    (table,) = outcome.tables
+    assert (table.status, table.problem) == (TableStatus.DONE, None)
+    verdicts = [
+        (one.outcome, one.version, one.carried_from)
+        for one in table.steps[0].assertions
+        if one.expectation in {each.type for each in asked}
+    ]
+    assert verdicts[:5] == [
+        ("pass", 1, None), ("fail", 1, None), ("fail", 1, None), ("pass", 2, 1), ("fail", 2, 1)]  # fmt: skip
+    assert verdicts[5][1:] == (2, None), "the order of rows may have changed"
+    assert "version 0 has the same rows by proof" in (table.steps[0].note or "")
+    documents = [json.loads(one.read_text()) for one in (journal.folder.path / "assertions").iterdir()]
+    (evidence,) = [document for document in documents if "carried" in document]
+    assert evidence["carried_because"] == "versions 1 and 2 hold the same rows by proof"
+
+
 def test_pairs_are_compared_as_text_and_two_missing_figures_are_not_equal() -> None:
     big = str(2**80)
     found = gx.validate_pairs((Pair("a", big, "b", big),), "t")
@@ -261,9 +299,10 @@ def test_validations_on_many_threads_never_answer_for_one_another(
 
     def validate(rows: int) -> None:
         for _ in range(2):
-            counted = gx.build(expectation("expect_table_row_count_to_equal", value=rows))
-            found = gx.validate_frame(frames[rows], "same name", [counted], version=1)
-            wrong.extend(str(one) for one in found.assertions if one.outcome != "pass" or one.observed != str(rows))
+            counted = [expectation("expect_table_row_count_to_equal", value=value) for value in (rows, rows + 1)]
+            right, not_right = gx.validate_frame(frames[rows], "same name", counted, version=1).assertions
+            if (right.outcome, not_right.outcome, not_right.observed) != ("pass", "fail", str(rows)):
+                wrong.append(f"{rows}: {right}, {not_right}")
 
     threads = [threading.Thread(target=validate, args=(rows,)) for rows in frames]
     for thread in threads:

@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.model.plan.plan import CheckedExpectation
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, WITHOUT_SPARK
-from maintainer.verification.great_expectations_suite import build, validate_frame
+from maintainer.verification.great_expectations_suite import validate_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +101,7 @@ def test_what_a_policy_may_name_runs_on_spark(spark: SparkSession) -> None:
     assert set(ARGUMENTS) == set(EXPECTATIONS) | set(WITHOUT_SPARK)  # whole
     frame = spark.createDataFrame(ROWS, "number int, other int, text string, day string, json string").coalesce(1)
     names = sorted(ARGUMENTS)
-    suite = [build(CheckedExpectation(name, json.dumps(ARGUMENTS[name]))) for name in names]
+    suite = [CheckedExpectation(name, json.dumps(ARGUMENTS[name])) for name in names]
     found = validate_frame(frame, "every expectation", suite, version=0)
     problems = {one.expectation: one.error for one in found.assertions if one.outcome == "error"}
     assert set(problems) == set(WITHOUT_SPARK), problems

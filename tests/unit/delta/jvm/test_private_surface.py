@@ -51,7 +51,7 @@ PUBLIC = {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
         "getRows", "getScanBuilder", "getScanFiles", "getTimestamp", "hasNext", "next", "isPresent", "map", "toRow",
         "writeCheckpoint", "getStatistics", "getChecksumWriteMode", "writeChecksum",
-        "getLatestTransactionVersion",
+        "getLatestTransactionVersion", "DeletionVectorDescriptor", "toArray",
     },
     # parquet-hadoop, which Spark brings along.
     "parquet": {"Builder", "ParquetRewriter", "processBlocks"},
