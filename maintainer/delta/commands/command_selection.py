@@ -175,6 +175,8 @@ def _settings(
         (f"{_OPTIMIZE}minFileSize", None if size is None else str(size)),
         (f"{_OPTIMIZE}maxDeletedRowsRatio", None if ratio is None else f"{ratio:.12f}"),
     ]
+    if step.codec is not None:
+        settings.append(("spark.sql.parquet.compression.codec", step.codec.value))
     return tuple(settings)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maintainer.model.run.outcome import Fingerprint
@@ -21,12 +21,16 @@ BYTES_AT_ONCE = 4 << 20
 DIGEST_BYTES = 16
 
 
-def compare_chunks(sources: Sequence[str], written: Sequence[str]) -> tuple[Fingerprint, Fingerprint, list[str]]:
+def compare_chunks(
+    sources: Sequence[str], written: Sequence[str], columns: Collection[str]
+) -> tuple[Fingerprint, Fingerprint, list[str]]:
     """Read the row groups of both sides.
 
     Args:
         sources: Local paths of the files that were copied.
         written: Local paths of the files that they were copied to.
+        columns: Names in files of the table's columns. Others in the sources were dropped and do not count; in the new
+            files they must not be.
 
     Returns:
         A fingerprint of each side (rows, and sums over the digests of row groups), and what is wrong, as sentences.
@@ -34,7 +38,8 @@ def compare_chunks(sources: Sequence[str], written: Sequence[str]) -> tuple[Fing
     Raises:
         OSError, pyarrow.ArrowException: A file is missing or damaged.
     """
-    before, after = ([group for path in paths for group in _row_groups(path)] for paths in (sources, written))
+    before = [group for path in sources for group in _row_groups(path, columns)]
+    after = [group for path in written for group in _row_groups(path, None)]
     problems = []
     missing, extra = Counter(before) - Counter(after), Counter(after) - Counter(before)
     if missing:
@@ -50,8 +55,11 @@ def _fingerprint(groups: Sequence[tuple[int, bytes]]) -> Fingerprint:
     return Fingerprint(sum(rows for rows, _ in groups), tuple(sums))
 
 
-def _row_groups(path: str) -> list[tuple[int, bytes]]:
-    """Rows and digest of each row group of a file. The digest covers what every column chunk is, and its bytes."""
+def _row_groups(path: str, columns: Collection[str] | None) -> list[tuple[int, bytes]]:
+    """Rows and digest of each row group of a file. The digest covers what every column chunk is, and its bytes.
+
+    With ``columns`` only the chunks of these count.
+    """
     import pyarrow.parquet as pq
 
     groups = []
@@ -60,15 +68,24 @@ def _row_groups(path: str) -> list[tuple[int, bytes]]:
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-            digest.update(repr((group.num_rows, group.num_columns)).encode())
-            for place in range(group.num_columns):
-                column = group.column(place)
+            chunks = [group.column(place) for place in range(group.num_columns)]
+            if columns is not None:
+                chunks = [column for column in chunks if _root(column.path_in_schema, columns) in columns]
+            digest.update(repr((group.num_rows, len(chunks))).encode())
+            for column in chunks:
                 digest.update(repr(_described(column)).encode())
                 _read_into(digest, stored, column)
             groups.append((int(group.num_rows), digest.digest()))
         if sum(rows for rows, _ in groups) != metadata.num_rows:
             raise ValueError(f"{path}: its footer counts {metadata.num_rows} rows, its row groups hold others")
     return groups
+
+
+def _root(path: str, columns: Collection[str]) -> str:
+    """The top-level column of a chunk; a name may have dots of its own."""
+    parts = path.split(".")
+    roots = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return next((root for root in roots if root in columns), parts[0])
 
 
 def _described(column: pq.ColumnChunkMetaData) -> tuple[Any, ...]:

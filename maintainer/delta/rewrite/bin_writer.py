@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.copy.copy_lane import write_by_copy
-from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.lane_fit import LaneUnfit, writing_codec
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
@@ -50,7 +50,8 @@ def write_bins(job: RewriteJob) -> None:
 
     job.jvm.begin_file_names_with(job.file_prefix)
     try:
-        job.written = [file for files in _each(run, bins, job.step.max_threads) for file in files]
+        with writing_codec(job.jvm, job.step.codec):
+            job.written = [file for files in _each(run, bins, job.step.max_threads) for file in files]
     finally:
         with contextlib.suppress(Exception):  # the JVM may be gone, and the setting with it
             job.jvm.begin_file_names_with(None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite.unfinished_files import folders_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
+from maintainer.model.plan.lanes import Codec
 from maintainer.model.plan.steps import Bin
 from maintainer.model.table.table_facts import TableFacts
 
@@ -22,6 +24,24 @@ CODEC = "spark.sql.parquet.compression.codec"
 def codec_of(jvm: DeltaJvm) -> str:
     """Return the codec that Spark would write in this session, in its own words: ``snappy`` unless somebody set it."""
     return str(jvm.spark.conf.get(CODEC, "snappy") or "snappy").lower()
+
+
+@contextmanager
+def writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
+    """Have all lanes write with a codec within the block; the session's own is put back."""
+    if codec is None:
+        yield
+        return
+    before = jvm.spark.conf.get(CODEC, None)
+    jvm.spark.conf.set(CODEC, codec.value)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone, and the setting with it
+            if before is None:
+                jvm.spark.conf.unset(CODEC)
+            else:
+                jvm.spark.conf.set(CODEC, before)
 
 
 def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sources: Sequence[AddAction]) -> str:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
@@ -59,7 +60,7 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
     by_prover: dict[Prover, list[int]] = {}
     for number in range(len(job.batch.bins)):
         prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
-        if number in job.lanes and job.lanes[number].lane is Lane.COPY:
+        if number in job.lanes and job.lanes[number].lane is Lane.COPY and number not in job.recompressed:
             prover = Prover.CHUNKS
         by_prover.setdefault(prover, []).append(number)
     parts = []
@@ -117,19 +118,27 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
     read = target = Fingerprint(0, (0, 0))
     in_rows = list(_misplaced(job, written))
     in_statistics: list[str] = []
+    schema = json.loads(job.metadata["schemaString"])
+    columns = {to_physical(schema, field["name"]) for field in schema["fields"]}
     for number in bins:
         sources = list(job.sources_of([number]))
         files = [file for file in written if file.bin_number == number]
         before, after, problems = compare_chunks(
-            [_local(job, str(add["path"])) for add in sources], [_local(job, file.path) for file in files]
+            [_local(job, str(add["path"])) for add in sources], [_local(job, file.path) for file in files], columns
         )
         read, target = read + before, target + after
         in_rows += problems
-        stats = merged_statistics_of(job, sources)
-        strange = [file.path for file in files if file.add.get("stats") != stats]
-        in_statistics += [f"{path}: its statistics are not those of its sources, merged" for path in strange]
+        in_statistics += [text for file in files for text in why_not_merged(job, file)]
     measured = Measured(read, target, (), (), ())
     return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows), tuple(in_statistics))
+
+
+def why_not_merged(job: RewriteJob, file: WrittenFile) -> list[str]:
+    """Say that the statistics of a file of lane copy are not those of its sources, merged; nothing if they are."""
+    merged = merged_statistics_of(job, list(job.sources_of([file.bin_number])))
+    return (
+        [] if file.add.get("stats") == merged else [f"{file.path}: its statistics are not those of its sources, merged"]
+    )
 
 
 def _local(job: RewriteJob, path: str) -> str:

@@ -114,6 +114,8 @@ class RewriteJob:
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     lanes: dict[int, LaneChoice] = field(default_factory=dict)
     """The lane in which each bin was written, by its place in the batch; bins without rows are left out."""
+    recompressed: set[int] = field(default_factory=set)
+    """Bins of lane copy whose pages were compressed anew: their bytes prove nothing, their rows are compared."""
     written: list[WrittenFile] = field(default_factory=list)
     log: JavaObject = None
     opened_storage: TableStorage | None = None

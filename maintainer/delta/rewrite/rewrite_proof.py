@@ -20,7 +20,7 @@ from maintainer.delta.proof.proof_actions import Expected, check_adds, check_rem
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
-from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, parts_of
+from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, parts_of, why_not_merged
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
 from maintainer.model.run.outcome import Fingerprint, Proof
@@ -188,6 +188,9 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     )
     problems = list(part.statistics_problems)
     for file, figures in zip(part.written, measured.files, strict=part.prover is not Prover.CHUNKS):
+        if file.bin_number in job.recompressed:
+            problems += why_not_merged(job, file)
+            continue
         wrong = judge(file.add, measured.columns, figures, strictness)
         wrong += [f"it has statistics of {name}, which is no column" for name in _unknown(file.add, measured)]
         problems += [f"{file.path}: {text}" for text in wrong]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import ZORDER_TAG, Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
+from maintainer.model.plan.steps import Batch, ClusterStep, RewriteStep, ZOrderStep, zorder_tag_value
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
     ClusteringFileStats,

@@ -22,6 +22,15 @@ class Lane(TextEnum):
     """A Spark job reads and writes them."""
 
 
+class Codec(TextEnum):
+    """Codecs of data files, in the words of Spark's ``spark.sql.parquet.compression.codec``."""
+
+    SNAPPY = "snappy"
+    ZSTD = "zstd"
+    GZIP = "gzip"
+    UNCOMPRESSED = "uncompressed"
+
+
 @dataclass(frozen=True, slots=True)
 class LaneChoice:
     """A lane with the reason for it, in words; ``otherwise`` comes next if a footer shows that it does not fit."""

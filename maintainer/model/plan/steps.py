@@ -9,50 +9,24 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from maintainer.model.closed_types import TextEnum
-from maintainer.model.plan.lanes import BY_SPARK, LaneChoice
+from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
+from maintainer.model.plan.layout_tags import (
+    CLUSTER_CUBE_TAG,
+    ELEMENTS_TAG,
+    PACKED_TAG,
+    REWRITE_TAG,
+    ROW_ORDER_TAGS,
+    ZCUBE_COLUMNS_TAG,
+    ZORDER_TAG,
+)
 from maintainer.model.plan.reasons import Reason
-from maintainer.model.plan.zorder_turn import CUBE_TAG as REVISION_CUBE_TAG
-from maintainer.model.plan.zorder_turn import ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Turn, ZOrderSettings
+from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
 from maintainer.model.table.storage_facts import Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
-
-PACKED_TAG = "maintainer.packed"
-"""Tag of every file that a rewrite wrote: the step's ``max_file_size_bytes``. Such files are not packed again
-among themselves, however small they came out, so that a second run with nothing new commits nothing."""
-
-ZORDER_TAG = "maintainer.zorder"
-"""Tag of every file that a Z-order wrote: its columns as a JSON list, in order of weight."""
-
-REWRITE_TAG = "maintainer.rewrite"
-"""Tag of every file that a rewrite of partitions wrote: the digest of what was asked for."""
-
-CUBE_TAG = "maintainer.cube"
-"""Tag of every file that our clustering wrote: the least and the wanted size of a cube in bytes, ``least/wanted``.
-Small cubes that carry the same one are not merged again among themselves."""
-
-ZCUBE_ID_TAG = "ZCUBE_ID"
-ZCUBE_COLUMNS_TAG = "ZCUBE_ZORDER_BY"
-"""Delta's tags of a clustered file: which files were clustered together, and by which columns (a JSON list)."""
-
-DROPPED_COLUMNS_TAG = "maintainer.dropped"
-"""Tag of every file that we wrote to a table of which columns were dropped: a digest of those, so that a later plan
-knows without opening the file that it holds none of them."""
-
-ROW_ORDER_TAGS = frozenset(
-    {
-        *(ZORDER_TAG, REWRITE_TAG, CUBE_TAG, ZCUBE_ID_TAG, ZCUBE_COLUMNS_TAG),
-        *(REVISION_TAG, REVISION_CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG),
-    }
-)
-"""Tags that say in which order a file's rows are, or with which files it was ordered. A file with one of them is never
-packed with others by a step that does not order rows, and keeps them when it is written anew in the same order."""
-
-LIQUID = "liquid"
-"""What Delta writes as ``clusteringProvider`` of a file that liquid clustering wrote."""
 
 
 class StepKind(TextEnum):
@@ -134,9 +108,13 @@ class SetPropertiesStep:
 
 @dataclass(frozen=True, slots=True)
 class BatchedStep(abc.ABC):
-    """A step that replaces files by files with the same rows, in batches of one commit each."""
+    """A step that replaces files by files with the same rows, in batches of one commit each.
+
+    ``codec`` is how new files are compressed; None leaves it to the session.
+    """
 
     batches: tuple[Batch, ...]
+    codec: Codec | None = field(default=None, kw_only=True)
 
     @property
     def bins(self) -> tuple[Bin, ...]:
@@ -321,7 +299,7 @@ class ClusterStep(BatchedStep):
     def file_tags(self) -> tuple[tuple[str, str], ...]:
         """Sizes and columns of the cube; its id is made when it is written."""
         sizes = f"{self.min_cube_size_bytes}/{self.target_cube_size_bytes}"
-        return ((CUBE_TAG, sizes), (ZCUBE_COLUMNS_TAG, zorder_tag_value(self.columns)))
+        return ((CLUSTER_CUBE_TAG, sizes), (ZCUBE_COLUMNS_TAG, zorder_tag_value(self.columns)))
 
 
 @dataclass(frozen=True, slots=True)

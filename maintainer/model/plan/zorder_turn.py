@@ -7,18 +7,6 @@ from dataclasses import dataclass
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.table_facts import PartitionValues
 
-REVISION_TAG = "maintainer.zorder.revision"
-"""Tag of every file that an incremental Z-order wrote: the revision's number and a digest of its definition."""
-
-CUBE_TAG = "maintainer.zorder.cube"
-"""The file's cube: the longest common prefix of the Z-addresses of its rows, as zeros and ones."""
-
-ELEMENTS_TAG = "maintainer.zorder.elements"
-"""The number of rows in the file."""
-
-STRATEGY_TAG = "maintainer.zorder.strategy"
-"""The strategy whose turn wrote the file."""
-
 
 class Strategy(TextEnum):
     """How a turn chooses its files."""

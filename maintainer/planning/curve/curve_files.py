@@ -19,14 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from maintainer.model.plan.zorder_turn import (
-    CUBE_TAG,
-    ELEMENTS_TAG,
-    REVISION_TAG,
-    STRATEGY_TAG,
-    LayoutFigures,
-    Strategy,
-)
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
 from maintainer.planning.curve.curve import bit_order, box_of, cube_of, is_cube
 from maintainer.planning.curve.revision import Revision
@@ -82,7 +76,7 @@ def _curve_file(file: DataFile, revision: Revision, ranges: Ranges) -> CurveFile
     tags = dict(file.tags)
     if tags.get(REVISION_TAG) != revision.tag:
         return None
-    cube, elements = tags.get(CUBE_TAG, "?"), tags.get(ELEMENTS_TAG, "")
+    cube, elements = tags.get(CURVE_CUBE_TAG, "?"), tags.get(ELEMENTS_TAG, "")
     if not is_cube(cube) or len(cube) > revision.num_bits or not elements.isdecimal():
         return None
     file_ranges = ranges.get(file.key)
@@ -130,7 +124,7 @@ def tags_of(
     low, high = revision.box(ranges)
     return (
         (REVISION_TAG, revision.tag),
-        (CUBE_TAG, cube_of(low, high, revision.bits)),
+        (CURVE_CUBE_TAG, cube_of(low, high, revision.bits)),
         (ELEMENTS_TAG, str(num_records)),
         (STRATEGY_TAG, strategy.value),
     )

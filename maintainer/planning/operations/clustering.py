@@ -15,8 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.errors import TableError
+from maintainer.model.plan.layout_tags import CLUSTER_CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, Bin, ClusterStep
+from maintainer.model.plan.steps import Bin, ClusterStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.compaction import weigh
 from maintainer.planning.plan_input import TableInput
@@ -121,7 +122,7 @@ def _choose(
     in_small = [file for cube in small.values() for file in cube]
     if full and other:
         return _Chosen((*loose, *in_small, *sorted(other, key=_cube_order)), tuple(sealed))
-    if loose or (len(small) > 1 and any(file.tag(CUBE_TAG) != request for file in in_small)):
+    if loose or (len(small) > 1 and any(file.tag(CLUSTER_CUBE_TAG) != request for file in in_small)):
         return _Chosen((*loose, *in_small), tuple(sealed), tuple(other))
     return _Chosen((), tuple(sealed), tuple(other), tuple(in_small))
 

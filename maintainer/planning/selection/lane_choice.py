@@ -53,7 +53,8 @@ _Step = TypeVar("_Step", bound=RewriteStep)
 
 
 def with_lanes(table: TableInput, step: _Step) -> _Step:
-    """Return the step with a lane for each of its bins; an engine that issues commands has none to choose."""
+    """Return the step with the policy's codec, and a lane for each bin; an engine that issues commands has no lanes."""
+    step = replace(step, codec=table.policy.optimize.codec)
     if table.options.by_commands:
         return step
     allowed = frozenset(table.options.lanes or table.policy.optimize.lanes)
@@ -67,21 +68,22 @@ def with_lanes(table: TableInput, step: _Step) -> _Step:
         no_local_bin = no_local
         if no_local is None and bin_.size_bytes > bound:
             no_local_bin = f"above {limit} {format_size(bound)}"
-        return replace(bin_, lane=choose_lane(bin_, no_copy, no_local_bin))
+        return replace(bin_, lane=choose_lane(step, bin_, no_copy, no_local_bin))
 
     batches = tuple(Batch(tuple(with_lane(bin_) for bin_ in batch.bins)) for batch in step.batches)
     return replace(step, batches=batches)
 
 
-def choose_lane(bin_: Bin, no_copy: str | None, no_local: str | None) -> LaneChoice:
+def choose_lane(step: RewriteStep, bin_: Bin, no_copy: str | None, no_local: str | None) -> LaneChoice:
     """Choose the lane of one bin.
 
     Args:
-        bin_: The bin.
+        step: What is done.
+        bin_: One of its bins.
         no_copy: Why nothing of the table may be copied by row groups; None if it may.
         no_local: Why it may not be rewritten in the driver's process; None if it may.
     """
-    no_copy = no_copy or _why_not_copy_bin(bin_)
+    no_copy = no_copy or _why_not_copy_bin(bin_, step)
     no_local = no_local or _why_not_local_bin(bin_)
     if no_copy is None:
         otherwise = Lane.LOCAL if no_local is None else Lane.SPARK
@@ -107,15 +109,15 @@ def _mean_bytes(bin_: Bin) -> int:
 
 def why_not_copy(facts: TableFacts, step: RewriteStep) -> str | None:
     """Return why no bin of a step may be copied by row groups; None if those with large files may."""
-    if not isinstance(step, CompactStep):
-        return "only a compaction keeps row groups as they are"
+    if not isinstance(step, CompactStep | PurgeStep):
+        return "only compactions and purges keep row groups as they are"
     return _why_not_outside_spark(facts)
 
 
-def _why_not_copy_bin(bin_: Bin) -> str | None:
+def _why_not_copy_bin(bin_: Bin, step: RewriteStep) -> str | None:
     if any(file.deletion_vector is not None for file in bin_.files):
         return "files have soft-deleted rows"
-    if len(bin_.files) < 2:
+    if len(bin_.files) < 2 and not isinstance(step, PurgeStep):
         return "nothing to join"
     if _mean_bytes(bin_) < COPY_MIN_FILE_BYTES:
         return f"files of {format_size(_mean_bytes(bin_))} on average have small row groups"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, time
 
-from maintainer.model.plan.lanes import Lane
+from maintainer.model.plan.lanes import Codec, Lane
 from maintainer.model.plan.plan import BUILT_IN_POLICY, ContentCheck, RowCountCheck
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import TableRef
@@ -140,6 +140,7 @@ class OptimizePolicy:
     purge: PurgePolicy | None = None
     lanes: tuple[Lane, ...] = (Lane.COPY, Lane.LOCAL, Lane.SPARK)
     local_max_size_bytes: int = 256 << 20
+    codec: Codec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ def describe(step: Step, tz: tzinfo | None) -> StepText:
             in_turns = isinstance(step, ZOrderStep) and step.turn is not None
             if len(step.batches) > 1 and not in_turns:
                 facts += f", in {count_of(len(step.batches), 'commit')}"
+            facts += f", {step.codec}" if step.codec else ""
             facts += _lanes(step)
             return StepText(Symbol.WRITE, step_word(step.kind), (facts,), (step.reasons,))
         case _:

@@ -150,6 +150,8 @@ def _optimize(policy: ResolvedPolicy) -> Settings:
     yield "optimize.maxFileSize", format_size(optimize.max_file_size_bytes)
     yield "optimize.maxDeletedRowsRatio", f"{optimize.max_deleted_rows_ratio:g}"
     yield "optimize.batchSize", format_size(optimize.batch_size_bytes)
+    if optimize.codec is not None:
+        yield "optimize.codec", optimize.codec.value
     yield "optimize.lanes", ", ".join(lane.value for lane in optimize.lanes)
     yield "optimize.localMaxSize", format_size(optimize.local_max_size_bytes)
     yield "optimize.repartition", _true(optimize.repartition)

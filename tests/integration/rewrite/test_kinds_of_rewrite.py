@@ -7,6 +7,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,14 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.log.staged_file import WrittenFile
+from maintainer.delta.rewrite.copy import footers
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.plan.steps import LIQUID, REWRITE_TAG, ZCUBE_ID_TAG, CompactStep, PartitionRewriteStep, PurgeStep
+from maintainer.model.plan.lanes import Codec, Lane
+from maintainer.model.plan.layout_tags import LIQUID, REWRITE_TAG, ZCUBE_ID_TAG
+from maintainer.model.plan.steps import CompactStep, PartitionRewriteStep, PurgeStep
 from maintainer.model.run.outcome import StepStatus, TableStatus
+from maintainer.planning.selection import lane_choice
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.resolve.resolved import PurgePolicy, RewritePolicy
 from tests.support.runs.delta_runs import Maintenance
@@ -295,6 +300,60 @@ class TestPurge:
         assert spark_rows(spark, path) == before
         assert _nested_in_files(path, maintenance, "s") == {frozenset({"a"})}
         assert maintenance.plan(path, optimize).steps == ()
+
+    def test_dropped_columns_are_left_out_of_a_copy(
+        self, spark: SparkSession, maintenance: Maintenance, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lane_choice, "COPY_MIN_FILE_BYTES", 1)
+        monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+        path = lake / "copied"
+        spark.sql(
+            f"CREATE TABLE delta.`{path}` (id BIGINT, secret STRING, day INT, s STRUCT<a: INT>) USING delta "
+            "PARTITIONED BY (day) TBLPROPERTIES ('delta.columnMapping.mode'='name')"
+        )
+        for number in range(3):
+            rows = f"SELECT id, 'xyz' || id, {number % 2}, named_struct('a', id) FROM range({number}, 500)"
+            spark.sql(f"INSERT INTO delta.`{path}` {rows}")
+        spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN secret")
+        before = spark_rows(spark, path)
+        plan = maintenance.plan(path, make_optimize(max_size=GIB, min_size=1, purge=PurgePolicy()))
+        outcome = maintenance.apply(plan)
+        assert outcome.status is TableStatus.DONE
+        receipts = [receipt for step in outcome.steps for receipt in step.commits]
+        uses = [use for receipt in receipts if receipt.proof for use in receipt.proof.lanes]
+        assert {(use.lane, use.prover, use.note) for use in uses} == {(Lane.COPY, "column chunks", None)}
+        assert spark_rows(spark, path) == before
+        assert _columns_in_files(path, maintenance) == {
+            frozenset({"id", "day", "s"})
+        }  # Delta repeats partition columns
+        assert all(b"xyz" not in (path / file.path).read_bytes() for file in maintenance.facts(path).files)
+
+    @pytest.mark.parametrize("lane", list(Lane))
+    def test_new_files_have_the_codec_of_the_policy(
+        self, spark: SparkSession, maintenance: Maintenance, lake: Path, monkeypatch: pytest.MonkeyPatch, lane: Lane
+    ) -> None:
+        monkeypatch.setattr(lane_choice, "COPY_MIN_FILE_BYTES", 1)
+        monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+        path = lake / f"codec-{lane}"
+        partitions(spark, path, 2, files_each=3)
+        before = second_engine_rows(path)
+        optimize = replace(make_optimize(max_size=GIB, min_size=GIB), lanes=(lane,), codec=Codec.ZSTD)
+        outcome = maintenance.apply(maintenance.plan(path, optimize))
+        assert outcome.status is TableStatus.DONE
+        receipts = [receipt for step in outcome.steps for receipt in step.commits]
+        uses = [use for receipt in receipts if receipt.proof for use in receipt.proof.lanes]
+        assert {(use.lane, use.prover, use.note) for use in uses} == {(lane, "DuckDB", None)}
+        codecs = {pq.read_metadata(path / file.path).row_group(0).column(0).compression
+                  for file in maintenance.facts(path).files}  # fmt: skip
+        assert codecs == {"ZSTD"}
+        assert second_engine_rows(path) == before
+        assert maintenance.plan(path, optimize).steps == ()
+        # The session writes as it did before.
+        partitions(spark, path, 1, files_each=1)
+        newest = max(
+            (path / file.path for file in maintenance.facts(path).files), key=lambda file: file.stat().st_mtime
+        )
+        assert pq.read_metadata(newest).row_group(0).column(0).compression == "SNAPPY"
 
     @pytest.mark.long
     def test_a_purged_file_keeps_its_cube(self, spark: SparkSession, maintenance: Maintenance, lake: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.rewrite.curve_writer import ADDRESS, with_address
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG
 from maintainer.model.plan.steps import Batch, Bin, SetPropertiesStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, STRATEGY_TAG, Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.curve.curve_files import curve_files
@@ -146,7 +147,7 @@ def test_a_turn_writes_files_along_the_curve(
     for one in found:
         assert one.file.tag(STRATEGY_TAG) == "unindexed"
         assert one.file.tag(ELEMENTS_TAG) == str(one.file.physical_records)
-        assert one.file.tag(CUBE_TAG) == one.cube
+        assert one.file.tag(CURVE_CUBE_TAG) == one.cube
         # The ranges that the log has are inside of the cube.
         assert all(a >= 0 and b <= 255 for a, b in zip(one.low, one.high, strict=True))
 
@@ -164,7 +165,7 @@ def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableE
     turns = [(Turn(strategy, revision.tag, 2000, (6,), cube=cube), cube) for strategy, cube in within]
     for number, (turn, cube) in enumerate([(first, ""), *turns]):
         facts = engine.reader.facts(TableRef(str(path)))
-        inside = [file for file in facts.files if (file.tag(CUBE_TAG) or "").startswith(cube)]
+        inside = [file for file in facts.files if (file.tag(CURVE_CUBE_TAG) or "").startswith(cube)]
         outside = {file.key for file in facts.files} - {file.key for file in inside}
         batch = Batch((Bin(tuple(inside)),))
         step = ZOrderStep((batch,), tuple(columns), 1 << 20, 2, (), turn)
@@ -175,11 +176,11 @@ def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableE
         assert outside <= after.keys()
         new = [file for key, file in after.items() if key not in outside]
         assert len(new) >= 4
-        assert all((file.tag(CUBE_TAG) or "").startswith(cube) for file in new)
+        assert all((file.tag(CURVE_CUBE_TAG) or "").startswith(cube) for file in new)
         assert {file.tag(STRATEGY_TAG) for file in new} == {turn.strategy.value}
         assert sum(file.physical_records or 0 for file in new) == sum(file.physical_records or 0 for file in inside)
         if cube:
-            assert max(len(file.tag(CUBE_TAG) or "") for file in new) > 3
+            assert max(len(file.tag(CURVE_CUBE_TAG) or "") for file in new) > 3
     assert spark_rows(spark, path) == before
     assert second_engine_rows(path) == second
 
@@ -200,7 +201,7 @@ def test_a_cell_with_too_many_rows_is_divided(spark: SparkSession, engine: Delta
     )
     after = engine.reader.facts(TableRef(str(path)))
     assert len(after.files) == 3
-    assert {file.tag(CUBE_TAG) for file in after.files} == {"01"}
+    assert {file.tag(CURVE_CUBE_TAG) for file in after.files} == {"01"}
     assert sum(file.physical_records or 0 for file in after.files) == 6000
     assert all((file.physical_records or 0) > 1500 for file in after.files)
 

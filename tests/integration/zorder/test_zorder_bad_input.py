@@ -10,7 +10,7 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.zorder_turn import REVISION_TAG
+from maintainer.model.plan.layout_tags import REVISION_TAG
 from maintainer.model.run.outcome import TableStatus
 from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderPolicy
 from tests.support.runs.delta_runs import Maintenance

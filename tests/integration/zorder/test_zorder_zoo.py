@@ -11,7 +11,7 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
-from maintainer.model.plan.zorder_turn import REVISION_TAG
+from maintainer.model.plan.layout_tags import REVISION_TAG
 from maintainer.model.run.outcome import TableStatus
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.policy.resolve.resolved import ZOrderPolicy

@@ -50,7 +50,9 @@ def partition_values(actions: list[dict[str, Any]], kind: str) -> set[str]:
     return {json.dumps({k: v for k, v in one.items() if v is not None}, sort_keys=True) for one in found}
 
 
-LANES = tuple((kind, lane) for kind in REWRITES for lane in Lane if lane is not Lane.COPY or kind == "compact")
+LANES = tuple(
+    (kind, lane) for kind in REWRITES for lane in Lane if lane is not Lane.COPY or kind in ("compact", "purge")
+)
 """Kinds of rewrites, each in every lane that may take it; a table that fits no other lane is Spark's."""
 
 

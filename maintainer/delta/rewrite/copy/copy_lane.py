@@ -11,7 +11,7 @@ from typing import Any
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.statistics_figures import statistics_columns
-from maintainer.delta.rewrite.copy.footers import read_footer, why_not_copied
+from maintainer.delta.rewrite.copy.footers import dropped_columns, is_recompressed, read_footer, why_not_copied
 from maintainer.delta.rewrite.copy.merged_statistics import merge_statistics
 from maintainer.delta.rewrite.lane_fit import LaneUnfit, codec_of, folder_of_sources
 from maintainer.delta.rewrite.local.arrow_schema import file_schema
@@ -41,7 +41,8 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     table = json.loads(job.metadata["schemaString"])
     schema = file_schema(table, job.metadata["partitionColumns"])
     partition_columns = {to_physical(table, name) for name in job.metadata["partitionColumns"]}
-    reason = why_not_copied([read_footer(local_path(uri)) for uri in uris], schema, codec, partition_columns)
+    footers = [read_footer(local_path(uri)) for uri in uris]
+    reason = why_not_copied(footers, schema, partition_columns)
     if reason is not None:
         raise LaneUnfit(reason)
     values = one_value_of([add.get("partitionValues") or {} for add in sources])
@@ -53,7 +54,10 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
     target = job.storage.uri(path)
     job.check_stop()
     try:
-        job.jvm.copy_row_groups(job.jvm.folder_of_log(job.log), uris, target)
+        dropped = dropped_columns(footers[0], schema, partition_columns)
+        new_codec = codec if is_recompressed(footers, codec) else None
+        folder_of_table = job.jvm.folder_of_log(job.log)
+        job.jvm.copy_row_groups(folder_of_table, uris, target, without=dropped, codec=new_codec)
         with open(local_path(target), "rb") as stored:
             os.fsync(stored.fileno())
         status = os.stat(local_path(target))
@@ -71,6 +75,8 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         "dataChange": False,
         "stats": stats,
     }
+    if new_codec is not None:
+        job.recompressed.add(number)
     marks = job.marks[number]
     return [WrittenFile(add, marks.tags, number, marks.clustering_provider)]
 

@@ -72,30 +72,41 @@ def read_footer(path: str) -> Footer:
     )
 
 
+def dropped_columns(footer: Footer, table_schema: pa.Schema, partition_columns: Collection[str] = ()) -> list[str]:
+    """Return the columns of a file that the table has not any more: a copy leaves them out."""
+    columns = {*table_schema.names, *partition_columns}
+    return [name for name in footer.arrow_schema.names if name not in columns]
+
+
+def is_recompressed(footers: Sequence[Footer], codec: str) -> bool:
+    """Return whether a copy with a codec has other bytes than its sources: their pages are compressed anew."""
+    return any(footer.codecs - {"uncompressed" if codec == "none" else codec} for footer in footers)
+
+
 def why_not_copied(
-    footers: Sequence[Footer], table_schema: pa.Schema, codec: str, partition_columns: Collection[str] = ()
+    footers: Sequence[Footer], table_schema: pa.Schema, partition_columns: Collection[str] = ()
 ) -> str | None:
     """Return why the row groups of some files must not be copied into one; None if they may.
 
     Args:
         footers: Of the files of one bin; at least one.
         table_schema: What a file of today would have, from ``local.arrow_schema.file_schema``.
-        codec: The codec that Spark would write.
         partition_columns: Their names in files. Delta repeats them there, and readers take them from the log.
     """
     first = footers[0]
     for footer in footers:
         if footer.schema != first.schema:
             return "its files have different schemas"
-        if footer.codecs - {_codec_name(codec)}:
-            return f"a file is compressed with {', '.join(sorted(footer.codecs))}, and {codec} is wanted"
         if any(key in footer.metadata for key in OLD_CALENDARS) or footer.metadata.get(SPARK_VERSION, "3")[0] == "2":
             return "a file has dates of the old calendar"
         if any(footer.metadata.get(key) != first.metadata.get(key) for key in READ_BY_KEYS):
             return "its files tell readers different things in their metadata"
         if not _TRUSTED_WRITERS.match(footer.created_by):
             return f"a file was written by {footer.created_by}, whose files some readers treat in a special way"
-    if not _is_of_today(first.arrow_schema, table_schema, partition_columns):
+    dropped = dropped_columns(first, table_schema, partition_columns)
+    if any("." in name for name in dropped):
+        return "a dropped column has a dot in its name"
+    if not _is_of_today(first.arrow_schema, table_schema, {*partition_columns, *dropped}):
         return "its files have other columns or types than the table has today"
     sizes = [size for footer in footers for size in footer.row_group_bytes]
     if not sizes or sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
@@ -104,13 +115,9 @@ def why_not_copied(
     return None
 
 
-def _codec_name(codec: str) -> str:
-    return "uncompressed" if codec in ("none", "uncompressed") else codec
-
-
-def _is_of_today(stored: pa.Schema, wanted: pa.Schema, partition_columns: Collection[str]) -> bool:
-    """Whether a file has just the table's columns in their order, with the same types and field ids."""
-    columns = [field for field in stored if field.name not in partition_columns]
+def _is_of_today(stored: pa.Schema, wanted: pa.Schema, without: Collection[str]) -> bool:
+    """Whether a file has just the table's columns in their order, beside others that are left out of account."""
+    columns = [field for field in stored if field.name not in without]
     return len(columns) == len(wanted) and all(_is_same(one, other) for one, other in zip(columns, wanted, strict=True))
 
 

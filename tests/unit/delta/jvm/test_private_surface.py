@@ -54,7 +54,7 @@ PUBLIC = {
         "getLatestTransactionVersion", "DeletionVectorDescriptor", "toArray",
     },
     # parquet-hadoop, which Spark brings along.
-    "parquet": {"Builder", "ParquetRewriter", "processBlocks"},
+    "parquet": {"Builder", "ParquetRewriter", "processBlocks", "prune", "transform", "fromConf", "upper"},
     # Delta's public version.
     "delta": {"VERSION"},
     # Python.

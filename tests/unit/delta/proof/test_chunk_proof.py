@@ -12,6 +12,7 @@ import pytest
 from maintainer.delta.proof.chunk_proof import compare_chunks
 
 ROWS = 400
+COLUMNS = frozenset({"a", "b"})
 
 
 def groups() -> list[pa.Table]:
@@ -49,7 +50,7 @@ FORGERIES: dict[str, Callable[[list[pa.Table]], list[pa.Table]]] = {
 def test_a_copy_in_any_order_is_equal(tmp_path: Path) -> None:
     tables = groups()
     sources = [stored(tmp_path / "s0", tables[:2]), stored(tmp_path / "s1", tables[2:])]
-    before, after, problems = compare_chunks(sources, [stored(tmp_path / "t", tables[::-1])])
+    before, after, problems = compare_chunks(sources, [stored(tmp_path / "t", tables[::-1])], COLUMNS)
     assert (before, before.rows, problems) == (after, 4 * ROWS, [])
 
 
@@ -57,10 +58,22 @@ def test_a_copy_in_any_order_is_equal(tmp_path: Path) -> None:
 def test_every_forgery_is_seen(tmp_path: Path, name: str) -> None:
     tables = groups()
     before, after, problems = compare_chunks(
-        [stored(tmp_path / "s", tables)], [stored(tmp_path / "t", FORGERIES[name](tables))]
+        [stored(tmp_path / "s", tables)], [stored(tmp_path / "t", FORGERIES[name](tables))], COLUMNS
     )
     assert before != after
     assert problems != []
+
+
+def test_a_dropped_column_does_not_count_and_must_not_come_back(tmp_path: Path) -> None:
+    tables = groups()
+    source = stored(tmp_path / "s", [table.append_column("gone.by", table["a"]) for table in tables])
+    pruned, whole = stored(tmp_path / "t", tables), stored(tmp_path / "u", [table.select(["a"]) for table in tables])
+    before, after, problems = compare_chunks([source], [pruned], COLUMNS)
+    assert (before, problems) == (after, [])
+    for forged, columns in ((source, COLUMNS), (whole, COLUMNS), (pruned, {"a", "b", "gone.by"})):
+        before, after, problems = compare_chunks([source], [forged], columns)
+        assert before != after
+        assert problems != []
 
 
 def test_every_byte_of_the_data_counts(tmp_path: Path) -> None:
@@ -71,7 +84,7 @@ def test_every_byte_of_the_data_counts(tmp_path: Path) -> None:
     for place in (start, start + column.total_compressed_size // 2, start + column.total_compressed_size - 1):
         forged = tmp_path / f"t{place}"
         forged.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        before, after, problems = compare_chunks([source], [str(forged)])
+        before, after, problems = compare_chunks([source], [str(forged)], COLUMNS)
         assert before != after, place
         assert problems != []
 
@@ -80,4 +93,4 @@ def test_a_file_that_is_cut_off_is_no_copy(tmp_path: Path) -> None:
     source = stored(tmp_path / "s", groups())
     (tmp_path / "t").write_bytes(Path(source).read_bytes()[:-30])
     with pytest.raises((pa.ArrowInvalid, OSError, ValueError)):
-        compare_chunks([source], [str(tmp_path / "t")])
+        compare_chunks([source], [str(tmp_path / "t")], COLUMNS)

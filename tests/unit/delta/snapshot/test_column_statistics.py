@@ -10,7 +10,8 @@ import pytest
 from maintainer.delta.rewrite.curve_writer import revision_of, tags_from_statistics
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
-from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy, Turn
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.planning.curve.revision import Revision, make_column
 
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -56,7 +57,7 @@ def test_tags_follow_from_the_statistics_of_the_file() -> None:
     stats = json.dumps({"numRecords": 10, "minValues": {"id": 16}, "maxValues": {"id": 23}, "nullCount": {"id": 0}})
     assert dict(tags_from_statistics(stats, METADATA, TURN, "t")) == {
         REVISION_TAG: REVISION.tag,
-        CUBE_TAG: "010",
+        CURVE_CUBE_TAG: "010",
         ELEMENTS_TAG: "10",
         STRATEGY_TAG: "pieces",
     }

@@ -2,19 +2,10 @@ from __future__ import annotations
 
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
 from maintainer.model.codec import decode, encode
+from maintainer.model.plan.layout_tags import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import (
-    ZCUBE_COLUMNS_TAG,
-    ZCUBE_ID_TAG,
-    ZORDER_TAG,
-    Batch,
-    Bin,
-    ClusterStep,
-    CompactStep,
-    RewriteStep,
-    ZOrderStep,
-)
+from maintainer.model.plan.steps import Batch, Bin, ClusterStep, CompactStep, RewriteStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import (
     NO_FILES,
     ClusteringFileStats,

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import CLUSTER_CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import CUBE_TAG, LIQUID, ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ClusterStep, CompactStep
+from maintainer.model.plan.steps import ClusterStep, CompactStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.clustering import cube_of
 from maintainer.planning.plan_input import TableInput
@@ -78,7 +79,7 @@ def test_files_in_no_cube_come_first_then_small_cubes_up_to_the_size_of_a_cube()
     step = step_of(planned)
     assert step.num_files_added == 3
     assert step.columns == ("id",)
-    assert step.file_tags == ((CUBE_TAG, "200/300"), (ZCUBE_COLUMNS_TAG, '["id"]'))
+    assert step.file_tags == ((CLUSTER_CUBE_TAG, "200/300"), (ZCUBE_COLUMNS_TAG, '["id"]'))
     assert [reason.text for reason in step.reasons] == ["2 files not clustered by id, 3 files in cubes under 200 B"]
     assert (step.reasons[0].code, step.reasons[0].origin) == (ReasonCode.CLUSTERING_DUE, "orders.yml:5")
 
@@ -103,14 +104,14 @@ def test_soft_deleted_rows_do_not_count_towards_the_size_of_a_cube() -> None:
 
 @pytest.mark.parametrize("cubes", [("a", "a"), ("a", "b")])
 def test_cubes_of_the_same_request_are_not_merged_among_themselves(cubes: tuple[str, str]) -> None:
-    files = [in_cube(f"f{i}", cube, tags={CUBE_TAG: "200/300"}) for i, cube in enumerate(cubes)]
+    files = [in_cube(f"f{i}", cube, tags={CLUSTER_CUBE_TAG: "200/300"}) for i, cube in enumerate(cubes)]
     planned = plan(clustered(*files))
     assert planned.state == "up_to_date"
     assert left_of(planned) == [("same_clustering", 2)]
 
 
 def test_small_cubes_of_delta_or_of_another_request_are_merged_once() -> None:
-    files = [in_cube("f0", "a", tags={CUBE_TAG: "10/15"}), in_cube("f1", "b")]
+    files = [in_cube("f0", "a", tags={CLUSTER_CUBE_TAG: "10/15"}), in_cube("f1", "b")]
     assert bins_of(plan(clustered(*files))) == [[["f0", "f1"]]]
     assert plan(clustered(files[1])).steps == ()
 
@@ -127,7 +128,7 @@ def test_files_clustered_by_other_columns_wait_for_full() -> None:
 
 
 def test_full_with_nothing_of_other_columns_is_done() -> None:
-    files = [in_cube(f"f{i}", "a", tags={CUBE_TAG: "200/300"}) for i in range(2)]
+    files = [in_cube(f"f{i}", "a", tags={CLUSTER_CUBE_TAG: "200/300"}) for i in range(2)]
     assert plan(clustered(*files), replace(BOUNDS, full=True)).steps == ()
 
 

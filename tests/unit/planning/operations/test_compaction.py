@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from maintainer.model.plan.lanes import Lane, LaneChoice
+from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.plan.plan import (
     Checks,
     ContentCheck,
@@ -17,7 +18,7 @@ from maintainer.model.plan.plan import (
     TablePlan,
 )
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import PACKED_TAG, Batch, Bin, CompactStep
+from maintainer.model.plan.steps import Batch, Bin, CompactStep
 from maintainer.model.table.storage_facts import SizeBucket
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord, TableRef
 from maintainer.planning.plan_input import PlanOptions, TableInput

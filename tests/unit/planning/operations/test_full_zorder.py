@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import PACKED_TAG, ZORDER_TAG, ZOrderStep
+from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.operations.full_zorder import history_wanted
 from maintainer.planning.plan_input import TableInput

@@ -9,20 +9,18 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import (
-    CUBE_TAG,
+from maintainer.model.plan.layout_tags import (
+    CLUSTER_CUBE_TAG,
     DROPPED_COLUMNS_TAG,
     PACKED_TAG,
     REWRITE_TAG,
     ZCUBE_COLUMNS_TAG,
     ZCUBE_ID_TAG,
     ZORDER_TAG,
-    Bin,
-    CompactStep,
-    PurgeStep,
 )
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import Bin, CompactStep, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.needs import DroppedColumnsNeed, next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
@@ -127,7 +125,7 @@ class TestDeletedRows:
         marks = (
             {ZORDER_TAG: '["id"]'},
             {REWRITE_TAG: "x"},
-            {ZCUBE_ID_TAG: "c", ZCUBE_COLUMNS_TAG: "[]", CUBE_TAG: "1"},
+            {ZCUBE_ID_TAG: "c", ZCUBE_COLUMNS_TAG: "[]", CLUSTER_CUBE_TAG: "1"},
         )
         for tags in marks:
             others = {PACKED_TAG: "100", "INSERTION_TIME": "1", DROPPED_COLUMNS_TAG: "old"}

@@ -75,7 +75,7 @@ NESTED = schema(field("s", {"type": "struct", "fields": [field("x", "integer")]}
         (small(), policy(rewrite=RewritePolicy(num_files=2)), Lane.LOCAL, Lane.SPARK, "small enough"),
         (small(schema_json=NESTED), policy(rewrite=RewritePolicy(num_files=1, sort_by=("s.x",))), Lane.SPARK,
          Lane.SPARK, "in the order of s.x, which is no plain column"),
-        (small(), policy(rewrite=RewritePolicy(num_files=1)), Lane.LOCAL, Lane.SPARK, "only a compaction keeps row"),
+        (small(), policy(rewrite=RewritePolicy(num_files=1)), Lane.LOCAL, Lane.SPARK, "only compactions and purges"),
     ],
 )  # fmt: skip
 def test_the_first_lane_that_fits(

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import PurgeStep, SetPropertiesStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, DeletionVector, TableFacts
 from maintainer.planning.curve.revision import Revision, make_column, read_revision
 from maintainer.planning.plan_input import TableInput
@@ -66,7 +67,7 @@ def zorder_of(planned: TablePlan) -> ZOrderStep:
 
 
 def tagged(path: str, cube: str, elements: int, *, strategy: str = "unindexed", size: int = 100) -> DataFile:
-    tags = {REVISION_TAG: REVISION.tag, CUBE_TAG: cube, ELEMENTS_TAG: str(elements), STRATEGY_TAG: strategy}
+    tags = {REVISION_TAG: REVISION.tag, CURVE_CUBE_TAG: cube, ELEMENTS_TAG: str(elements), STRATEGY_TAG: strategy}
     return make_file(path, size=size, records=elements, tags=tags)
 
 

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from maintainer.model.plan.zorder_turn import CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG, Strategy
+from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.curve.curve_files import (
     divided_share,
@@ -30,7 +31,7 @@ def tagged(
 ) -> DataFile:
     tags = {
         REVISION_TAG: revision.tag,
-        CUBE_TAG: cube,
+        CURVE_CUBE_TAG: cube,
         ELEMENTS_TAG: str(elements),
         STRATEGY_TAG: "unindexed",
         **(changes or {}),
@@ -49,9 +50,9 @@ def unindexed_of(files: list[DataFile], **changes: object) -> list[str]:
         {REVISION_TAG: ""},
         {REVISION_TAG: "1:000000000000"},
         {REVISION_TAG: "someone else's"},
-        {CUBE_TAG: "2"},
-        {CUBE_TAG: "0" * 9},
-        {CUBE_TAG: "", ELEMENTS_TAG: "many"},
+        {CURVE_CUBE_TAG: "2"},
+        {CURVE_CUBE_TAG: "0" * 9},
+        {CURVE_CUBE_TAG: "", ELEMENTS_TAG: "many"},
         {ELEMENTS_TAG: "-1"},
     ],
 )
