@@ -24,6 +24,7 @@ from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.log_paths import one_value_of
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice, LaneUse
@@ -145,16 +146,16 @@ def _local(job: RewriteJob, path: str) -> str:
     return local_path(job.storage.uri(path))
 
 
-def _old_file(job: RewriteJob, source: AddAction) -> OldFile:
-    """A source with its soft-deleted rows.
+def old_file(storage: TableStorage, source: AddAction) -> OldFile:
+    """Return a file on the local disk for the second engine, with its soft-deleted rows.
 
     Raises:
         CannotCompareError: Its deletion vector cannot be read.
     """
-    path, vector = _local(job, str(source["path"])), source.get("deletionVector")
+    path, vector = local_path(storage.uri(str(source["path"]))), source.get("deletionVector")
     if not vector:
         return OldFile(path)
-    uri = job.storage.deletion_vector_uri({"add": source})
+    uri = storage.deletion_vector_uri({"add": source})
     return OldFile(path, tuple(deleted_rows(vector, None if uri is None else local_path(uri))))
 
 
@@ -164,7 +165,7 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [_old_file(job, source) for source in job.sources_of(bins)],
+        [old_file(job.storage, source) for source in job.sources_of(bins)],
         [NewFile(_local(job, file.path), file.add.get("stats")) for file in written],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,9 @@ from maintainer.delta.rewrite.rewrite_proof import shortened
 from maintainer.delta.storage.error_classes import message_of
 from maintainer.delta.storage.table_storage import LogEntry, TableStorage
 from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
-from maintainer.delta.transaction.live_files import FileKey, LiveFilesReader
+from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
+from maintainer.delta.transaction.requirements import refuse_unsafe_reads
+from maintainer.delta.verify.second_engine_rows import same_rows
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.errors import TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
@@ -24,6 +26,8 @@ from maintainer.model.table.table_facts import TableFacts
 
 WRITES_EXACT_BOUNDS = "Delta-Lake/4.4."
 """What ``engineInfo`` says of writers whose bounds we know to be reached by a row; others may cut them otherwise."""
+
+SKIPS_FILES = "files that cannot be read would be skipped silently"
 
 SAME_ROWS = "the rows removed are the rows added"
 COUNTED = "the removed files held the rows the log says"
@@ -38,7 +42,6 @@ class CommitWork:
     versions: DeltaVersionReader
     live_files: LiveFilesReader
     facts: TableFacts
-    log: JavaObject
     storage: TableStorage
     entry: LogEntry
     exact: bool
@@ -47,6 +50,20 @@ class CommitWork:
     removes: list[dict[str, Any]] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     measured: Measured | None = None
+    _opened_log: JavaObject = None
+
+    @property
+    def log(self) -> JavaObject:
+        """Delta's own log of the table; opening it starts the session.
+
+        Raises:
+            EnvironmentUnfit: E606, the session would skip files that it cannot read.
+        """
+        if self._opened_log is None:
+            conf = self.jvm.spark.conf
+            refuse_unsafe_reads(lambda key: conf.get(key, None), self.facts.ref.identifier, SKIPS_FILES)
+            self._opened_log = self.jvm.log_at(self.facts.location)
+        return self._opened_log
 
     @property
     def version(self) -> int:
@@ -84,19 +101,17 @@ class CommitWork:
 
     def _rewrite(self) -> Iterator[CommitCheck]:
         """A commit that claims to change no data: actions, rows, statistics."""
-        before = self._snapshot(self.version - 1)
-        if isinstance(before, str):
-            yield _unchecked("rows", SAME_ROWS, before)
-            return
         added = [removed_key(add) for add in self.adds]
         removed = [removed_key(remove) for remove in self.removes]
-        live_before = self.live_files.of_snapshot(self.facts, before, {*removed, *added}).adds
-        yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
-        after = self._snapshot(self.version)
-        if isinstance(after, str):
-            yield _unchecked("rows", SAME_ROWS, after)
+        live_before = self._live(self.version - 1, {*removed, *added})
+        if isinstance(live_before, str):
+            yield _unchecked("rows", SAME_ROWS, live_before)
             return
-        live_after = self.live_files.of_snapshot(self.facts, after, set(added)).adds
+        yield _judged("actions", "the commit only moves rows between files", self._action_findings(live_before))
+        live_after = self._live(self.version, set(added))
+        if isinstance(live_after, str):
+            yield _unchecked("rows", SAME_ROWS, live_after)
+            return
         # Files whose rows the commit took away: removed, or added again with other metadata.
         sources = list(dict.fromkeys([*removed, *(key for key in added if key in live_before)]))
         strangers = [key for key in sources if key not in live_before] + [key for key in added if key not in live_after]
@@ -111,11 +126,7 @@ class CommitWork:
             yield _unchecked("statistics", STATISTICS_FIT, reason)
             return
         taken = tuple(live_before[key] for key in sources)
-        yield from self._compare(
-            FileSet(before, taken),
-            FileSet(after, tuple(live_after[key] for key in added)),
-            live_rows(taken),
-        )
+        yield from self._compare(taken, tuple(live_after[key] for key in added))
 
     def _action_findings(self, before: Collection[FileKey]) -> list[str]:
         problems = [
@@ -139,14 +150,24 @@ class CommitWork:
                 problems.append(f"{add['path']} lies outside the table's folder")
         return problems
 
-    def _compare(self, sources: FileSet, written: FileSet, in_log: int | None) -> Iterator[CommitCheck]:
-        name = SAME_ROWS
-        try:
-            measured = self.measured = measure(self.jvm, self.log, sources, written, self.adds)
-            differing = rows_that_differ(self.jvm, self.log, sources, written) if self.exact else 0
-        except Exception as error:
-            yield _unchecked("rows", name, message_of(error))
-            return
+    def _compare(self, sources: tuple[AddAction, ...], written: tuple[AddAction, ...]) -> Iterator[CommitCheck]:
+        name, in_log, differing = SAME_ROWS, live_rows(sources), 0
+        measured = None
+        if not self.exact and "metaData" not in self.others:
+            measured = same_rows(self.jvm, self.storage, self.facts, self.version, sources, self.adds)
+        if measured is None:
+            before, after = self._snapshot(self.version - 1), self._snapshot(self.version)
+            if isinstance(before, str) or isinstance(after, str):
+                yield _unchecked("rows", name, before if isinstance(before, str) else str(after))
+                return
+            sides = FileSet(before, sources), FileSet(after, written)
+            try:
+                measured = measure(self.jvm, self.log, *sides, self.adds)
+                differing = rows_that_differ(self.jvm, self.log, *sides) if self.exact else 0
+            except Exception as error:
+                yield _unchecked("rows", name, message_of(error))
+                return
+        self.measured = measured
         read, added = measured.read, measured.written
         problems = []
         if read.rows != added.rows:
@@ -212,12 +233,21 @@ class CommitWork:
             problems = [] if rows == in_log else [f"the log says {in_log} rows, the files hold {rows}"]
             yield _judged("files", name, problems, f"{rows} rows")
 
-    def _snapshot(self, version: int) -> JavaObject | str:
-        """The snapshot of a version, or why there is none."""
+    def _live(self, version: int, keys: set[FileKey]) -> Mapping[FileKey, AddAction] | str:
+        """The live files of a version, those of ``keys`` at least; or why nobody knows them."""
         if version < 0:
             return "there is no version before it"
+        files = self.live_files.of_version(self.facts, version)
+        if files is not None:
+            return files.adds
+        snapshot = self._snapshot(version)
+        return snapshot if isinstance(snapshot, str) else self.live_files.of_snapshot(self.facts, snapshot, keys).adds
+
+    def _snapshot(self, version: int) -> JavaObject | str:
+        """Delta's own snapshot of a version, or why there is none."""
+        log = self.log
         try:
-            return self.jvm.snapshot_at(self.log, version)
+            return self.jvm.snapshot_at(log, version)
         except Exception as error:
             return f"version {version} cannot be read any more: {message_of(error)}"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
@@ -102,15 +103,21 @@ class DeltaVersionReader:
             return int(frame.count())
 
     def _rows_by_duckdb(self, facts: TableFacts, version: int) -> int | None:
-        """Count the rows of the live files; None where DuckDB cannot, or where a deletion vector takes rows out."""
+        """Count the rows of the live files without those that deletion vectors take out; None where DuckDB cannot."""
         files = self._live_files.of_version(facts, version)
         storage = self._live_files.storage(facts.location)
         if files is None or not isinstance(storage.files, LocalFiles):
             return None
-        if any(add.get("deletionVector") for add in files.adds.values()):
+        adds = files.adds.values()
+        vectors = [(add["deletionVector"], storage.deletion_vector_uri({"add": add}))
+                   for add in adds if add.get("deletionVector")]  # fmt: skip
+        if sum(int(vector["cardinality"]) for vector, _ in vectors) > MAX_DELETED_ROWS:
             return None
         try:
-            return count_rows([local_path(storage.uri(str(add["path"]))) for add in files.adds.values()])
+            deleted = sum(
+                len(deleted_rows(vector, None if uri is None else local_path(uri))) for vector, uri in vectors
+            )
+            return count_rows([local_path(storage.uri(str(add["path"]))) for add in adds]) - deleted
         except CannotCompareError as error:
             _LOG.info("%s@%d: rows counted by Spark: %s", facts.ref.identifier, version, error)
             return None
@@ -151,7 +158,7 @@ class DeltaVersionReader:
         with table_errors(f"{facts.ref.identifier}@{version}"):
             files = self._live_files.of_version(facts, version)
             adds = self._jvm.scan_files(self._snapshot(facts, version)) if files is None else files.adds.values()
-            storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
+            storage = self._live_files.storage(facts.location)
             expected: dict[str, tuple[str, int | None]] = {}
             for add in adds:
                 expected[storage.uri(add["path"])] = (add["path"], int(add["size"]))

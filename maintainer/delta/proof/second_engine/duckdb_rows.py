@@ -7,7 +7,6 @@ the number of rows and the two exact sums; sums and not XOR, because equal rows 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,8 +30,12 @@ _CONFIG = {
     # A proof reads what is on the disk now, never what was read before.
     "enable_external_file_cache": "false",
 }
-_of_thread = threading.local()
-"""The DuckDB of each thread; making one takes as long as reading a small file."""
+_idle: list[duckdb.DuckDBPyConnection] = []
+"""Each DuckDB that nobody uses now; making one takes as long as reading a small file.
+
+Not in thread-local storage: Python clears that of other threads in a forked child, where DuckDB then waits for threads
+that are not there, and the JVM that was to be started ends before it began.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def count_rows(paths: Sequence[str]) -> int:
 
 @contextmanager
 def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Lend this thread's own DuckDB, in memory and without extensions, to read these files.
+    """Lend a DuckDB, in memory and without extensions, to read these files.
 
     Raises:
         CannotCompareError: A path would be taken for a pattern, or DuckDB failed.
@@ -107,12 +110,14 @@ def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     if strange:
         raise CannotCompareError(f"DuckDB would take a path for a pattern: {strange[0]}")
     try:
-        if getattr(_of_thread, "connection", None) is None:
-            _of_thread.connection = duckdb.connect(config={**_CONFIG, "threads": str(os.cpu_count() or 1)})
-        yield _of_thread.connection
-    except duckdb.Error as error:
-        _of_thread.connection = None  # one that failed may answer nothing any more
+        connection = _idle.pop()
+    except IndexError:
+        connection = duckdb.connect(config={**_CONFIG, "threads": str(os.cpu_count() or 1)})
+    try:
+        yield connection
+    except duckdb.Error as error:  # one that failed may answer nothing any more
         raise CannotCompareError(f"DuckDB: {' '.join(str(error).split())[:300]}") from error
+    _idle.append(connection)
 
 
 def _stored_columns(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> dict[str, str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,3 +56,18 @@ def test_a_path_that_would_be_a_pattern_is_not_counted(tmp_path: Path) -> None:
     parquet_file(tmp_path / "a1.parquet", 1)
     with pytest.raises(CannotCompareError, match="pattern"):
         count_rows([parquet_file(tmp_path / "a[0-9].parquet", 2)])
+
+
+def test_a_process_can_be_started_afterwards_from_another_thread(tmp_path: Path) -> None:
+    """Python clears what belongs to other threads in a forked child. A DuckDB that is cleared there ends the child."""
+    assert count_rows([parquet_file(tmp_path / "a.parquet", 4)]) == 4
+    codes: list[int] = []
+
+    def start() -> None:
+        child = subprocess.Popen([sys.executable, "-c", ""], preexec_fn=lambda: None)
+        codes.append(child.wait(60))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join(60)
+    assert codes == [0]

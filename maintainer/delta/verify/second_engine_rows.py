@@ -1,0 +1,101 @@
+"""Compare the rows of a landed commit with DuckDB, where this process can read the files: no Spark session is needed.
+
+Only "the same" is an answer here. Whatever differs, or cannot be read exactly, is looked at by Spark, which decides.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.proof.measured_rows import Measured
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
+from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS
+from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
+from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
+from maintainer.delta.rewrite.proof_parts import old_file
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.storage.table_storage import TableStorage
+from maintainer.delta.transaction.live_files import AddAction
+from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.table.table_facts import TableFacts
+
+_LOG = logging.getLogger(__name__)
+
+
+def same_rows(
+    jvm: DeltaJvm,
+    storage: TableStorage,
+    facts: TableFacts,
+    version: int,
+    sources: Sequence[AddAction],
+    adds: Sequence[AddAction],
+) -> Measured | None:
+    """Read both sides of a commit that claims to change no data.
+
+    Args:
+        jvm: The calls; no session is started.
+        storage: The table's.
+        facts: The table.
+        version: The commit's; its schema is that of the version before.
+        sources: Files whose rows the commit took away.
+        adds: The files that it added, with their statistics.
+
+    Returns:
+        The figures, if the rows are the same in each partition; None where Spark must look.
+    """
+    if not isinstance(storage.files, LocalFiles) or any(add.get("deletionVector") for add in adds):
+        return None
+    deleted = (int((source.get("deletionVector") or {}).get("cardinality") or 0) for source in sources)
+    if sum(deleted) > MAX_DELETED_ROWS:
+        return None
+    folder = jvm.folder_at(jvm.path(facts.location))
+    metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
+    configuration = metadata["configuration"]
+    if configuration.get("delta.enableRowTracking") == "true":
+        return None
+    if configuration.get("delta.columnMapping.mode", "none").lower() == "id":
+        return None
+    try:
+        return _measured(storage, json.loads(metadata["schemaString"]), metadata["partitionColumns"], sources, adds)
+    except CannotCompareError as error:
+        _LOG.info("%s@%d: rows compared by Spark: %s", facts.ref.identifier, version, error)
+        return None
+
+
+def _measured(
+    storage: TableStorage,
+    schema: dict[str, object],
+    partition_columns: Sequence[str],
+    sources: Sequence[AddAction],
+    adds: Sequence[AddAction],
+) -> Measured | None:
+    statistics = statistics_columns(schema, tuple(partition_columns))
+    columns = compared_columns(schema, tuple(partition_columns))
+    total = Fingerprint(0, (0, 0))
+    figures: dict[str, FileFigures] = {}
+    before, after = _by_partition(sources), _by_partition(adds)
+    for partition in {**before, **after}:
+        old = [old_file(storage, source) for source in before.get(partition, ())]
+        new = after.get(partition, ())
+        part = measure_by_duckdb(columns, statistics, old, [_new_file(storage, add) for add in new])
+        if part.read != part.written:
+            return None
+        total += part.read
+        figures.update(zip((str(add["path"]) for add in new), part.files, strict=True))
+    return Measured(total, total, statistics, tuple(figures[str(add["path"])] for add in adds), ())
+
+
+def _new_file(storage: TableStorage, add: AddAction) -> NewFile:
+    return NewFile(local_path(storage.uri(str(add["path"]))), add.get("stats"))
+
+
+def _by_partition(adds: Iterable[AddAction]) -> dict[str, list[AddAction]]:
+    """Group files by their partition values, letter by letter: those of another spelling are compared by Spark."""
+    groups: dict[str, list[AddAction]] = defaultdict(list)
+    for add in adds:
+        groups[json.dumps(add.get("partitionValues") or {}, sort_keys=True)].append(add)
+    return groups
