@@ -171,19 +171,19 @@ def process_id(jvm: DeltaJvm) -> int:
 
 def _line(jvm: DeltaJvm, name: str, root: JavaObject, rounds: int) -> str:
     """One table: by Spark (not the largest), by Kernel cold, and when nothing changed."""
+    from maintainer.delta.log.replay.json_log import replay_commits
     from maintainer.delta.snapshot import kernel_reader
-    from maintainer.delta.snapshot.json_log import read_newest
     from maintainer.delta.snapshot.kernel_reader import KernelReader
     from maintainer.delta.snapshot.spark_reader import SparkReader
     from maintainer.model.table.table_facts import TableRef
 
     ref = TableRef(name)
     cold = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(rounds))
-    whole = read_newest
+    whole = replay_commits
     patched: Any = kernel_reader
-    patched.read_newest = lambda storage: None  # as if there were a checkpoint
+    patched.replay_commits = lambda storage: None  # as if there were a checkpoint
     alone = median(timed(lambda: KernelReader(jvm).facts(ref, root)) for _ in range(min(rounds, 5)))
-    patched.read_newest = whole
+    patched.replay_commits = whole
     known = KernelReader(jvm)
     known.facts(ref, root)
     warm = median(timed(lambda: known.facts(ref, root)) for _ in range(20))

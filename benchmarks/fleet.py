@@ -70,8 +70,8 @@ def names() -> list[str]:
     return found
 
 
-def build(lake: Path, seed: int) -> None:
-    """Write the tables with delta-rs, a commit a file."""
+def build(lake: Path, seed: int, due: str) -> None:
+    """Write the tables with delta-rs, a commit a file; ``due`` says how many small tables are due for a checkpoint."""
     import deltalake
     import numpy as np
     import pyarrow as pa
@@ -79,7 +79,9 @@ def build(lake: Path, seed: int) -> None:
     chance = random.Random(seed)
     for name in names():
         kind = KINDS[name.partition("_")[0]]
-        for number in range(kind.files):
+        # The rewrite of 20 files is version 20, for which a checkpoint is due; that of 19 is version 19.
+        fewer = due == "tenth" and name.startswith("small") and int(name.rpartition("_")[2]) % 10 > 0
+        for number in range(kind.files - fewer):
             ids = np.arange(number * kind.rows, (number + 1) * kind.rows)
             digits = chance.randbytes(20 * kind.rows).hex().encode()
             ends = np.arange(0, 40 * kind.rows + 1, 40, dtype=np.int32)
@@ -213,11 +215,11 @@ def render(work: Path, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_arm(arm: str, work: Path, seed: int) -> None:
+def run_arm(arm: str, work: Path, seed: int, due: str) -> None:
     """Build the lake, or run one arm on its copy; a loop goes on with the copy that it has."""
     if arm == "build":
         shutil.rmtree(work / "building", ignore_errors=True)
-        build(work / "building", seed)
+        build(work / "building", seed, due)
         (work / "building").rename(work / "base")
         return
     lake = work / arm / "lake"
@@ -239,6 +241,8 @@ def main() -> None:
     parser.add_argument("--arm", choices=("build", *ARMS), help="what to run; without it the report is printed")
     parser.add_argument("--out", type=Path, help="write the report here as well")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the 200 tables that the arms take")
+    parser.add_argument("--due", choices=("each", "tenth"), default="each",
+                        help="small tables whose rewrite is due for a checkpoint, with `--arm build`")  # fmt: skip
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
     for kind, one in KINDS.items():
@@ -246,7 +250,7 @@ def main() -> None:
     work = options.dir.resolve()
     work.mkdir(parents=True, exist_ok=True)
     if options.arm:
-        run_arm(options.arm, work, options.seed)
+        run_arm(options.arm, work, options.seed, options.due)
         return
     report = render(work, options.seed)
     print(report)

@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.facts import peak_bytes, resident_bytes, write_log
 from benchmarks.optimize_loop import machine
-from maintainer.delta.snapshot.json_log import read_newest
-from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.log.replay.json_log import replay_commits
+from maintainer.delta.snapshot.table_state import TableState
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.plan_document import to_json
@@ -50,7 +50,7 @@ class Folder:
 
 def plan_of(root: Path) -> TablePlan:
     """Replay a log and plan its table."""
-    found = read_newest(cast(Any, Folder(root)))
+    found = replay_commits(cast(Any, Folder(root)))
     if found is None:
         raise SystemExit(f"{root} cannot be replayed")
     state, log = found.state, found

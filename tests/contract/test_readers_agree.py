@@ -12,8 +12,8 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
 from maintainer.delta.snapshot import kernel_reader
-from maintainer.delta.snapshot.json_log import NewestVersion, read_newest
 from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
 from maintainer.delta.spark.spark_session import SessionLease
@@ -81,7 +81,7 @@ def _with_count(add: dict[str, Any]) -> dict[str, Any]:
 def alone_by_kernel(jvm: DeltaJvm, ref: TableRef, root: JavaObject) -> TableFacts | None:
     """Facts by Kernel, also where the commits alone would tell everything."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_reader, "read_newest", lambda storage: None)
+        patch.setattr(kernel_reader, "replay_commits", lambda storage: None)
         return KernelReader(jvm).facts(ref, root)
 
 
@@ -232,13 +232,13 @@ def test_an_unchanged_table_is_not_read_again(
     path = lake / "known"
     spark.range(4).write.format("delta").save(str(path))
     reads: list[str] = []
-    whole = read_newest
+    whole = replay_commits
 
-    def counted(storage: TableStorage) -> NewestVersion | None:
+    def counted(storage: TableStorage) -> ReplayedVersion | None:
         reads.append("read")
         return whole(storage)
 
-    monkeypatch.setattr(kernel_reader, "read_newest", counted)
+    monkeypatch.setattr(kernel_reader, "replay_commits", counted)
     reader = KernelReader(engine.jvm)
     root = engine.jvm.hadoop_path(str(path))
 

@@ -17,10 +17,10 @@ from maintainer.delta.commands.sql_statements import table_name
 from maintainer.delta.log.actions import PartitionNames, data_file, read_protocol
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
 from maintainer.delta.log.local_log import look_into
+from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.log.schema_names import collected_schema, logical_names, stats_columns
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_zorder
-from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.error_classes import (
     DAMAGED_LOG_HELP,
     NO_TABLE_HELP,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.commit_history import find_stamp, read_commits, read_stamp
-from maintainer.delta.log.log_replay import LogReplay
+from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample

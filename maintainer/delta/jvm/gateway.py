@@ -19,6 +19,12 @@ JavaObject = Any
 
 DELTA = "org.apache.spark.sql.delta."
 
+PIECE_BYTES = 6_000
+"""In base 64 they fit into the 8 KiB that Java's writer sends at once."""
+
+MAX_PIECES = 40
+"""With more of them one answer that waits is quicker."""
+
 Required = tuple[str, str, int]
 """Class below ``org.apache.spark.sql.delta``, method (``<init>`` for a constructor), number of parameters."""
 
@@ -74,7 +80,6 @@ class Gateway:
                 )
             self._started = spark
             self._jvm = cast(Any, spark._jvm)
-        self._delta: JavaObject = self._jvm.org.apache.spark.sql.delta
         self._none: JavaObject = self._jvm.scala.Option.empty()
         self._hadoop_conf: JavaObject | None = None
         self._log_store: JavaObject | None = None
@@ -139,22 +144,35 @@ class Gateway:
         return self._python_utils.toScalaMap(dict(values))
 
     def _option(self, value: object | None) -> JavaObject:
-        return self._none if value is None else self._jvm.scala.Option.apply(value)
+        return self._none if value is None else self._java("scala.Option").apply(value)
 
     def _module(self, name: str) -> JavaObject:
         target = self._modules.get(name)
         if target is None:
-            target = self._delta
-            for part in f"{name}.MODULE$".split("."):
+            target = self._modules[name] = self._java(f"{DELTA}{name}.MODULE$")
+        return target
+
+    def _java(self, name: str) -> JavaObject:
+        """A Java class or package by its full name; py4j asks the JVM for each of its parts, 2 ms in all."""
+        target = self._modules.get(name)
+        if target is None:
+            target = self._jvm
+            for part in name.split("."):
                 target = getattr(target, part)
             self._modules[name] = target
         return target
 
+    def _in_delta(self, name: str) -> JavaObject:
+        """A class of Delta by its name below its package."""
+        return self._java(f"{DELTA}{name}")
+
     def _class(self, name: str) -> JavaObject:
         """The ``Class`` of a full name, as Spark's own loader finds it."""
-        return self._jvm.java.lang.Class.forName(
-            name, True, self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        )
+        key = f"class {name}"
+        if key not in self._modules:
+            loader = self._java("java.lang.Thread").currentThread().getContextClassLoader()
+            self._modules[key] = self._java("java.lang.Class").forName(name, True, loader)
+        return self._modules[key]
 
     def _frame(self, dataset: JavaObject) -> DataFrame:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -217,20 +235,27 @@ class Gateway:
         """A Java character sequence as a Python string, by its bytes.
 
         As a string py4j would escape every quote and back-slash and take them apart again in Python: a second for a
-        megabyte of JSON, against milliseconds. Few large texts are better than many small ones: an answer that does not
-        fit into one packet waits 40 ms for the receiver's delayed acknowledgement.
+        megabyte of JSON, against milliseconds. An answer that does not fit into the sender's buffer waits 40 ms for the
+        receiver's delayed acknowledgement, so what is not very long comes in pieces.
         """
         encoded = self._utf8.encode(self._char_buffer.wrap(text))
         size = int(encoded.limit())
-        return bytes(encoded.array()[:size]).decode()
+        if not PIECE_BYTES < size <= MAX_PIECES * PIECE_BYTES:
+            return bytes(encoded.array()[:size]).decode()
+        pieces = []
+        for start in range(0, size, PIECE_BYTES):
+            piece = self._java("java.nio.ByteBuffer").allocate(min(PIECE_BYTES, size - start))
+            piece.put(encoded.slice(start, min(PIECE_BYTES, size - start)))
+            pieces.append(bytes(piece.array()))
+        return b"".join(pieces).decode()
 
     def text_of(self, lines: JavaObject) -> JavaObject:
         """The lines of a Scala ``Seq`` as one character sequence that stays in the JVM."""
-        return lines.addString(self._jvm.scala.collection.mutable.StringBuilder(), "\n")
+        return lines.addString(self._java("scala.collection.mutable.StringBuilder")(), "\n")
 
     def text_of_array(self, array: JavaObject) -> str:
         """An array's elements as one text, so that it costs one call however many there are."""
-        return str(self._jvm.scala.runtime.ScalaRunTime.stringOf(array))
+        return str(self._java("scala.runtime.ScalaRunTime").stringOf(array))
 
     def delta_version(self) -> str:
         """The Delta version of the JARs on the class path."""

@@ -32,7 +32,7 @@ class KernelCalls(Gateway):
     def kernel_snapshot(self, folder: TableFolder, version: int | None = None) -> JavaObject:
         """The newest snapshot of the table in a folder, or the one at a version. Raises what Kernel raises."""
         engine, _ = self._kernel_engine(folder)
-        builder = self._jvm.io.delta.kernel.TableManager.loadSnapshot(folder.root.toString())
+        builder = self._java("io.delta.kernel.TableManager").loadSnapshot(folder.root.toString())
         return (builder if version is None else builder.atVersion(version)).build(engine)
 
     def kernel_timestamp(self, folder: TableFolder, snapshot: JavaObject) -> int:
@@ -41,7 +41,7 @@ class KernelCalls(Gateway):
 
     def kernel_state(self, snapshot: JavaObject) -> tuple[dict[str, Any], dict[str, Any]]:
         """The snapshot's ``metaData`` and ``protocol`` actions."""
-        to_json = self._jvm.io.delta.kernel.defaults.internal.json.JsonUtils.rowToJson
+        to_json = self._java("io.delta.kernel.defaults.internal.json.JsonUtils").rowToJson
         metadata: dict[str, Any] = json.loads(to_json(snapshot.getMetadata().toRow()))
         protocol: dict[str, Any] = json.loads(to_json(snapshot.getProtocol().toRow()))
         return metadata, protocol
@@ -49,8 +49,8 @@ class KernelCalls(Gateway):
     def kernel_adds(self, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
         """The live files as ``add`` actions, in batches of some megabytes of text."""
         engine, to_json = self._kernel_engine(folder)
-        as_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        lines = self._jvm.scala.collection.mutable.StringBuilder()
+        as_scala = self._java("scala.jdk.javaapi.CollectionConverters").asScala
+        lines = self._java("scala.collection.mutable.StringBuilder")()
         batches = snapshot.getScanBuilder().build().getScanFiles(engine, True)
         try:
             more = bool(batches.hasNext())
@@ -72,7 +72,7 @@ class KernelCalls(Gateway):
         """The numbers of the soft-deleted rows, from a ``deletionVector`` of the log. Raises what Kernel raises."""
         from py4j.java_gateway import get_field
 
-        internal, util = self._jvm.io.delta.kernel.internal, self._jvm.java.util
+        internal, util = self._java("io.delta.kernel.internal"), self._java("java.util")
         offset = vector.get("offset")
         descriptor = internal.actions.DeletionVectorDescriptor(
             vector["storageType"],
@@ -105,7 +105,7 @@ class KernelCalls(Gateway):
 
     def indexed_schema(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The logical schema of the columns that statistics are collected for, as ``Snapshot`` works it out."""
-        action = self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata}))
+        action = self._in_delta("actions.Action").fromJson(json.dumps({"metaData": metadata}))
         statistics = self._module("stats.StatisticsCollection$")
         spec = statistics.configuredDeltaStatsColumnSpec(action)
         schema = statistics.getIndexedColumns(self.seq(), spec, action.dataSchema(), self._module("NoMapping$"))

@@ -41,15 +41,15 @@ class LogCalls(Gateway):
 
     def forget_log(self, uri: str) -> None:
         """Drop one table's log from Delta's cache: the next look reads it anew."""
-        self._delta.DeltaLog.invalidateCache(self._session, self.path(uri))
+        self._in_delta("DeltaLog").invalidateCache(self._session, self.path(uri))
 
     def log_at(self, uri: str) -> JavaObject:
         """The DeltaLog of the table rooted at a percent-encoded URI."""
-        return self._delta.DeltaLog.forTable(self._session, self.path(uri))
+        return self._in_delta("DeltaLog").forTable(self._session, self.path(uri))
 
     def log_of_root(self, root: JavaObject) -> JavaObject:
         """The DeltaLog of the table at a Hadoop path."""
-        return self._delta.DeltaLog.forTable(self._session, root)
+        return self._in_delta("DeltaLog").forTable(self._session, root)
 
     def catalog_location(self, name: str) -> tuple[str, str, str] | None:
         """(location URI, provider, table type) of a name in the session catalog; None if there is no such table."""
@@ -75,7 +75,7 @@ class LogCalls(Gateway):
 
     def table_retention_ms(self, snapshot: JavaObject) -> int:
         """How long the table keeps removed files: its property, or Delta's default of 7 days."""
-        return int(self._delta.DeltaLog.tombstoneRetentionMillis(snapshot.metadata()))
+        return int(self._in_delta("DeltaLog").tombstoneRetentionMillis(snapshot.metadata()))
 
     def path_text(self, log: JavaObject) -> str:
         """The table's root as Spark's readers take it (not percent-encoded)."""
@@ -127,5 +127,7 @@ class LogCalls(Gateway):
         frame = self.all_files(snapshot).withColumn("stats", num_records)
         encoder = self._module("implicits.package$").addFileEncoder()
         files = getattr(self._dataset(frame), "as")(encoder).collectAsList()
-        fields: list[dict[str, Any]] = json.loads(bytes(self._delta.util.JsonUtils.mapper().writeValueAsBytes(files)))
+        fields: list[dict[str, Any]] = json.loads(
+            bytes(self._in_delta("util.JsonUtils").mapper().writeValueAsBytes(files))
+        )
         return fields

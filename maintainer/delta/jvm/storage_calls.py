@@ -83,6 +83,8 @@ class StorageCalls(Gateway):
 
     def vector_path(self, kind: str, path: str, root: JavaObject) -> JavaObject:
         """Return where Delta places a deletion vector file, from its storage type and encoded path."""
-        offset = self._jvm.java.lang.Integer.valueOf(1)
-        vector = self._delta.actions.DeletionVectorDescriptor.apply(kind, path, self._option(offset), 1, 0, self._none)
+        offset = self._java("java.lang.Integer").valueOf(1)
+        vector = self._in_delta("actions.DeletionVectorDescriptor").apply(
+            kind, path, self._option(offset), 1, 0, self._none
+        )
         return vector.absolutePath(root)

@@ -88,7 +88,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def _listed(self, adds: Iterable[Mapping[str, Any]]) -> JavaObject:
         """AddFiles as a Java ``List``, by Delta's own reader of JSON."""
-        mapper = self._delta.util.JsonUtils.mapper()
+        mapper = self._in_delta("util.JsonUtils").mapper()
         if self._add_file_list is None:
             classes = self._class("java.util.ArrayList"), self._class(f"{DELTA}actions.AddFile")
             self._add_file_list = mapper.getTypeFactory().constructCollectionType(*classes)
@@ -154,7 +154,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def fields_of(self, actions: JavaObject) -> list[dict[str, Any]]:
         """The fields of a Java ``List`` of actions as Delta would write them, in one call."""
-        mapper = self._delta.util.JsonUtils.mapper()
+        mapper = self._in_delta("util.JsonUtils").mapper()
         fields: list[dict[str, Any]] = json.loads(bytes(mapper.writeValueAsBytes(actions)))
         return fields
 
@@ -171,19 +171,19 @@ class TransactionCalls(CommitStoreCalls):
             "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
             "partitionColumns": [], "configuration": dict(properties), "createdTime": int(time.time() * 1000),
         }  # fmt: skip
-        txn.updateMetadata(self._delta.actions.Action.fromJson(json.dumps({"metaData": metadata})), False)
+        txn.updateMetadata(self._in_delta("actions.Action").fromJson(json.dumps({"metaData": metadata})), False)
 
     def append_actions(self, adds: Iterable[Mapping[str, Any]], app_id: str, version: int, now_ms: int) -> JavaObject:
         """The actions of an append that carries an idempotency token."""
         actions = self._listed(adds)
         token = {"txn": {"appId": app_id, "version": version, "lastUpdated": now_ms}}
-        actions.add(self._delta.actions.Action.fromJson(json.dumps(token)))
+        actions.add(self._in_delta("actions.Action").fromJson(json.dumps(token)))
         return self._python_utils.toSeq(actions)
 
     def append_operation(self) -> JavaObject:
         """The operation of an append by a data frame."""
         mode = self._jvm.org.apache.spark.sql.SaveMode.Append
-        return getattr(self._delta, "DeltaOperations$Write")(mode, *[self._none] * 8)
+        return self._in_delta("DeltaOperations$Write")(mode, *[self._none] * 8)
 
     def removes_of(self, adds: Iterable[Mapping[str, Any]], timestamp_ms: int) -> JavaObject:
         """The RemoveFiles of these files, ``dataChange=false``: a Java ``List``, made by Delta in one call."""
@@ -194,16 +194,14 @@ class TransactionCalls(CommitStoreCalls):
     def _removed_at(self, timestamp_ms: int) -> JavaObject:
         """The Java function from an AddFile to its RemoveFile."""
         gateway: JavaObject = self.spark.sparkContext._gateway
-        lang, invoke = self._jvm.java.lang, self._jvm.java.lang.invoke
-        kinds = gateway.new_array(lang.Class, 2)
-        kinds[0], kinds[1] = lang.Long.TYPE, lang.Boolean.TYPE
+        kinds = gateway.new_array(self._java("java.lang.Class"), 2)
+        kinds[0], kinds[1] = self._java("java.lang.Long.TYPE"), self._java("java.lang.Boolean.TYPE")
         method = self._class(f"{DELTA}actions.AddFile").getMethod("removeWithTimestamp", kinds)
-        arguments = gateway.new_array(lang.Object, 2)
+        arguments = gateway.new_array(self._java("java.lang.Object"), 2)
         arguments[0], arguments[1] = timestamp_ms, False
-        handle = invoke.MethodHandles.insertArguments(
-            invoke.MethodHandles.publicLookup().unreflect(method), 1, arguments
-        )
-        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.UnaryOperator"), handle)
+        handles, proxies = (self._java(f"java.lang.invoke.MethodHandle{name}") for name in ("s", "Proxies"))
+        handle = handles.insertArguments(handles.publicLookup().unreflect(method), 1, arguments)
+        return proxies.asInterfaceInstance(self._class("java.util.function.UnaryOperator"), handle)
 
     def rewrite_actions(self, adds: Iterable[Mapping[str, Any]], removes: JavaObject) -> JavaObject:
         """The actions of a rewrite for its commit: these files are added, and those of a Java ``List`` removed."""
@@ -218,39 +216,39 @@ class TransactionCalls(CommitStoreCalls):
 
         ``cluster_by`` and ``full`` are for clustered tables, whose history says by which columns.
         """
-        make = getattr(self._delta, "DeltaOperations$Optimize")
+        make = self._in_delta("DeltaOperations$Optimize")
         clustered = tuple(cluster_by)
         by = self._option(self.seq(clustered)) if clustered else self._none
         return make(self.seq(), self.seq(z_order_by), auto, by, full)
 
     def purge_operation(self) -> JavaObject:
         """The operation of a REORG ... APPLY (PURGE) without predicate."""
-        return getattr(self._delta, "DeltaOperations$Reorg")(self.seq(), True)
+        return self._in_delta("DeltaOperations$Reorg")(self.seq(), True)
 
     def files_with_extra_columns(self, snapshot: JavaObject, add_files: JavaObject) -> list[str]:
         """Paths of those files whose footers have columns that the schema does not: as REORG finds them, in one job.
 
         The files must come without deletion vectors, for which REORG would return them as well.
         """
-        files = self._delta.commands.DeltaPurgeOperation().filterFilesToReorg(self._session, snapshot, add_files)
+        files = self._in_delta("commands.DeltaPurgeOperation")().filterFilesToReorg(self._session, snapshot, add_files)
         return [str(files.apply(i).path()) for i in range(files.size())]
 
     def vacuum_start_operation(self, retention_ms: int, table_retention_ms: int) -> JavaObject:
         """The operation of VACUUM START with the retention that was applied."""
         # Option.apply(n) would hold an Integer for a small number, and Delta unboxes a Long.
-        boxed = self._jvm.java.util.OptionalLong.of(retention_ms)
-        retention = self._jvm.scala.jdk.javaapi.OptionConverters.toScala(boxed)
-        return getattr(self._delta, "DeltaOperations$VacuumStart")(True, retention, table_retention_ms)
+        boxed = self._java("java.util.OptionalLong").of(retention_ms)
+        retention = self._java("scala.jdk.javaapi.OptionConverters").toScala(boxed)
+        return self._in_delta("DeltaOperations$VacuumStart")(True, retention, table_retention_ms)
 
     def vacuum_end_operation(self, status: str) -> JavaObject:
         """The operation of VACUUM END; the status is COMPLETED or FAILED."""
-        return getattr(self._delta, "DeltaOperations$VacuumEnd")(status)
+        return self._in_delta("DeltaOperations$VacuumEnd")(status)
 
     def register_metrics(self, txn: JavaObject, values: Mapping[str, int]) -> None:
         """Register the operation's metrics so that they land in the table's history."""
         context = self.spark.sparkContext._jsc.sc()
         # Each part of a class's name is a call of its own.
-        registry = self._jvm.org.apache.spark.sql.execution.metric.SQLMetrics
+        registry = self._java("org.apache.spark.sql.execution.metric.SQLMetrics")
         metrics = {}
         for name, value in values.items():
             metric = registry.createMetric(context, name)
@@ -296,15 +294,17 @@ class TransactionCalls(CommitStoreCalls):
         """Set table properties in one commit, with Delta's own validation; no SQL text is built."""
         table = self._table_to_alter(uri, "ALTER TABLE SET TBLPROPERTIES")
         valid = self._module("DeltaConfigs$").validateConfigurations(self.string_map(properties))
-        self._delta.commands.AlterTableSetPropertiesDeltaCommand(table, valid).run(self._session)
+        self._in_delta("commands.AlterTableSetPropertiesDeltaCommand")(table, valid).run(self._session)
 
     def unset_properties(self, uri: str, names: Iterable[str]) -> None:
         """Remove table properties in one commit; those that are not set are passed over."""
         table = self._table_to_alter(uri, "ALTER TABLE UNSET TBLPROPERTIES")
-        command = self._delta.commands.AlterTableUnsetPropertiesDeltaCommand
+        command = self._in_delta("commands.AlterTableUnsetPropertiesDeltaCommand")
         command(table, self.seq(names), True, False).run(self._session)
 
     def _table_to_alter(self, uri: str, command: str) -> JavaObject:
-        table = self._delta.catalog.DeltaTableV2.apply(self._session, self.path(uri), self.string_map({}), command)
+        table = self._in_delta("catalog.DeltaTableV2").apply(
+            self._session, self.path(uri), self.string_map({}), command
+        )
         self.make_commits_exclusive(table.deltaLog())
         return table

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.log.replay.json_log import replay_commits
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
-from maintainer.delta.snapshot.json_log import read_newest
-from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.snapshot.table_state import TableState
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
@@ -72,7 +72,7 @@ class KernelReader:
         """Return the facts from the commit files alone, if they are complete and nothing is unusual."""
         self._cache.forget(folder.location)
         try:
-            log = read_newest(storage)
+            log = replay_commits(storage)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _LOG.info("the commits of %s cannot be replayed, so Kernel is asked: %s", ref.identifier, error)
             return None

@@ -15,7 +15,8 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows, num_records
 from maintainer.delta.log.conflicting_commit import removed_key
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.log.replay.json_log import replay_commits
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import TableFacts
 
@@ -82,12 +83,12 @@ class LiveFilesReader:
             if files is not None:
                 return files
         next_files = self._after_previous(storage, location, table_id, version)
-        return next_files or self._through_kernel(storage, location, table_id, version, None)
+        return next_files or self._read(storage, location, table_id, version, None)
 
     def of_snapshot(self, facts: TableFacts, snapshot: JavaObject, keys: Collection[FileKey]) -> LiveFiles:
         """The live files of Delta's snapshot: all of them, or at least those of ``keys`` on a very large table.
 
-        Read through Kernel at the snapshot's version; by Spark, where Kernel does not read the table.
+        Read at the snapshot's version from the log's commits, or through Kernel; by Spark, where that does not work.
         """
         storage = self.storage(facts.location)
         metadata = self._jvm.metadata(snapshot)
@@ -96,7 +97,7 @@ class LiveFilesReader:
         clustered = "clustering" in (self._jvm.protocol(snapshot).get("writerFeatures") or ())
         files = self._unchanged(storage, (facts.location, table_id, version, clustered))
         if files is None and not clustered:
-            files = self._through_kernel(storage, facts.location, table_id, version, frozenset(keys))
+            files = self._read(storage, facts.location, table_id, version, frozenset(keys))
         if files is None:
             commit = storage.status(storage.commit_uri(version))
             adds, complete = _collected(self._jvm.scan_files(snapshot), frozenset(keys))
@@ -142,14 +143,23 @@ class LiveFilesReader:
         self._keep((location, table_id, version, False), files)
         return files
 
-    def _through_kernel(
+    def _read(
         self, storage: TableStorage, location: str, table_id: str, version: int, keys: frozenset[FileKey] | None
     ) -> LiveFiles | None:
-        """Read a version through Kernel.
+        """Read a version from its commits, where no checkpoint is needed; else through Kernel.
 
         A table that was dropped and created again may have a version of the same number: then the ids differ, and the
         result is None.
         """
+        try:
+            files = _from_commits(storage, version, keys)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            files = None  # Kernel reads it, or says what is wrong
+        if files is not None:
+            if files.table_id != table_id:
+                return None
+            self._keep((location, table_id, version, False), files)
+            return files
         try:
             commit = storage.status(storage.commit_uri(version))
             folder = self._jvm.folder_at(self._jvm.path(location))
@@ -189,6 +199,18 @@ class LiveFilesReader:
             folder = self._jvm.folder_at(self._jvm.path(location))
             self._last_storage = (location, TableStorage(self._jvm, folder))
         return self._last_storage[1]
+
+
+def _from_commits(storage: TableStorage, version: int, keys: frozenset[FileKey] | None) -> LiveFiles | None:
+    """Replay the commits of a small log on this disk: a tenth of what Kernel takes. None where Kernel must read."""
+    if not isinstance(storage.files, LocalFiles):
+        return None
+    replayed = replay_commits(storage, version)
+    if replayed is None:
+        return None
+    adds, complete = _collected(map(_slim, replayed.state.adds.values()), keys)
+    metadata = replayed.state.metadata
+    return LiveFiles(metadata["id"], version, _columns(metadata), replayed.commit, adds, complete)
 
 
 def _columns(metadata: Mapping[str, Any]) -> tuple[str, ...]:

@@ -80,9 +80,13 @@ def write_missing_checksum(jvm: DeltaJvm, facts: TableFacts) -> None:
     if not facts.location.startswith("file:") or len(facts.files) > MAX_FILES:
         return
     try:
+        log = Path(local_path(facts.location), "_delta_log")
+        newer = log / f"{facts.version + 1:020d}.json"
+        if (log / f"{facts.version:020d}.crc").exists() and not newer.exists():
+            return
         folder = jvm.folder_at(jvm.path(facts.location))
         snapshot = jvm.kernel_snapshot(folder)
-        commit = Path(local_path(facts.location), "_delta_log", f"{int(snapshot.getVersion()):020d}.json")
+        commit = log / f"{int(snapshot.getVersion()):020d}.json"
         if time.time() - commit.stat().st_mtime < WRITERS_OWN_SECONDS:
             return
         metadata, protocol = jvm.kernel_state(snapshot)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maintainer.delta.log.log_replay import LogReplay
+from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.storage.file_store import FileStore
 from maintainer.model.table.storage_facts import StreamPosition
 

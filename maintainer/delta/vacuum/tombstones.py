@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.log.log_replay import LogReplay, Removal, live_uris
+from maintainer.delta.log.replay.log_replay import LogReplay, Removal, live_uris
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
 from maintainer.delta.storage.log_paths import is_absolute
 from maintainer.delta.storage.table_storage import TableStorage

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from maintainer.delta.log.log_replay import LogReplay, replay
+from maintainer.delta.log.replay.log_replay import LogReplay, replay
 from maintainer.delta.storage.file_identity import Claim, NeededFiles
 from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.table_storage import TableStorage

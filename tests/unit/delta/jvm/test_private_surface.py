@@ -22,7 +22,7 @@ PUBLIC = {
     # Java and Hadoop.
     "method handles": {"findStatic", "methodType", "publicLookup", "asInterfaceInstance"},
     "methods as functions": {"getMethod", "insertArguments", "unreflect"},
-    "bytes and processes": {"array", "current", "decode", "encode", "limit", "pid", "wrap"},
+    "bytes and processes": {"allocate", "put", "slice", "array", "current", "decode", "encode", "limit", "pid", "wrap"},
     "lists": {"_array_list", "add", "addAll", "replaceAll"},
     "java": {"_uri", "_path", "toUri", "toString", "getFileSystem", "valueOf", "of", "compile"},
     "reflection": {"currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "stringOf"},
@@ -107,7 +107,11 @@ def test_every_object_that_is_named_is_on_the_list(name: str) -> None:
             continue
         by_name = isinstance(node.func, ast.Name) and node.func.id == "getattr"
         text = node.args[-1].value
-        if (by_name or getattr(node.func, "attr", "") == "_module") and isinstance(text, str) and "$" in text:
+        if (
+            (by_name or getattr(node.func, "attr", "") in ("_module", "_in_delta"))
+            and isinstance(text, str)
+            and "$" in text
+        ):
             named.add(text)
     assert named - {"package$", "MODULE$"} <= classes
 

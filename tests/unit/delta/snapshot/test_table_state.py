@@ -9,7 +9,7 @@ import pytest
 
 from maintainer.delta.log.actions import num_records
 from maintainer.delta.snapshot.facts_cache import FactsCache, KnownVersion
-from maintainer.delta.snapshot.log_state import TableState
+from maintainer.delta.snapshot.table_state import TableState
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableFacts, TableRef
 

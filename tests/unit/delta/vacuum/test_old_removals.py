@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.delta.log.log_replay import replay
+from maintainer.delta.log.replay.log_replay import replay
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.tombstones import entries_of, expired, nothing_left, removed_paths
 from maintainer.model.plan.reasons import ReasonCode

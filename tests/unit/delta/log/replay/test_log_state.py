@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
+from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 
 
 def commit(version: int) -> str:

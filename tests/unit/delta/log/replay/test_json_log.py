@@ -12,8 +12,8 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from maintainer.delta.snapshot import json_log
-from maintainer.delta.snapshot.json_log import NewestVersion, read_newest
+from maintainer.delta.log.replay import json_log
+from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
@@ -38,8 +38,8 @@ class Log:
         os.utime(path, (1_000 + version, 1_000 + version))
         return path
 
-    def read(self) -> NewestVersion | None:
-        return read_newest(cast(Any, self))
+    def read(self) -> ReplayedVersion | None:
+        return replay_commits(cast(Any, self))
 
     def paths(self) -> list[str]:
         found = self.read()

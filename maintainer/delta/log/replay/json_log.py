@@ -1,4 +1,4 @@
-"""Read a young table's newest version from its commit files, where no checkpoint is needed.
+"""Read a version of a young table from its commit files, where no checkpoint is needed.
 
 Delta Kernel reads such a log as well, but the way of each row through the JVM takes time. Anything unusual is left to
 Kernel.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.actions import num_records
-from maintainer.delta.snapshot.log_state import IncompleteLog, LogState, segment
+from maintainer.delta.log.replay.log_state import IncompleteLog, LogState, segment
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 
@@ -22,16 +22,16 @@ IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 
 @dataclass(frozen=True, slots=True)
-class NewestVersion:
-    """The state of the newest version, when it was committed (milliseconds since 1970 UTC), and its commit file."""
+class ReplayedVersion:
+    """The state of a version, when it was committed (milliseconds since 1970 UTC), and its commit file."""
 
     state: LogState
     committed_at_ms: int
     commit: StoredFile
 
 
-def read_newest(storage: TableStorage) -> NewestVersion | None:
-    """Replay all commits of a log that needs no checkpoint; None where there is one, or anything is missing.
+def replay_commits(storage: TableStorage, version: int | None = None) -> ReplayedVersion | None:
+    """Replay the commits up to a version, or the newest one; None where it needs a checkpoint, or anything is missing.
 
     Raises:
         OSError: A file cannot be read.
@@ -40,7 +40,7 @@ def read_newest(storage: TableStorage) -> NewestVersion | None:
     log = f"{storage.root_uri}/_delta_log"
     files = {file.name: (uri, file) for uri, file in storage.children(log).items() if not file.is_dir}
     try:
-        chosen = segment(files)
+        chosen = segment(files, version)
     except IncompleteLog:
         return None
     if chosen.checkpoint or sum(files[name][1].size_bytes for name in chosen.commits) > MAX_LOG_BYTES:
@@ -57,7 +57,7 @@ def read_newest(storage: TableStorage) -> NewestVersion | None:
     committed_at_ms = commit.modification_time_ms
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
-    return NewestVersion(state, committed_at_ms, commit)
+    return ReplayedVersion(state, committed_at_ms, commit)
 
 
 def _slim(action: dict[str, Any]) -> dict[str, Any]:
