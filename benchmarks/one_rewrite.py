@@ -7,6 +7,8 @@ them, commit. Not in it are the checks after the commit and the ledger, see ``af
 
     python benchmarks/one_rewrite.py --out benchmarks/results/one_rewrite.md
     python benchmarks/one_rewrite.py --shapes small --rounds 10
+    python benchmarks/one_rewrite.py --shapes large --lane copy
+    python benchmarks/one_rewrite.py --shapes large --kind zorder --lane spark
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from maintainer.delta.engine.table_engine import DeltaTableEngine
-    from maintainer.model.plan.steps import Batch, CompactStep
+    from maintainer.model.plan.steps import Batch, RewriteStep
     from maintainer.model.table.table_facts import TableFacts
 
 MIB = 2**20
+ZORDER_BY = ("k", "t")
 ROW_BYTES = 53  # of the rows that `make_rows` makes, compressed, measured
 MAX_FILE_BYTES = 128 * MIB
 THREADS = 2
@@ -75,21 +78,26 @@ def build(spark: SparkSession, path: Path, shape: Shape, seed: int) -> None:
     rows.write.format("delta").save(str(path))
 
 
-def plan(facts: TableFacts) -> tuple[CompactStep, Batch]:
-    """Bins as the planner packs them: files in order up to the largest size."""
-    from maintainer.model.plan.steps import Batch, Bin, CompactStep
+def plan(facts: TableFacts, kind: str = "compact", lane: str = "spark") -> tuple[RewriteStep, Batch]:
+    """Bins as the planner packs them: files in order up to the largest size; for a Z-order all files in one."""
+    from maintainer.model.plan.lanes import Lane, LaneChoice
+    from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
     from maintainer.model.table.table_facts import DataFile
 
+    choice = LaneChoice(Lane(lane), "asked for")
+    if kind == "zorder":
+        batch = Batch((Bin(facts.files, choice),))
+        return ZOrderStep((batch,), ZORDER_BY, MAX_FILE_BYTES, THREADS, ()), batch
     bins: list[list[DataFile]] = [[]]
     for one in facts.files:
         if bins[-1] and sum(file.size_bytes for file in bins[-1]) + one.size_bytes > MAX_FILE_BYTES:
             bins.append([])
         bins[-1].append(one)
-    batch = Batch(tuple(Bin(tuple(group)) for group in bins))
+    batch = Batch(tuple(Bin(tuple(group), choice) for group in bins))
     return CompactStep((batch,), MAX_FILE_BYTES, THREADS, ()), batch
 
 
-def ours(engine: DeltaTableEngine, path: Path) -> Lap:
+def ours(engine: DeltaTableEngine, path: Path, kind: str, lane: str) -> Lap:
     """Facts, then one batch: write, prove, commit."""
     from maintainer.model.table.commit_records import CommitStamp
     from maintainer.model.table.table_facts import TableRef
@@ -98,25 +106,31 @@ def ours(engine: DeltaTableEngine, path: Path) -> Lap:
     started = time.monotonic()
     facts = engine.reader.facts(TableRef(str(path)))
     read = time.monotonic() - started
-    step, batch = plan(facts)
-    receipt = engine.writer.rewrite(facts, step, batch, CommitStamp("bench", "t/compact", 0, "d"), lambda *_: None)
+    step, batch = plan(facts, kind, lane)
+    receipt = engine.writer.rewrite(facts, step, batch, CommitStamp("bench", f"t/{kind}", 0, "d"), lambda *_: None)
     seconds, cpu = watch.lap()
+    uses = receipt.proof.lanes if receipt.proof is not None else ()
+    if any(use.lane != lane for use in uses):
+        raise SystemExit(f"{path} was not rewritten in lane {lane}: {uses}")
     return Lap(seconds, cpu, receipt.num_files_added, {"facts": read, **asdict(engine.writer.last_timings)})
 
 
-def optimize(engine: DeltaTableEngine, path: Path) -> Lap:
+def optimize(engine: DeltaTableEngine, path: Path, kind: str) -> Lap:
     """Delta's command in the same session, with the same sizes and threads."""
     spark = engine.jvm.spark
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(MAX_FILE_BYTES))
     spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(MAX_FILE_BYTES * 3 // 4))
     spark.conf.set("spark.databricks.delta.optimize.maxThreads", str(THREADS))
     watch = Stopwatch(spark)
-    row = spark.sql(f"OPTIMIZE delta.`{path}`").collect()[0]
+    order = f" ZORDER BY ({', '.join(ZORDER_BY)})" if kind == "zorder" else ""
+    row = spark.sql(f"OPTIMIZE delta.`{path}`{order}").collect()[0]
     seconds, cpu = watch.lap()
     return Lap(seconds, cpu, int(row["metrics"]["numFilesAdded"]), {})
 
 
-def measure(engine: DeltaTableEngine, work: Path, shape: Shape, seed: int) -> tuple[list[Lap], list[Lap]]:
+def measure(
+    engine: DeltaTableEngine, work: Path, shape: Shape, seed: int, kind: str = "compact", lane: str = "spark"
+) -> tuple[list[Lap], list[Lap]]:
     """Rounds of both arms in turns, on copies of one table."""
     base = work / f"base-{shape.name}"
     build(engine.jvm.spark, base, shape, seed)
@@ -126,7 +140,7 @@ def measure(engine: DeltaTableEngine, work: Path, shape: Shape, seed: int) -> tu
         for arm in ("ours", "optimize") if number % 2 else ("optimize", "ours"):
             path = work / f"{shape.name}-{number}-{arm}"
             shutil.copytree(base, path, copy_function=shutil.copy2)
-            lap = ours(engine, path) if arm == "ours" else optimize(engine, path)
+            lap = ours(engine, path, kind, lane) if arm == "ours" else optimize(engine, path, kind)
             if content(path) != wanted:
                 raise SystemExit(f"{path} does not hold what it held")
             shutil.rmtree(path)
@@ -135,7 +149,9 @@ def measure(engine: DeltaTableEngine, work: Path, shape: Shape, seed: int) -> tu
     return laps["ours"], laps["optimize"]
 
 
-def render(found: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int) -> str:
+def render(
+    found: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int, kind: str = "compact", lane: str = "spark"
+) -> str:
     """The report as Markdown: medians, their ratio, and where ours went."""
     lines = [
         "# One proven rewrite against OPTIMIZE, in one warm session",
@@ -143,6 +159,7 @@ def render(found: dict[Shape, tuple[list[Lap], list[Lap]]], seed: int) -> str:
         f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}.",
         versions() + ".",
         "",
+        f"{'Z-order' if kind == 'zorder' else 'Compaction'}, ours in lane {lane}.",
         "Medians; the ratio is the median of each round's. Only ours proves what it wrote before it commits.",
         "",
         "| tables | OPTIMIZE | its CPU | ours, with proof | its CPU | ours / OPTIMIZE | same by CPU | files after |",
@@ -175,6 +192,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8, help="of small tables")
     parser.add_argument("--large-rounds", type=int, default=2)
     parser.add_argument("--large-files", type=int, default=32)
+    parser.add_argument("--kind", choices=("compact", "zorder"), default="compact")
+    parser.add_argument("--lane", choices=("copy", "local", "spark"), default="spark")
     parser.add_argument("--seed", type=int, default=20261121)
     options = parser.parse_args()
     shapes = [
@@ -192,11 +211,11 @@ def main() -> None:
             open_session(SessionOptions(conf=(("spark.driver.memory", "3g"),), log_path=work / "spark.log")) as lease,
             DeltaEngine(lease).worker("bench") as engine,
         ):
-            measure(engine, work, WARM_UP, options.seed)
+            measure(engine, work, WARM_UP, options.seed, options.kind, "spark")
             for shape in shapes:
                 if shape.name in options.shapes.split(","):
-                    found[shape] = measure(engine, work, shape, options.seed)
-            report = render(found, options.seed)
+                    found[shape] = measure(engine, work, shape, options.seed, options.kind, options.lane)
+            report = render(found, options.seed, options.kind, options.lane)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(report)

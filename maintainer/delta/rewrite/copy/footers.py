@@ -12,6 +12,7 @@ from maintainer.units import format_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 MIN_ROW_GROUP_BYTES = 8 << 20
 """Mean compressed size from which row groups are worth keeping: with smaller ones the new file would read slower."""
@@ -61,7 +62,7 @@ def read_footer(path: str) -> Footer:
     text = "\n".join(str(metadata.schema).splitlines()[2:])
     return Footer(
         schema=text,
-        arrow_schema=metadata.schema.to_arrow_schema(),
+        arrow_schema=_with_int96(metadata.schema),
         codecs=frozenset(chunk.compression.lower() for row in chunks for chunk in row),
         row_group_bytes=tuple(sum(chunk.total_compressed_size for chunk in row) for row in chunks),
         metadata={
@@ -70,6 +71,20 @@ def read_footer(path: str) -> Footer:
         },
         created_by=str(metadata.created_by),
     )
+
+
+def _with_int96(schema: pq.ParquetSchema) -> pa.Schema:
+    """The schema as pyarrow sees it, but with top-level INT96 as what it means for Spark: an instant in microseconds.
+
+    A copy keeps INT96 as it is, which is how Spark writes time stamps unless it is told otherwise.
+    """
+    import pyarrow as pa
+
+    arrow = schema.to_arrow_schema()
+    for column in (schema.column(number) for number in range(len(schema))):
+        if column.physical_type == "INT96" and (place := arrow.get_field_index(column.path)) >= 0:
+            arrow = arrow.set(place, arrow.field(place).with_type(pa.timestamp("us", tz="UTC")))
+    return arrow
 
 
 def dropped_columns(footer: Footer, table_schema: pa.Schema, partition_columns: Collection[str] = ()) -> list[str]:

@@ -73,6 +73,17 @@ def test_files_of_an_older_schema_are_not(footer: Footer, today: dict[str, Any])
     assert "than the table has today" in str(why_not_copied([footer], file_schema(today, ())))
 
 
+@pytest.mark.parametrize(("kind", "is_copied"), [("timestamp", True), ("timestamp_ntz", False)])
+def test_time_stamps_as_spark_writes_them_by_default_are_copied(tmp_path: Path, kind: str, is_copied: bool) -> None:
+    schema = file_schema({"type": "struct", "fields": [field("id", "long"), field("at", kind)]}, ())
+    rows = pa.table({"id": [1], "at": [0]}, pa.schema([pa.field("id", pa.int64()), pa.field("at", pa.int64())]))
+    path = tmp_path / "f.parquet"
+    pq.write_table(rows.cast(schema), path, store_schema=False, use_deprecated_int96_timestamps=True)
+    footer = replace(read_footer(str(path)), row_group_bytes=(MIN_ROW_GROUP_BYTES,))
+    assert "int96" in footer.schema.lower()
+    assert (why_not_copied([footer, footer], schema) is None) == is_copied
+
+
 def test_another_codec_makes_other_bytes(footer: Footer) -> None:
     assert not is_recompressed([footer, footer], "snappy")
     assert is_recompressed([footer, footer], "zstd")
