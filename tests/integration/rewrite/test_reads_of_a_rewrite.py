@@ -13,7 +13,9 @@ import pytest
 
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
+from maintainer.delta.log.replay.json_log import ReplayedVersion, replay_commits
 from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.plan.plan import Checks
 from maintainer.model.plan.steps import Batch
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+REPLAY = "maintainer.delta.transaction.live_files.replay_commits"
+
 
 @pytest.fixture(scope="module")
 def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
@@ -36,16 +40,21 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 
 @pytest.fixture
-def kernel_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions whose live files were read through Kernel, in order."""
+def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions whose live files were read as a whole, from the commits or through Kernel, in order."""
     versions: list[int] = []
-    read = DeltaJvm.kernel_adds
+    through_kernel, from_commits = DeltaJvm.kernel_adds, replay_commits
 
-    def counted(jvm: DeltaJvm, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
+    def by_kernel(jvm: DeltaJvm, folder: TableFolder, snapshot: JavaObject) -> Iterator[dict[str, Any]]:
         versions.append(int(snapshot.getVersion()))
-        return read(jvm, folder, snapshot)
+        return through_kernel(jvm, folder, snapshot)
 
-    monkeypatch.setattr(DeltaJvm, "kernel_adds", counted)
+    def by_commits(storage: TableStorage, version: int) -> ReplayedVersion | None:
+        versions.append(version)
+        return from_commits(storage, version)
+
+    monkeypatch.setattr(DeltaJvm, "kernel_adds", by_kernel)
+    monkeypatch.setattr(REPLAY, by_commits)
     return versions
 
 
@@ -80,7 +89,7 @@ CHECKS = 0
 
 
 def test_each_version_is_read_once(
-    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, whole_reads: list[int]
 ) -> None:
     path = lake / "t"
     make_table(path, 3)
@@ -92,11 +101,15 @@ def test_each_version_is_read_once(
         assert result.verdict is Verdict.PASS
         assert engine.versions.missing_files(facts, receipt.version) == ()
     # Each commit of ours is read on top of the version before it.
-    assert kernel_reads == [first]
+    assert whole_reads == [first]
 
 
 def test_a_commit_is_read_on_top_of_the_version_before(
-    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+    spark: SparkSession,
+    engine: DeltaTableEngine,
+    lake: Path,
+    whole_reads: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Appends, deleted rows, files that go, a new column: what is put together is what Kernel reads as a whole."""
     path = lake / "t"
@@ -115,40 +128,44 @@ def test_a_commit_is_read_on_top_of_the_version_before(
         spark.sql(statement.format(t=path))
     facts = engine.reader.facts(TableRef(str(path)))
     one_by_one = LiveFilesReader(engine.jvm)
+    on_top = [one_by_one.of_version(facts, version) for version in range(facts.version + 1)]
+    # The table's first version and the one that changed its schema are read as a whole.
+    assert len(whole_reads) == 2
+    replayed = [LiveFilesReader(engine.jvm).of_version(facts, version) for version in range(facts.version + 1)]
+    monkeypatch.setattr(REPLAY, lambda *_: None)
     for version in range(facts.version + 1):
-        on_top = one_by_one.of_version(facts, version)
-        whole = LiveFilesReader(engine.jvm).of_version(facts, version)
-        assert on_top is not None
-        assert whole is not None
-        assert (on_top.version, on_top.columns, on_top.rows) == (version, whole.columns, whole.rows)
-        assert on_top.adds.keys() == whole.adds.keys()
-        for key, add in whole.adds.items():
-            ours = {name: value for name, value in on_top.adds[key].items() if value is not None}
-            kernels = {name: value for name, value in add.items() if value is not None}
-            assert {name: ours.get(name) for name in kernels} == kernels
-    # The table's first version and the one that changed its schema are read as a whole, besides those to compare with.
-    assert len(kernel_reads) == facts.version + 1 + 2
+        through_kernel = LiveFilesReader(engine.jvm).of_version(facts, version)
+        assert through_kernel is not None
+        for files in (on_top[version], replayed[version]):
+            assert files is not None
+            expected = (version, through_kernel.columns, through_kernel.rows)
+            assert (files.version, files.columns, files.rows) == expected
+            assert files.adds.keys() == through_kernel.adds.keys()
+            for key, add in through_kernel.adds.items():
+                ours = {name: value for name, value in files.adds[key].items() if value is not None}
+                kernels = {name: value for name, value in add.items() if value is not None}
+                assert {name: ours.get(name) for name in kernels} == kernels
 
 
 def test_a_version_that_was_replaced_is_read_again(
-    spark: SparkSession, engine: DeltaTableEngine, lake: Path, kernel_reads: list[int]
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, whole_reads: list[int]
 ) -> None:
     path = lake / "t"
     make_table(path, 3)
     facts = engine.reader.facts(TableRef(str(path)))
-    live_files = LiveFilesReader(engine.jvm)
-    read = live_files.of_version(facts, facts.version)
+    reader = LiveFilesReader(engine.jvm)
+    read = reader.of_version(facts, facts.version)
     assert read is not None
     assert frozenset(read.adds) == facts.file_keys
-    assert live_files.of_version(facts, facts.version) is read
+    assert reader.of_version(facts, facts.version) is read
     commit = path / "_delta_log" / f"{facts.version:020d}.json"
     lines = commit.read_text(encoding="utf-8").splitlines()
     commit.unlink()
     commit.write_text("\n".join(line for line in lines if not line.startswith('{"add"')) + "\n", encoding="utf-8")
-    again = live_files.of_version(facts, facts.version)
+    again = reader.of_version(facts, facts.version)
     assert again is not None
     assert frozenset(again.adds) < facts.file_keys
-    assert kernel_reads == [facts.version, facts.version]
+    assert whole_reads == [facts.version, facts.version]
 
 
 def test_of_a_very_large_table_only_the_files_asked_for_are_held(
@@ -160,13 +177,13 @@ def test_of_a_very_large_table_only_the_files_asked_for_are_held(
     snapshot = engine.jvm.update(engine.jvm.log_at(facts.location))
     monkeypatch.setattr("maintainer.delta.transaction.live_files.MAX_FILES_KEPT", 2)
     wanted = {facts.files[0].key, facts.files[-1].key}
-    live_files = LiveFilesReader(engine.jvm)
-    part = live_files.of_snapshot(facts, snapshot, wanted)
+    reader = LiveFilesReader(engine.jvm)
+    part = reader.of_snapshot(facts, snapshot, wanted)
     assert (set(part.adds), part.complete) == (wanted, False)
-    whole = live_files.of_version(facts, facts.version)
+    whole = reader.of_version(facts, facts.version)
     assert whole is not None
     assert (frozenset(whole.adds), whole.complete) == (facts.file_keys, True)
-    assert live_files.of_version(facts, facts.version) is not whole
+    assert reader.of_version(facts, facts.version) is not whole
 
 
 def checkpoint_of(path: Path, version: int) -> list[tuple[str, int]]:
