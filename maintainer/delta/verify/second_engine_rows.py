@@ -53,7 +53,11 @@ def same_rows(
     if sum(deleted) > MAX_DELETED_ROWS:
         return None
     folder = jvm.folder_at(jvm.path(facts.location))
-    metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
+    try:
+        metadata, _ = jvm.kernel_state(jvm.kernel_snapshot(folder, version))
+    except Exception as error:
+        _LOG.info("%s@%d: Kernel cannot read it, so Spark compares the rows: %s", facts.ref.identifier, version, error)
+        return None
     configuration = metadata["configuration"]
     if configuration.get("delta.enableRowTracking") == "true":
         return None

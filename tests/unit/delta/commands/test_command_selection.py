@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from maintainer.delta.commands.command_selection import refuse_part_of_a_partition, select
 from maintainer.errors import Refused
+from maintainer.model.plan.lanes import Codec
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
@@ -123,6 +124,13 @@ def test_a_purge_is_a_reorg_and_a_shuffle_is_a_setting() -> None:
     shuffled = replace(_compact(Bin(files)), repartition=True)
     settings_ = dict(select(make_facts(files=files), shuffled, shuffled.batches[0], "t").settings)
     assert settings_[f"{_OPTIMIZE}repartition.enabled"] == "true"
+
+
+def test_the_codec_of_the_plan_is_a_setting() -> None:
+    small = make_files(10, 20, 30)
+    step = replace(_compact(Bin(small)), codec=Codec.ZSTD)
+    found = select(make_facts(files=small), step, step.batches[0], "t")
+    assert dict(found.settings)["spark.sql.parquet.compression.codec"] == "zstd"
 
 
 def test_clustering_is_an_optimize_with_the_bounds_of_the_plan() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan.lanes import BY_SPARK, Lane
+from maintainer.model.plan.lanes import BY_SPARK, Codec, Lane
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import BatchedStep, Bin
 from maintainer.model.table.table_facts import DeletionVector, TableFacts
@@ -102,6 +102,14 @@ def test_a_run_may_choose_for_all_policies() -> None:
     assert bins_of(planned(small(), lanes=(Lane.SPARK,)))[0].lane.lane is Lane.SPARK
     made = policy(lanes=(Lane.SPARK,))
     assert bins_of(planned(small(), made, lanes=(Lane.LOCAL,)))[0].lane.lane is Lane.LOCAL
+
+
+@pytest.mark.parametrize("options", [{}, {"deletes": False}])
+def test_each_rewrite_has_the_codec_of_the_policy(options: dict[str, Any]) -> None:
+    (step,) = planned(small(), policy(codec=Codec.ZSTD), **options).rewrites
+    assert step.codec is Codec.ZSTD
+    (step,) = planned(small(), **options).rewrites
+    assert step.codec is None
 
 
 def test_an_engine_that_issues_commands_has_no_lanes() -> None:
