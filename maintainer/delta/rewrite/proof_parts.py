@@ -17,7 +17,7 @@ from maintainer.delta.proof.chunk_proof import compare_chunks
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.row_comparison import FileSet, measure
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS, deleted_rows
+from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, OldFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.rewrite.copy.copy_lane import merged_statistics_of
@@ -27,7 +27,7 @@ from maintainer.delta.storage.log_paths import one_value_of
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
-from maintainer.model.plan.lanes import Lane, LaneChoice, LaneUse
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane, LaneChoice, LaneUse
 from maintainer.model.run.outcome import Fingerprint
 
 _LOG = logging.getLogger(__name__)

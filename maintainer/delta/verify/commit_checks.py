@@ -19,15 +19,13 @@ from maintainer.delta.transaction.landed_commit import REWRITE_ACTIONS
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.second_engine_rows import same_rows
-from maintainer.delta.verify.version_reader import DeltaVersionReader
-from maintainer.errors import TableError
+from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader
+from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.table.table_facts import TableFacts
 
 WRITES_EXACT_BOUNDS = "Delta-Lake/4.4."
 """What ``engineInfo`` says of writers whose bounds we know to be reached by a row; others may cut them otherwise."""
-
-SKIPS_FILES = "files that cannot be read would be skipped silently"
 
 SAME_ROWS = "the rows removed are the rows added"
 COUNTED = "the removed files held the rows the log says"
@@ -224,6 +222,8 @@ class CommitWork:
         in_log = self.versions.row_count(self.facts, self.version, scan=False)
         try:
             rows = self.versions.row_count(self.facts, self.version, scan=True)
+        except EnvironmentUnfit:
+            raise
         except Exception as error:
             yield _unchecked("files", name, message_of(error))
             return

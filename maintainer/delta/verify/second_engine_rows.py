@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
-from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS
 from maintainer.delta.proof.second_engine.duckdb_rows import NewFile, measure_by_duckdb
 from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
 from maintainer.delta.rewrite.proof_parts import old_file
 from maintainer.delta.storage.file_store import LocalFiles, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.proof.row_comparison import differing_rows
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
-from maintainer.delta.proof.second_engine.deleted_rows import MAX_DELETED_ROWS, deleted_rows
+from maintainer.delta.proof.second_engine.deleted_rows import deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import LocalFiles, StoredFile, local_path
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
+from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.table.table_facts import TableFacts
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 FRAMES_KEPT = 2
+
+SKIPS_FILES = "files that cannot be read would be skipped silently"
+"""What comes of a session that is set so, for the message."""
 
 MAX_FILES_BY_NAME = 1_000
 """Files that a frame is made of one by one; above it Delta's own reader is as quick."""
@@ -82,6 +87,9 @@ class DeltaVersionReader:
 
         DuckDB counts where this process can read the files and all their rows count; Spark counts the rest, and says
         what is wrong with a file that cannot be read.
+
+        Raises:
+            EnvironmentUnfit: E606, Spark would have to count, and its session skips files that it cannot read.
         """
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
@@ -93,6 +101,8 @@ class DeltaVersionReader:
             rows = self._rows_by_duckdb(facts, version)
             if rows is not None:
                 return rows
+            conf = self._jvm.spark.conf
+            refuse_unsafe_reads(lambda key: conf.get(key, None), facts.ref.identifier, SKIPS_FILES)
             frame = self._frame_by_name(facts, version)
             if frame is not None:
                 # Adaptive execution would make two jobs of it, and there is nothing to adapt: it ends in one row.

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from maintainer.model.closed_types import TextEnum
 
+MAX_DELETED_ROWS = 1_000_000
+"""Soft-deleted rows of a bin up to which lanes and proofs outside Spark handle their numbers one by one."""
+
 
 class Lane(TextEnum):
     """Who writes the files of a bin."""

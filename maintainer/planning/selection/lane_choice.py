@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.lanes import BY_SPARK, Lane, LaneChoice
+from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
@@ -34,9 +34,6 @@ COPY_MIN_FILE_BYTES = 8 << 20
 A copy keeps row groups as they are. Forty files of 160 KiB would become one file of forty tiny row groups, which reads
 slower than one with a few large ones, so smaller files are decoded and written anew.
 """
-
-LOCAL_MAX_DELETED_ROWS = 1_000_000
-"""Soft-deleted rows of a bin up to which their numbers are handed around one by one."""
 
 ORDERED_SHARE = 4
 """The part of ``localMaxSize`` that holds where all rows of a bin are in memory at once."""
@@ -162,8 +159,8 @@ def _is_whole_in_memory(step: RewriteStep) -> bool:
 
 
 def _why_not_local_bin(bin_: Bin) -> str | None:
-    if sum(file.deleted_records for file in bin_.files) > LOCAL_MAX_DELETED_ROWS:
-        return f"files have more than {LOCAL_MAX_DELETED_ROWS:,} soft-deleted rows"
+    if sum(file.deleted_records for file in bin_.files) > MAX_DELETED_ROWS:
+        return f"files have more than {MAX_DELETED_ROWS:,} soft-deleted rows"
     return None
 
 

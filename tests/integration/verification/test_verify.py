@@ -15,7 +15,7 @@ from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.verify.commit_proof import DeltaCommitProver
-from maintainer.errors import TableError
+from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
 from maintainer.model.table.table_facts import TableRef
 from tests.support.policies.projects import write_project
@@ -227,3 +227,21 @@ def test_the_command_proves_records_and_holds(
     assert (code, "WRONG: the rows removed are the rows added" in out) == (5, True)
     code, out = verify(f"{path}@2", "--accept", "forged by a test")
     assert (code, "accepted: the quarantine is lifted (V507" in out) == (0, True)
+
+
+@pytest.mark.every_run
+def test_spark_is_not_asked_in_a_session_that_skips_unreadable_files(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    path = lake / "t"
+    _build(spark, path)
+    with DeltaEngine(lease).worker("verify") as engine:
+        key = "spark.sql.files.ignoreCorruptFiles"
+        with engine.jvm.setting(key, "true"):
+            assert _verify(engine, path, 1).result is PROVEN, "DuckDB counts, which skips nothing"
+            broken = next(path.rglob("p=a/*.parquet"))
+            broken.write_bytes(broken.read_bytes()[:-4] + b"gone")
+            with pytest.raises(EnvironmentUnfit) as caught:
+                _verify(engine, path, 1)
+        assert caught.value.code == "E606"
+        assert NOT_CHECKED in _results(_verify(engine, path, 1)).values()

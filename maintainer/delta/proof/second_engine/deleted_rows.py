@@ -15,8 +15,6 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.model.table.vector_names import z85_decode
 
 MAGIC = 1681511377
-MAX_DELETED_ROWS = 1_000_000
-"""So many row numbers of a bin are handed to an engine one by one; a bin with more is proven by Spark."""
 
 
 def deleted_rows(vector: Mapping[str, Any], path: str | None) -> list[int]:
