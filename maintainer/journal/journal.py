@@ -346,6 +346,7 @@ def _of_proof(proof: Proof | None) -> dict[str, Any] | None:
         "sums_read": [str(value) for value in proof.read.sums],
         "sums_written": [str(value) for value in proof.written.sums],
         "uncovered_columns": list(proof.uncovered_columns),
+        "carried_versions": list(proof.carried_versions),
     }
 
 

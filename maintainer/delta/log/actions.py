@@ -87,6 +87,14 @@ def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
+def deletion_vector(action: Mapping[str, Any]) -> DeletionVector | None:
+    """Return the deletion vector of an ``add`` or ``remove``; None without one."""
+    fields = action.get("deletionVector")
+    if not fields:
+        return None
+    return DeletionVector(removed_key(dict(action))[1], int(fields["cardinality"]), int(fields["sizeInBytes"]))
+
+
 def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any, Any] | None = None) -> DataFile:
     """Return the file that an ``add`` or ``remove`` names. A ``remove`` may lack size and statistics.
 
@@ -97,12 +105,6 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
             partitions few.
     """
     shared = {} if shared is None else shared
-    vector_fields = action.get("deletionVector")
-    vector = None
-    if vector_fields:
-        vector = DeletionVector(
-            removed_key(dict(action))[1], int(vector_fields["cardinality"]), int(vector_fields["sizeInBytes"])
-        )
     stored = action.get("partitionValues") or {}
     texts = tuple(stored.get(name) for name in names.physical)
     if (values := shared.get(texts)) is None:
@@ -114,7 +116,7 @@ def data_file(action: Mapping[str, Any], names: PartitionNames, shared: dict[Any
         modification_time_ms=int(action.get("modificationTime") or 0),
         partition_values=values,
         physical_records=num_records(action.get("stats")),
-        deletion_vector=vector,
+        deletion_vector=deletion_vector(action),
         tags=shared.setdefault(tags, tags),
         clustering_provider=action.get("clusteringProvider"),
     )

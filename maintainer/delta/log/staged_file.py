@@ -5,6 +5,7 @@ Each bin of a batch has its ``Marks``: the tags and the ``clusteringProvider`` o
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,11 @@ class WrittenFile:
         if self.clustering_provider is not None:
             add["clusteringProvider"] = self.clustering_provider
         return add
+
+
+def widened(stats: str) -> str:
+    """Return statistics that say their bounds are not tight, as the protocol asks of a file with soft-deleted rows."""
+    return json.dumps({**json.loads(stats), "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ double rows, and no hash of the new files shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from maintainer.delta.log.conflicting_commit import removed_key
@@ -18,7 +18,7 @@ from maintainer.model.plan.steps import Batch
 ADD_KEYS = frozenset(
     {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
 )
-"""All that the ``add`` of a rewritten file says. Row ids are given at the commit, deletion vectors are gone."""
+"""All that the ``add`` of a rewritten file says: row ids are given at the commit, deletion vectors if expected."""
 
 
 OWN_TAGS = "maintainer."
@@ -38,6 +38,7 @@ class Expected:
         is_live: Whether a path is live already.
         is_below_root: Whether a path of the log lies in the table's folder.
         curve_tags: The tags of a file on a Z-order curve, worked out anew from its statistics; none elsewhere.
+        vectors: The deletion vectors of new files, by path: others deleted these rows after they were read.
     """
 
     batch: Batch
@@ -47,6 +48,7 @@ class Expected:
     is_live: Callable[[str], bool]
     is_below_root: Callable[[str], bool]
     curve_tags: Callable[[str | None], Mapping[str, str]] = lambda stats: {}
+    vectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
@@ -70,7 +72,11 @@ def _check_add(add: Mapping[str, Any], bin_number: int, expected: Expected) -> I
     path = str(add.get("path") or "")
     if not path or path.startswith("/") or ":" in path.split("/")[0] or not expected.is_below_root(path):
         yield "it is not a path below the table's folder"
-    strange = sorted(key for key, value in add.items() if key not in ADD_KEYS and value is not None)
+    vector = expected.vectors.get(path)
+    allowed = ADD_KEYS | {"deletionVector"} if vector is not None else ADD_KEYS
+    strange = sorted(key for key, value in add.items() if key not in allowed and value is not None)
+    if add.get("deletionVector") != vector and vector is not None:
+        yield "its deletion vector is not the one that was written for it"
     if strange:
         yield f"it carries {', '.join(strange)}"
     if add.get("dataChange") is not False:

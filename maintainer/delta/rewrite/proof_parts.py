@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.staged_file import WrittenFile
@@ -61,7 +62,7 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
     by_prover: dict[Prover, list[int]] = {}
     for number in range(len(job.batch.bins)):
         prover = Prover.DUCKDB if is_for_second_engine(job, number) else Prover.SPARK
-        if number in job.lanes and job.lanes[number].lane is Lane.COPY and number not in job.recompressed:
+        if _is_copied_whole(job, number):
             prover = Prover.CHUNKS
         by_prover.setdefault(prover, []).append(number)
     parts = []
@@ -72,6 +73,12 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
             _LOG.info("%s: proven by Spark: %s", job.where, error)
             by_prover.setdefault(Prover.SPARK, []).extend(numbers)
     return parts + [_part(job, prover, tuple(sorted(numbers))) for prover, numbers in by_prover.items()]
+
+
+def _is_copied_whole(job: RewriteJob, number: int) -> bool:
+    """Return whether the new file of a bin is the bytes of its files: then nobody has to decode them."""
+    copied = number in job.lanes and job.lanes[number].lane is Lane.COPY and number not in job.recompressed
+    return copied and (job.carried is None or number not in job.carried.bins)
 
 
 def is_for_second_engine(job: RewriteJob, number: int) -> bool:
@@ -152,11 +159,15 @@ def old_file(storage: TableStorage, source: AddAction) -> OldFile:
     Raises:
         CannotCompareError: Its deletion vector cannot be read.
     """
-    path, vector = local_path(storage.uri(str(source["path"]))), source.get("deletionVector")
+    return OldFile(local_path(storage.uri(str(source["path"]))), _deleted_rows(storage, source))
+
+
+def _deleted_rows(storage: TableStorage, add: Mapping[str, Any]) -> tuple[int, ...]:
+    vector = add.get("deletionVector")
     if not vector:
-        return OldFile(path)
-    uri = storage.deletion_vector_uri({"add": source})
-    return OldFile(path, tuple(deleted_rows(vector, None if uri is None else local_path(uri))))
+        return ()
+    uri = storage.deletion_vector_uri({"add": dict(add)})
+    return tuple(deleted_rows(vector, None if uri is None else local_path(uri)))
 
 
 def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
@@ -166,7 +177,10 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
         [old_file(job.storage, source) for source in job.sources_of(bins)],
-        [NewFile(_local(job, file.path), file.add.get("stats")) for file in written],
+        [
+            NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, file.add))
+            for file in written
+        ],
     )
 
 

@@ -6,16 +6,17 @@ place of data files are refused, because a pipe would be read without end.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
@@ -34,6 +35,9 @@ from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.staleness import missing_before
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MAX_NAMED = 5
 
@@ -89,6 +93,29 @@ class RewriteTimings:
     commit: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Deletes of others that were carried over to the new files; see ``carried_deletes``.
+
+    Attributes:
+        batch: The batch as it was when its rows were read.
+        sources: Its files as they were live then.
+        written: The new files as they were written.
+        versions: Commits of others whose deletes were carried over.
+        bins: Places of the bins that they concern.
+        vectors: The ``deletionVector`` of new files, by path.
+        vector_uris: Files with deletion vectors that were written for it; only the last one is in use.
+    """
+
+    batch: Batch
+    sources: tuple[AddAction, ...]
+    written: tuple[WrittenFile, ...]
+    versions: tuple[int, ...] = ()
+    bins: frozenset[int] = frozenset()
+    vectors: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    vector_uris: tuple[str, ...] = ()
+
+
 @dataclass
 class RewriteJob:
     """One batch on its way from a snapshot to a proof. Used once, from one thread.
@@ -117,6 +144,12 @@ class RewriteJob:
     recompressed: set[int] = field(default_factory=set)
     """Bins of lane copy whose pages were compressed anew: their bytes prove nothing, their rows are compared."""
     written: list[WrittenFile] = field(default_factory=list)
+    row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    """For bins whose rows were put in an order: the rows of each new file, by their place among all that were read."""
+    carried: Carried | None = None
+    """What others deleted since the rows were read, where it was carried over."""
+    read_version: int = -1
+    """The version at which the batch's rows were read."""
     log: JavaObject = None
     opened_storage: TableStorage | None = None
     snapshot: JavaObject = None
@@ -204,6 +237,7 @@ class RewriteJob:
         self.log = self.jvm.log_at(self.facts.location)
         self.snapshot = self.jvm.update(self.log)
         check_as_planned(self.jvm, self.storage, self.facts, self.snapshot)
+        self.read_version = int(self.snapshot.version())
         files = self.live_files.of_snapshot(self.facts, self.snapshot, [file.key for file in self.batch.files])
         live = files.adds
         self._check_all_live(live)
@@ -246,6 +280,13 @@ class RewriteJob:
             return cause
         return missing_before(missing, f"{self.where}@{int(self.snapshot.version())}")
 
+    def deleted_rows(self, add: Mapping[str, Any]) -> list[int]:
+        """Read the numbers of a file's soft-deleted rows as Delta does. Raises what Delta Kernel raises."""
+        vector = add.get("deletionVector")
+        if not vector:
+            return []
+        return self.jvm.kernel_deleted_rows(self.jvm.folder_at(self.jvm.path(self.facts.location)), vector)
+
     def curve_tags(self, stats: str | None) -> dict[str, str]:
         """The tags of a file on a Z-order curve, from its own statistics; none for other steps.
 
@@ -259,21 +300,32 @@ class RewriteJob:
 
     def discard(self) -> None:
         """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
-        storage = self.storage
-        for file in self.written:
-            uri = storage.uri(file.path)
-            if storage.is_below_root(uri):
-                try:
-                    storage.delete(uri)
-                except Exception:
-                    # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
-                    continue
+        self._delete(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
+        self._delete_files(self.carried.vector_uris if self.carried else ())
         if self.file_prefix:
             try:
-                folders = folders_of(storage, self.facts, (file.partition_values for file in self.batch.files))
+                folders = folders_of(self.storage, self.facts, (file.partition_values for file in self.batch.files))
                 self.left_over = remove_files_named(
-                    storage, folders, self.file_prefix, tasks_may_write=not self.is_written
+                    self.storage, folders, self.file_prefix, tasks_may_write=not self.is_written
                 )
             except Exception as error:
                 self.left_over = (f"files whose names begin with {self.file_prefix}",)
                 _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)
+
+    def remove_unneeded(self) -> None:
+        """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""
+        if self.carried is None:
+            return
+        committed = {file.path for file in self.written}
+        self._delete(file.path for file in self.carried.written if file.path not in committed)
+        in_use = bool(self.carried.vectors)
+        self._delete_files(self.carried.vector_uris[:-1] if in_use else self.carried.vector_uris)
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        self._delete_files(uri for uri in map(self.storage.uri, paths) if self.storage.is_below_root(uri))
+
+    def _delete_files(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            # An orphan is harmless and is found by listing; the failure that led here must not be hidden.
+            with contextlib.suppress(Exception):
+                self.storage.delete(uri)

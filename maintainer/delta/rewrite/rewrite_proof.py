@@ -15,13 +15,14 @@ from typing import Any
 
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import to_physical
+from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.proof.measured_rows import Measured
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import SHORTEST_CUT, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, parts_of, why_not_merged
-from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
 from maintainer.model.run.outcome import Fingerprint, Proof
 
@@ -89,6 +90,7 @@ def _prove_adds(job: RewriteJob) -> None:
         is_live=lambda path: path in live,
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
         curve_tags=job.curve_tags,
+        vectors=job.carried.vectors if job.carried else {},
     )
     problems = check_adds(job.written, expected)
 
@@ -188,6 +190,9 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     )
     problems = list(part.statistics_problems)
     for file, figures in zip(part.written, measured.files, strict=part.prover is not Prover.CHUNKS):
+        if job.carried is not None and file.bin_number in job.carried.bins:
+            problems += _why_not_as_proven(job.carried, file)
+            continue
         if file.bin_number in job.recompressed:
             problems += why_not_merged(job, file)
             continue
@@ -202,6 +207,13 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
             found=shortened(problems),
             help=_DISTRUST_HELP,
         )
+
+
+def _why_not_as_proven(carried: Carried, file: WrittenFile) -> list[str]:
+    """Compare statistics with those that were proven before rows of the file were deleted: its rows are the same."""
+    proven = next(str(before.add["stats"]) for before in carried.written if before.path == file.path)
+    expected = widened(proven) if file.path in carried.vectors else proven
+    return [] if file.add.get("stats") == expected else [f"{file.path}: its statistics are not those that were proven"]
 
 
 def _unknown(add: Mapping[str, Any], measured: Measured) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at, find_stamp, info_of
-from maintainer.delta.log.conflicting_commit import read_conflicting_commit
+from maintainer.delta.log.conflicting_commit import read_conflicting_commit, removed_key
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.proof_actions import check_removes
 from maintainer.delta.storage.table_storage import TableStorage
@@ -59,8 +59,8 @@ def landed_actions(
 def differences(actions: Sequence[Mapping[str, Any]], written: Sequence[WrittenFile], batch: Batch) -> tuple[str, ...]:
     """Return how a landed rewrite differs from what we handed over, as sentences; empty if it does not."""
     problems = check_removes([action["remove"] for action in actions if "remove" in action], batch)
-    adds = sorted((str(action["add"]["path"]), int(action["add"]["size"])) for action in actions if "add" in action)
-    if adds != sorted((file.path, file.size_bytes) for file in written):
+    adds = sorted((*removed_key(action["add"]), int(action["add"]["size"])) for action in actions if "add" in action)
+    if adds != sorted((*removed_key(file.add), file.size_bytes) for file in written):
         problems.append(f"the log adds {len(adds)} files that are not the {len(written)} which were proven")
     others = sorted({kind for action in actions for kind in action} - REWRITE_ACTIONS)
     problems += [f"the log has an action {kind} that was not handed over" for kind in others]

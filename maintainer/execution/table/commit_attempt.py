@@ -109,15 +109,16 @@ def attempt(
     journal = worker.context.journal
     stamp = CommitStamp(journal.run_id, work.step_id, batch, worker.plan.policy_digest)
     read_versions: list[int] = []
+    proofs: list[Proof | None] = []
 
     def before_commit(read_version: int, proof: Proof | None) -> None:
         worker.context.verifier_check.wait()
         worker.control.check_commit()
         if partitions is not None:
-            check_quiet(worker, facts, partitions)
+            check_quiet(worker, facts, partitions, carried_versions=() if proof is None else proof.carried_versions)
         if worker.lease is not None and worker.context.leases is not None:
             worker.context.leases.check(worker.lease, worker.plan.ref.identifier)
-        if read_versions:
+        if proofs and proofs[-1] is proof:
             return  # another try of the same commit: its INTENT stands
         # First the mark, then one more look: whoever gives this thread up does it in the other order.
         work.unsettled = True
@@ -128,6 +129,7 @@ def attempt(
             read_version=read_version, num_files=num_files, size_bytes=size_bytes, proof=proof,
         )  # fmt: skip
         read_versions.append(read_version)
+        proofs.append(proof)
 
     try:
         receipt = call(stamp, before_commit)
@@ -191,17 +193,28 @@ def _fate(
             return (Fate.NOT_LANDED, None) if version is None else (Fate.LANDED, version)
 
 
-def check_quiet(worker: Worker, facts: TableFacts, partitions: frozenset[PartitionValues]) -> None:
+def check_quiet(
+    worker: Worker,
+    facts: TableFacts,
+    partitions: frozenset[PartitionValues],
+    *,
+    carried_versions: Collection[int] = (),
+) -> None:
     """Hold a rewrite back as ``check_no_update`` does, by the plan's quiet time.
 
-    Asked before files are written and again right before each try of the commit.
+    Asked before files are written and again right before each try of the commit. One delete of another writer that was
+    carried over holds nothing back; a second one during the same rewrite shows that more may come.
 
     Raises:
         TableHot: C718.
         TableError: The log cannot be read.
     """
     quiet_seconds, now_ms = worker.plan.quiet_after_updates_seconds, worker.context.clock.now_ms()
-    check_no_update(worker.engine.reader, facts, partitions, quiet_seconds=quiet_seconds, now_ms=now_ms)
+    own_versions = carried_versions if len(carried_versions) == 1 else ()
+    check_no_update(
+        worker.engine.reader, facts, partitions,
+        quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=own_versions,
+    )  # fmt: skip
 
 
 def check_no_update(
@@ -221,7 +234,7 @@ def check_no_update(
         partitions: Those of the files that it rewrites.
         quiet_seconds: How long a moment is; 0 never holds back.
         now_ms: The time of the look.
-        own_versions: Commits that are the caller's own, so that nobody loses.
+        own_versions: Commits that are the caller's own, or whose deletes it carried over, so that nobody loses.
 
     Raises:
         TableHot: C718.

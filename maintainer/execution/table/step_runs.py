@@ -110,7 +110,10 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
         work.rewritten.append((batch, receipt))
         if receipt.proof is not None:
             work.notes += [f"batch {number}: {use.note}" for use in receipt.proof.lanes if use.note is not None]
-        if receipt.difference is not None:
+        if receipt.proof is not None and receipt.proof.carried_versions:
+            versions = ", ".join(map(str, receipt.proof.carried_versions))
+            work.notes.append(f"batch {number}: rows that others deleted meanwhile (version {versions}) stay deleted")
+        elif receipt.difference is not None:
             work.notes.append(f"batch {number}: {receipt.difference}")
         dropped = len(planned.bins) - len(batch.bins)
         if dropped:

@@ -38,6 +38,8 @@ class Proof:
     ``rows_in_log`` is what the log said the read files hold (deletion vectors taken off), None where it could
     not say. ``uncovered_columns`` are columns the fingerprint cannot cover (named in every report). ``findings`` are
     other things that are wrong, each in a sentence. ``lanes`` are those in which the bins were written.
+    ``carried_versions`` are commits of others that deleted rows of the read files before ours: the new files have these
+    rows soft-deleted, and all figures are without them.
     """
 
     read: Fingerprint
@@ -47,6 +49,7 @@ class Proof:
     duration_seconds: float = 0.0
     findings: tuple[str, ...] = ()
     lanes: tuple[LaneUse, ...] = ()
+    carried_versions: tuple[int, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -78,14 +81,18 @@ class FileFigures:
 
 @dataclass(frozen=True, slots=True)
 class PlanDifference:
-    """What a command of Delta's took beside the plan, and what it left: it decides for itself."""
+    """What a commit took beside the plan, and what it left of it.
+
+    A command of Delta's decides for itself. A rewrite of ours takes planned files with the deletion vectors that others
+    gave them meanwhile, and leaves files that others removed.
+    """
 
     beyond: FileFigures = FileFigures()
     left: FileFigures = FileFigures()
 
     def __str__(self) -> str:
         beyond, missed = self.beyond.num_files, self.left.num_files
-        return f"Delta's command took {beyond} files beside the plan and left {missed} of it"
+        return f"it took {beyond} files beside the plan and left {missed} of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ class CommitReceipt:
     """A commit that landed. Figures are counted from its actions; sizes in bytes.
 
     ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
-    ``difference`` is set where a command of Delta's took other files than were planned.
+    ``difference`` is set where other files were taken than planned.
     """
 
     version: int

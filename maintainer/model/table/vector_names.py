@@ -1,6 +1,6 @@
-"""Decode the names of deletion vectors in a log ("Deletion Vector Descriptor Schema" in Delta's protocol). Pure.
+"""Read and write the names of deletion vectors in a log ("Deletion Vector Descriptor Schema" in the protocol). Pure.
 
-Decoded here and not in the JVM, because it is asked for every file of a table.
+Done here and not in the JVM, because it is asked for every file of a table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _RFC_1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _AS_RFC_1924 = str.maketrans(_Z85, _RFC_1924)
 """The two alphabets have the same values in another order, and Python has the second one."""
+_AS_Z85 = str.maketrans(_RFC_1924, _Z85)
 
 _UUID_DIGITS = 20
 
@@ -25,6 +26,13 @@ def z85_decode(text: str) -> bytes:
     if len(text) % 5 or not set(_Z85) >= set(text):
         raise ValueError(f"{text!r} is not base 85")
     return base64.b85decode(text.translate(_AS_RFC_1924))
+
+
+def z85_encode(data: bytes) -> str:
+    """Encode bytes in ZeroMQ's base 85, the reverse of ``z85_decode``; their number is a multiple of four."""
+    if len(data) % 4:
+        raise ValueError(f"{len(data)} bytes cannot be written in base 85: not a multiple of four")
+    return base64.b85encode(data).decode("ascii").translate(_AS_Z85)
 
 
 def vector_path(text: str) -> str | None:

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JNetworkError
 from maintainer.cli.main import run
 from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.rewrite import rewrite_commit as commit_module
+from maintainer.delta.rewrite.commit import rewrite_commit as commit_module
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.errors import CommitNotLanded, CommitUnknown
 from maintainer.model.table.table_facts import TableRef

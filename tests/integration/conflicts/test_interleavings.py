@@ -248,6 +248,8 @@ def test_a_rewrite_beside(kind: str, name: str, at: Point, make_case: Callable[.
     )
     assert held.reached, held.error
     expected = C if at is Point.AFTER_PUBLISH else case.writer.rewrite[at is Point.BEFORE_COMMIT]
+    if name == "DELETE with a deletion vector" and kind == "compact in local" and at is Point.BEFORE_COMMIT:
+        expected = A  # where each row went is known: the delete is carried over
     if expected is Y:
         _check_yielded(case, held.error, stamp())
         return

@@ -67,7 +67,7 @@ def test_what_a_command_took_beside_the_plan_is_expected_and_no_more() -> None:
         "bytes planned = bytes removed",
         "deletion vectors planned = deletion vectors removed",
     ]
-    assert str(difference) == "Delta's command took 1 files beside the plan and left 1 of it"
+    assert str(difference) == "it took 1 files beside the plan and left 1 of it"
 
 
 def test_what_a_proof_found_is_a_failure() -> None:

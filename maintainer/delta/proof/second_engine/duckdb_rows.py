@@ -48,10 +48,11 @@ class OldFile:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that was written: its local path, and the text of the statistics that the log will have."""
+    """A file that was written: its local path, its statistics as text for the log, and rows that were deleted since."""
 
     path: str
     stats: str | None
+    deleted_rows: tuple[int, ...] = ()
 
 
 def measure_by_duckdb(
@@ -79,7 +80,7 @@ def measure_by_duckdb(
         target = Fingerprint(0, (0, 0))
         figures: list[FileFigures] = []
         for file in written:
-            target += _fingerprint(connection, columns, [file.path])
+            target += _fingerprint(connection, columns, [file.path], file.deleted_rows)
             figures.append(_figures(connection, columns, statistics, file))
     return Measured(read, target, statistics, tuple(figures), ())
 

@@ -40,6 +40,7 @@ class Footer:
     row_group_bytes: tuple[int, ...]
     metadata: Mapping[str, str]
     created_by: str
+    num_rows: int
 
 
 def read_footer(path: str) -> Footer:
@@ -70,6 +71,7 @@ def read_footer(path: str) -> Footer:
             for key, value in (metadata.metadata or {}).items()
         },
         created_by=str(metadata.created_by),
+        num_rows=int(metadata.num_rows),
     )
 
 

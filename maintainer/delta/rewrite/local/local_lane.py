@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ORDERED_BYTES = 512 << 20
 """Rows that are put in an order are all in memory at once, and once more when they are taken in it."""
 
+ORDERED_ROWS_KEPT = 32_000_000
+"""Rows of a batch whose new places are kept, 8 bytes each, to carry over what others delete meanwhile."""
+
 
 def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
     """Write the files of one bin without a Spark job: one, unless the step puts rows in an order.
@@ -54,7 +57,7 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     indexed = statistics_columns(job.stats_schema, ())
     read = read_rows([_source_file(job, add) for add in sources], arrow_schema, by_id=by_id, check_stop=job.check_stop)
     files = []
-    for part, rows in enumerate(_files_of(job, bin_, read, schema, arrow_schema)):
+    for part, rows in enumerate(_files_of(job, number, bin_, read, schema, arrow_schema)):
         path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
         target = LocalTarget(
             path=local_path(job.storage.uri(path)),
@@ -82,25 +85,26 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
 
 def _source_file(job: RewriteJob, add: AddAction) -> SourceFile:
     """A source with its soft-deleted rows, as Delta Kernel reads them."""
-    path, vector = local_path(job.storage.uri(str(add["path"]))), add.get("deletionVector")
-    if not vector:
-        return SourceFile(path)
-    folder = job.jvm.folder_at(job.jvm.path(job.facts.location))
     try:
-        return SourceFile(path, job.jvm.kernel_deleted_rows(folder, vector))
+        return SourceFile(local_path(job.storage.uri(str(add["path"]))), job.deleted_rows(add))
     except Exception as error:
         raise LaneUnfit("the soft-deleted rows of a file cannot be read here") from error
 
 
 def _files_of(
-    job: RewriteJob, bin_: Bin, read: Iterator[pa.RecordBatch], schema: dict[str, Any], arrow_schema: pa.Schema
+    job: RewriteJob,
+    number: int,
+    bin_: Bin,
+    read: Iterator[pa.RecordBatch],
+    schema: dict[str, Any],
+    arrow_schema: pa.Schema,
 ) -> Iterable[Iterable[pa.RecordBatch]]:
     """The rows of each new file: as they are read, unless the step puts them in an order."""
     match job.step:
         case ZOrderStep(columns=columns, turn=None, max_file_size_bytes=size):
             rows = _in_memory(read, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in _places(columns, schema, arrow_schema)]
-            return _taken(rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
+            return _taken(job, number, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
         case ZOrderStep(turn=turn) if turn is not None:
             revision = revision_of(turn, job.metadata, job.where)
             rows = _in_memory(read, arrow_schema)
@@ -108,6 +112,8 @@ def _files_of(
             # Bins that are no longer live were dropped, so a bin is found by its files.
             planned = [[file.key for file in planned.files] for planned in job.step.batches[0].bins]
             return _taken(
+                job,
+                number,
                 rows,
                 along_revision(ordered, revision, turn.num_files[planned.index([file.key for file in bin_.files])]),
             )
@@ -115,7 +121,7 @@ def _files_of(
             rows = _in_memory(read, arrow_schema)
             places = _places(request.sort_columns, schema, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in places]
-            return _taken(rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes)))
+            return _taken(job, number, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes)))
         case _:
             return [read]
 
@@ -140,9 +146,13 @@ def _in_memory(read: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def _taken(rows: pa.Table, files: Sequence[np.ndarray]) -> Iterator[Iterator[pa.RecordBatch]]:
+def _taken(
+    job: RewriteJob, number: int, rows: pa.Table, files: Sequence[np.ndarray]
+) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of each file in its order, batch by batch."""
     whole = rows.combine_chunks()
+    if rows.num_rows + sum(len(order) for orders in job.row_orders.values() for order in orders) <= ORDERED_ROWS_KEPT:
+        job.row_orders[number] = list(files)
 
     def batches(numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(numbers), ROWS_AT_ONCE):

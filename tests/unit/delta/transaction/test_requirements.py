@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm
-from maintainer.delta.rewrite import rewrite_commit as commit
+from maintainer.delta.rewrite.commit import rewrite_commit as commit
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction import requirements as same_table

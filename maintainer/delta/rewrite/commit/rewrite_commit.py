@@ -2,13 +2,15 @@
 
 Delta's own commit steps over commits that do not concern us (appends, other files). What Delta refuses for good is
 tried again here, as OPTIMIZE does: from a fresh snapshot, with the same written files. The number of tries is bounded,
-nothing that the proof rests on may have changed, and the last look is repeated before each try.
+nothing that the proof rests on may have changed, and the last look is repeated before each try. Rows that others
+deleted from the batch's files meanwhile are deleted in the new files, too (``carried_deletes``).
 
 ``optimize_metrics`` computes the operation metrics that OPTIMIZE writes into a table's history.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -19,8 +21,10 @@ from typing import Any
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.commit_history import find_stamp
 from maintainer.delta.log.conflicting_commit import find_conflicting_commit
+from maintainer.delta.rewrite.commit.carried_deletes import carry_deletes
+from maintainer.delta.rewrite.commit.row_positions import CannotCarryError
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.delta.rewrite.rewrite_proof import prove_removes
+from maintainer.delta.rewrite.rewrite_proof import prove_removes, prove_rewrite
 from maintainer.delta.storage.error_classes import describe, is_conflict
 from maintainer.delta.transaction.commit_fate import not_landed, safe_message, settle, stamped
 from maintainer.delta.transaction.landed_commit import Actions, differences, landed_actions
@@ -31,9 +35,11 @@ from maintainer.errors import CommitConflict, CommitUnknown, MaintainerError, Ve
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
-from maintainer.model.run.outcome import CommitReceipt, Proof
+from maintainer.model.run.outcome import CommitReceipt, FileFigures, PlanDifference, Proof
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
+
+_LOG = logging.getLogger(__name__)
 
 
 def optimize_metrics(batch: Batch, added_sizes_bytes: Sequence[int]) -> dict[str, int]:
@@ -111,10 +117,13 @@ def commit_rewrite(
             outcome = _try_once(job, actions, stamp, read_version)
             if isinstance(outcome, _Landed):
                 break
-            _prepare_next(job, outcome.error, attempts, lambda: before_commit(read_version, proof))
+            actions, proof = _prepare_next(
+                job, outcome.error, attempts, actions, proof, lambda proof: before_commit(read_version, proof)
+            )
     _check_where_it_landed(job, outcome.version, stamp)
     if job.checkpoint_is_kernels:
         write_if_due(job.jvm, job.log, job.metadata, outcome.version, job.where)
+    job.remove_unneeded()
     job.timings.commit = time.monotonic() - commit_started
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)
     if landed is not None:
@@ -203,6 +212,18 @@ def _receipt(
         files_removed=FileSizeMetrics.of(sizes_removed),
         files_added=FileSizeMetrics.of(sizes_added),
         total_cluster_parallelism=job.jvm.spark.sparkContext.defaultParallelism,
+        difference=_difference(job),
+    )
+
+
+def _difference(job: RewriteJob) -> PlanDifference | None:
+    """Files that were planned with other deletion vectors, or are no longer live, where that was carried over."""
+    if job.carried is None:
+        return None
+    planned, taken = ({file.key: file for file in batch.files} for batch in (job.carried.batch, job.batch))
+    return PlanDifference(
+        FileFigures.of(file for key, file in taken.items() if key not in planned),
+        FileFigures.of(file for key, file in planned.items() if key not in taken),
     )
 
 
@@ -266,23 +287,43 @@ def _check_head(job: RewriteJob) -> JavaObject:
     return snapshot
 
 
-def _prepare_next(job: RewriteJob, error: BaseException, attempts: int, look_again: Callable[[], None]) -> None:
+def _prepare_next(
+    job: RewriteJob,
+    error: BaseException,
+    attempts: int,
+    actions: JavaObject,
+    proof: Proof,
+    look_again: Callable[[Proof], None],
+) -> tuple[JavaObject, Proof]:
     """Move the job to a fresh snapshot for another attempt, or remove what was written and yield.
 
-    Conditions checked before the first attempt may have changed, so ``look_again`` checks them last.
+    Where others deleted rows of the batch, that is carried over to the new files and proven again. Conditions checked
+    before the first attempt may have changed, so ``look_again`` checks them last.
+
+    Returns:
+        The actions to commit, and their proof.
     """
     try:
         if attempts >= MAX_ATTEMPTS:
             raise _conflict(job, f"another writer won {attempts} times", error)
         time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempts - 1) * (0.5 + random.random()))
         snapshot = _check_head(job)
-        live = job.live_files.of_snapshot(job.facts, snapshot, [file.key for file in job.batch.files]).adds
-        if any(file.key not in live for file in job.batch.files):
-            raise _conflict(job, "files of the batch were removed or changed", error)
+        live = job.live_files.of_snapshot(job.facts, snapshot, [file.key for file in job.batch.files])
+        is_changed = any(file.key not in live.adds for file in job.batch.files)
+        if is_changed:
+            try:
+                carry_deletes(job, snapshot, live)
+            except CannotCarryError as cannot:
+                _LOG.info("%s: deletes of others are not carried over: %s", job.where, cannot)
+                raise _conflict(job, "files of the batch were removed or changed", error) from cannot
         txn = job.jvm.start_transaction(job.log, snapshot)
         job.jvm.track_read(txn, job.sources)
         job.snapshot, job.txn = snapshot, txn
-        look_again()
+        if is_changed and job.carried is not None:
+            proof = replace(prove_rewrite(job), carried_versions=job.carried.versions)
+            actions = _actions(job)
+        look_again(proof)
+        return actions, proof
     except MaintainerError:
         job.discard()
         raise

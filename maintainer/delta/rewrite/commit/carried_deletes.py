@@ -1,0 +1,205 @@
+"""Carry over to new files what others deleted from the old ones while the new ones were written.
+
+The new files hold the rows as they were read. A row that was deleted since is soft-deleted in its new file, by its
+place (``row_positions``), so that it stays deleted. Then everything is proven again, against the files as they are live
+now. The batch takes their deletion vectors of now, and leaves out files that are no longer live, whose rows are all
+soft-deleted.
+
+Where that cannot be done the rewrite yields, as it does to every other writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from maintainer.delta.jvm import JavaObject
+from maintainer.delta.log.actions import deletion_vector
+from maintainer.delta.log.staged_file import WrittenFile, widened
+from maintainer.delta.rewrite.commit.row_positions import (
+    CannotCarryError,
+    RowsRead,
+    places_in_bin,
+    places_in_files,
+)
+from maintainer.delta.rewrite.commit.vector_file import write_vectors
+from maintainer.delta.rewrite.copy.footers import read_footer
+from maintainer.delta.rewrite.lane_fit import LaneUnfit
+from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
+from maintainer.delta.storage.file_store import LocalFiles, local_path
+from maintainer.delta.transaction.live_files import AddAction, LiveFiles
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
+from maintainer.model.plan.steps import Batch, Bin
+from maintainer.model.table.table_facts import DataFile
+
+MAX_HIDDEN_RATIO = 0.5
+"""Of a bin's rows: with more of them deleted, the next plan makes better files than this rewrite would leave."""
+
+HOW_MANY_COMMITS = 1000
+"""Commits that are looked through for those whose deletes are carried over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BinNow:
+    """A bin with what is live of its files, and the soft-deleted rows of its new files, by their place."""
+
+    bin: Bin
+    sources: tuple[AddAction, ...]
+    written: tuple[tuple[WrittenFile, list[int]], ...]
+    is_changed: bool
+
+
+def carry_deletes(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None:
+    """Soft-delete in the job's new files the rows that others deleted, and move the job to the snapshot's files.
+
+    Args:
+        job: Written and proven; its last attempt was refused.
+        snapshot: The table's newest.
+        live: The snapshot's files.
+
+    Raises:
+        CannotCarryError: The rewrite has to yield; the job is as it was.
+    """
+    _check_table(job, snapshot, live)
+    first = replace(job.carried or Carried(job.batch, job.sources, tuple(job.written)), vectors={})
+    by_path = {str(add["path"]): add for add in live.adds.values()}
+    bins = [_bin_now(job, number, first, live, by_path) for number in range(len(first.batch.bins))]
+    rows = {file.path: (file, deleted) for now in bins for file, deleted in now.written}
+    versions = _versions_of_others(job, first)
+    changed = frozenset(number for number, now in enumerate(bins) if now.is_changed)
+    carried = replace(_write(job, first, rows), versions=versions, bins=changed)
+    job.carried = carried
+    job.written = [
+        replace(file, add=_carried_add(file.add, carried.vectors.get(path)))
+        for path, (file, deleted) in rows.items()
+        if not deleted or len(deleted) < _num_records(file)
+    ]
+    job.batch = Batch(tuple(now.bin for now in bins))
+    job.sources = tuple(add for now in bins for add in now.sources)
+    job.observed = {number: observed for number, observed in job.observed.items() if number not in changed}
+
+
+def _check_table(job: RewriteJob, snapshot: JavaObject, live: LiveFiles) -> None:
+    configuration = job.jvm.metadata(snapshot)["configuration"]
+    if str(configuration.get("delta.enableDeletionVectors", "false")).lower() != "true":
+        raise CannotCarryError("the table has no deletion vectors")
+    if not isinstance(job.storage.files, LocalFiles):
+        raise CannotCarryError("the table is not on a local disk")
+    if not live.complete:
+        raise CannotCarryError("the table has too many files to look for them")
+
+
+def _sources_of(first: Carried, bin_: Bin) -> tuple[AddAction, ...]:
+    """A bin's files as they were when they were read."""
+    by_key = {file.key: source for file, source in zip(first.batch.files, first.sources, strict=True)}
+    return tuple(by_key[file.key] for file in bin_.files)
+
+
+def _bin_now(
+    job: RewriteJob, number: int, first: Carried, live: LiveFiles, by_path: Mapping[str, AddAction]
+) -> _BinNow:
+    bin_ = first.batch.bins[number]
+    files = tuple(file for file in first.written if file.bin_number == number)
+    if all(file.key in live.adds for file in bin_.files):
+        adds = tuple(live.adds[file.key] for file in bin_.files)
+        return _BinNow(bin_, adds, tuple((file, []) for file in files), is_changed=False)
+    old, now = _sources_of(first, bin_), [by_path.get(file.path) for file in bin_.files]
+    for source, add in zip(old, now, strict=True):
+        if add is not None and any(source.get(key) != add.get(key) for key in ("size", "partitionValues")):
+            raise CannotCarryError("a file of the batch was replaced under the same name")
+    deleted = _places_of_deleted(job, number, old, now, files)
+    current = tuple((_with_vector(file, add), add) for file, add in zip(bin_.files, now, strict=True) if add)
+    if not current:
+        raise CannotCarryError("all files of a bin were removed")
+    return _BinNow(
+        replace(bin_, files=tuple(file for file, _ in current)),
+        tuple(add for _, add in current),
+        tuple(zip(files, deleted, strict=True)),
+        is_changed=True,
+    )
+
+
+def _places_of_deleted(
+    job: RewriteJob,
+    number: int,
+    old: Sequence[AddAction],
+    now: Sequence[AddAction | None],
+    files: Sequence[WrittenFile],
+) -> list[list[int]]:
+    """The rows of each new file of a bin that were deleted since they were read."""
+    lane, row_order = job.lanes.get(number), job.row_orders.get(number)
+    if lane is None or lane.lane is Lane.SPARK or (row_order is None and len(files) != 1):
+        raise CannotCarryError("its new files were written without keeping the place of each row")
+    read = [(_rows_read(job, source), _deleted_rows(job, add)) for source, add in zip(old, now, strict=True)]
+    places, num_rows = places_in_bin(read)
+    if len(places) > num_rows * MAX_HIDDEN_RATIO:
+        raise CannotCarryError(f"{len(places)} of {num_rows} rows were deleted meanwhile")
+    deleted = places_in_files(places, row_order)
+    if sum(map(_num_records, files)) != num_rows or sum(map(len, deleted)) != len(places) or len(deleted) != len(files):
+        raise CannotCarryError("the new files do not hold the rows that were read, each once")
+    return deleted
+
+
+def _with_vector(file: DataFile, add: AddAction) -> DataFile:
+    """A planned file with its deletion vector of now."""
+    return replace(file, deletion_vector=deletion_vector(add))
+
+
+def _rows_read(job: RewriteJob, source: AddAction) -> RowsRead:
+    try:
+        footer = read_footer(local_path(job.storage.uri(str(source["path"]))))
+    except LaneUnfit as error:
+        raise CannotCarryError(str(error)) from error
+    return RowsRead(footer.num_rows, _deleted_rows(job, source) or ())
+
+
+def _deleted_rows(job: RewriteJob, add: AddAction | None) -> list[int] | None:
+    """The soft-deleted rows of a file, None for one that is no longer live."""
+    if add is None:
+        return None
+    vector = add.get("deletionVector")
+    if vector and int(vector["cardinality"]) > MAX_DELETED_ROWS:
+        raise CannotCarryError(f"a file has more than {MAX_DELETED_ROWS:,} soft-deleted rows")
+    try:
+        return job.deleted_rows(add)
+    except Exception as error:
+        raise CannotCarryError("a deletion vector cannot be read") from error
+
+
+def _num_records(file: WrittenFile) -> int:
+    return int(json.loads(file.add.get("stats") or "{}").get("numRecords", -1))
+
+
+def _write(job: RewriteJob, first: Carried, rows: Mapping[str, tuple[WrittenFile, list[int]]]) -> Carried:
+    """Write the deletion vectors, and read them again as Delta does."""
+    hidden = {path: deleted for path, (file, deleted) in rows.items() if 0 < len(deleted) < _num_records(file)}
+    if not hidden:
+        return first
+    try:
+        uri, vectors = write_vectors(job.storage, hidden)
+    except OSError as error:
+        raise CannotCarryError(f"a deletion vector cannot be written: {error.strerror}") from error
+    if any(job.deleted_rows({"deletionVector": vector}) != hidden[path] for path, vector in vectors.items()):
+        with contextlib.suppress(OSError):
+            job.storage.delete(uri)
+        raise CannotCarryError("a deletion vector reads other than it was written")
+    return replace(first, vectors=vectors, vector_uris=(*first.vector_uris, uri))
+
+
+def _carried_add(add: dict[str, Any], vector: dict[str, Any] | None) -> dict[str, Any]:
+    """An ``add`` action with a deletion vector: its statistics are those of all rows, so bounds may be too wide."""
+    return add if vector is None else {**add, "deletionVector": vector, "stats": widened(add["stats"])}
+
+
+def _versions_of_others(job: RewriteJob, first: Carried) -> tuple[int, ...]:
+    """The commits since the rows were read that removed one of the batch's files, or changed its deleted rows."""
+    paths = {file.path for file in first.batch.files}
+    versions = []
+    for entry in job.storage.commits(after_version=job.read_version)[:HOW_MANY_COMMITS]:
+        removed = (action["remove"]["path"] for action in job.storage.actions(entry) if "remove" in action)
+        if not paths.isdisjoint(removed):
+            versions.append(entry.version)
+    return tuple(versions)

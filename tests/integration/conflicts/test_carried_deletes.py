@@ -1,0 +1,305 @@
+"""Deletes that win against a rewrite: its new files take them over, no row is lost and none comes back.
+
+Each case is drawn by its number: the table, the lane, the kind of rewrite, and what others do between the proof and
+each try of the commit. What must be in the table afterwards is a Python dictionary to which the same was done.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pytest
+
+from maintainer.delta.engine.table_engine import DeltaEngine, DeltaTableEngine
+from maintainer.delta.rewrite.copy import footers
+from maintainer.delta.spark.spark_session import SessionLease
+from maintainer.errors import CommitConflict
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.lanes import Lane
+from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, RewriteRequest, RewriteStep
+from maintainer.model.run.outcome import Proof, StepStatus, TableStatus, Verdict
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from tests.integration.conflicts.test_hot_table import apply_once
+from tests.support.runs.app_runs import newest_version
+from tests.support.runs.rewrites import actions_of, in_lane
+from tests.support.tables.delta_tables import GIB, compaction, files_on_disk, stamp, zorder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+CASES = 300
+NUM_FILES, ROWS_A_FILE = 4, 25
+
+KINDS: dict[str, Callable[[TableFacts], tuple[RewriteStep, Batch]]] = {
+    "compact": compaction,
+    "zorder": lambda facts: zorder(facts, "v", "id", max_file_size_bytes=1_500),
+    "sorted": lambda facts: _with_batch(facts, lambda batch: PartitionRewriteStep(
+        (batch,), RewriteRequest(2, None, ("v",)), 2, ())),
+    "purge": lambda facts: _with_batch(facts, lambda batch: PurgeStep((batch,), GIB, 2, ())),
+}  # fmt: skip
+LANES = {"compact": (Lane.COPY, Lane.LOCAL), "zorder": (Lane.LOCAL,), "sorted": (Lane.LOCAL,), "purge": (Lane.LOCAL,)}
+
+
+def _with_batch(facts: TableFacts, step_of: Callable[[Batch], RewriteStep]) -> tuple[RewriteStep, Batch]:
+    batch = compaction(facts)[1]
+    return step_of(batch), batch
+
+
+@pytest.fixture(scope="module")
+def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
+    with DeltaEngine(lease).worker("carried") as worker:
+        yield worker
+
+
+@pytest.fixture(autouse=True)
+def small_row_groups_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "MIN_ROW_GROUP_BYTES", 1)
+
+
+@dataclass
+class Story:
+    """A table, the rows that it must have, and the statements of others that are still to come."""
+
+    spark: SparkSession
+    path: Path
+    rows: dict[int, tuple[str, int]]
+    others: list[list[Callable[[], None]]]
+    others_vectors: set[str] = field(default_factory=set)
+    """Files with deletion vectors that other writers made; Delta leaves some of its own that no version names."""
+
+    def sql(self, statement: str) -> None:
+        before = _vector_files(self.path)
+        self.spark.sql(statement.format(t=f"delta.`{self.path}`"))
+        self.others_vectors |= _vector_files(self.path) - before
+
+    def delete(self, predicate: str, is_deleted: Callable[[int], bool]) -> None:
+        self.sql(f"DELETE FROM {{t}} WHERE {predicate}")
+        self.rows = {number: row for number, row in self.rows.items() if not is_deleted(number)}
+
+    def update(self, number: int) -> None:
+        self.sql(f"UPDATE {{t}} SET v = 'updated' WHERE id = {number}")
+        if number in self.rows:
+            self.rows[number] = ("updated", self.rows[number][1])
+
+    def merge(self, first: int) -> None:
+        self.sql(
+            f"MERGE INTO {{t}} t USING (SELECT explode(sequence({first}L, {first + 3}L)) id) s ON t.id = s.id "
+            "WHEN MATCHED AND t.id % 2 = 0 THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v, p) VALUES (s.id, 'new', 0)"
+        )
+        for number in range(first, first + 4):
+            if number in self.rows and number % 2 == 0:
+                del self.rows[number]
+            elif number not in self.rows:
+                self.rows[number] = ("new", 0)
+
+    def append(self, number: int) -> None:
+        self.sql(f"INSERT INTO {{t}} VALUES ({number}, 'appended', 0)")
+        self.rows[number] = ("appended", 0)
+
+    def read(self) -> dict[int, tuple[str, int]]:
+        collected = self.spark.read.format("delta").load(str(self.path)).collect()
+        assert len({row["id"] for row in collected}) == len(collected)
+        return {row["id"]: (row["v"], row["p"]) for row in collected}
+
+    def act(self, read_version: int, proof: Proof | None) -> None:
+        """What the rewrite calls right before each try of its commit."""
+        assert proof is not None
+        assert proof.holds
+        for statement in self.others.pop(0) if self.others else ():
+            statement()
+
+
+Template = tuple[str, bool, int]
+"""Mode of column mapping, whether there is a change feed, and the number of partitions."""
+TEMPLATES: list[Template] = [
+    (mapping, feed, num) for mapping in ("none", "name") for feed in (False, True) for num in (1, 2)
+]
+
+
+@pytest.fixture(scope="module")
+def make_story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path, Template], Story]:
+    """Copies a table with deletion vectors, which is made when its kind is first asked for."""
+    root = tmp_path_factory.mktemp("templates")
+
+    def made(path: Path, template: Template) -> Story:
+        original = root / "-".join(map(str, template))
+        num_partitions = template[2]
+        numbers = range(NUM_FILES * ROWS_A_FILE)
+        rows = {number: (f"v{number * 37 % 101}", number % num_partitions) for number in numbers}
+        if not original.exists():
+            _make(spark, original, template, rows)
+        shutil.copytree(original, path)
+        return Story(spark, path, rows, [])
+
+    return made
+
+
+def _make(spark: SparkSession, path: Path, template: Template, rows: dict[int, tuple[str, int]]) -> None:
+    mapping, feed, _ = template
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING, p INT) USING delta PARTITIONED BY (p) TBLPROPERTIES "
+        f"('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = '{mapping}', "
+        f"'delta.enableChangeDataFeed' = '{str(feed).lower()}')"
+    )
+    for start in range(0, NUM_FILES * ROWS_A_FILE, ROWS_A_FILE):
+        listed = [(number, *rows[number]) for number in range(start, start + ROWS_A_FILE)]
+        frame = spark.createDataFrame(listed, "id BIGINT, v STRING, p INT").coalesce(1)
+        frame.write.format("delta").mode("append").save(str(path))
+
+
+def a_statement(story: Story, draw: random.Random) -> Callable[[], None]:
+    """A statement of another writer, which changes rows of the files that are being rewritten."""
+    first = draw.randrange(NUM_FILES * ROWS_A_FILE)
+    match draw.choice(("row", "rows", "share", "file", "update", "merge")):
+        case "row":
+            return lambda: story.delete(f"id = {first}", lambda number: number == first)
+        case "rows":
+            return lambda: story.delete(
+                f"id BETWEEN {first} AND {first + 9}", lambda number: first <= number < first + 10
+            )
+        case "share":
+            return lambda: story.delete(f"id % 7 = {first % 7}", lambda number: number % 7 == first % 7)
+        case "file":
+            start = first // ROWS_A_FILE * ROWS_A_FILE
+            end = start + ROWS_A_FILE
+            return lambda: story.delete(f"id >= {start} AND id < {end}", lambda number: start <= number < end)
+        case "update":
+            return lambda: story.update(first)
+        case _:
+            return lambda: story.merge(first)
+
+
+@pytest.mark.parametrize("case", range(CASES))
+@pytest.mark.sampled(4)
+def test_deletes_that_win_are_carried_over(
+    engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], case: int
+) -> None:
+    draw = random.Random(case)
+    kind = draw.choice(tuple(KINDS))
+    lane = draw.choice(LANES[kind])
+    story = make_story(lake / "t", draw.choice(TEMPLATES))
+    if lane is Lane.LOCAL and draw.random() < 0.5:
+        gone = draw.randrange(5)
+        story.delete(f"id % 5 = {gone}", lambda number: number % 5 == gone)
+    facts = engine.reader.facts(TableRef(str(story.path)))
+    step, batch = in_lane(facts, *KINDS[kind](facts), lane)
+    rounds = draw.choice((1, 1, 1, 2, 3))
+    for number in range(rounds):
+        statements = [a_statement(story, draw)]
+        if draw.random() < 0.3:
+            statements.insert(0, partial(story.append, 1_000 + number))
+        story.others.append(statements)
+    version_before = facts.version
+
+    receipt = engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}"), story.act)
+
+    assert not story.others
+    assert receipt.proof is not None
+    assert receipt.proof.holds
+    assert [use.lane for use in receipt.proof.lanes] == [lane]
+    assert story.read() == story.rows
+    assert receipt.proof.carried_versions == _changing_versions(story.path, version_before, receipt.version, batch)
+    # What it replaced is gone from the log's live files, what it wrote and did not need is gone from the disk.
+    actions = actions_of(story.path, receipt.version)
+    assert not any((action.get("add") or action.get("remove") or {}).get("dataChange") for action in actions)
+    now = engine.reader.facts(facts.ref)
+    assert not {file.path for file in batch.files} & {file.path for file in now.files}
+    bodies = [body for number in range(now.version + 1) for action in actions_of(story.path, number)
+              for name, body in action.items() if name in ("add", "cdc")]  # fmt: skip
+    known = {body["path"] for body in bodies}
+    assert files_on_disk(story.path) == {unquote(path) for path in known}
+    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path, now.version)
+
+
+def _changing_versions(path: Path, after: int, before: int, batch: Batch) -> tuple[int, ...]:
+    paths = {file.path for file in batch.files}
+    return tuple(
+        version
+        for version in range(after + 1, before)
+        if any("remove" in action and action["remove"]["path"] in paths for action in actions_of(path, version))
+    )
+
+
+def _vector_files(path: Path) -> set[str]:
+    return {file.name for file in path.glob("deletion_vector_*.bin")}
+
+
+def _vectors_in_log(path: Path, version: int) -> set[str]:
+    """Names of all vector files that the log ever named, decoded as the protocol says."""
+    z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    rfc = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+    names = set()
+    for number in range(version + 1):
+        for action in actions_of(path, number):
+            body: dict[str, Any] = action.get("add") or {}
+            vector = body.get("deletionVector")
+            if vector and vector["storageType"] == "u":
+                data = base64.b85decode(vector["pathOrInlineDv"][-20:].translate(str.maketrans(z85, rfc)))
+                names.add(f"deletion_vector_{uuid.UUID(bytes=data)}.bin")
+    return names
+
+
+@pytest.mark.parametrize("lane", [Lane.SPARK, Lane.LOCAL], ids=str)
+def test_a_rewrite_yields_where_the_places_of_rows_are_not_known_or_most_are_gone(
+    engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], lane: Lane
+) -> None:
+    story = make_story(lake / "t", TEMPLATES[0])
+    facts = engine.reader.facts(TableRef(str(story.path)))
+    step, batch = in_lane(facts, *compaction(facts), lane)
+    predicate = "id = 3" if lane is Lane.SPARK else "id % 3 > 0"
+    is_deleted = {Lane.SPARK: lambda number: number == 3, Lane.LOCAL: lambda number: number % 3 > 0}[lane]
+    story.others.append([partial(story.delete, predicate, is_deleted)])
+    with pytest.raises(CommitConflict, match="another writer won"):
+        engine.writer.rewrite(facts, step, batch, stamp(), story.act)
+    assert story.read() == story.rows
+    assert engine.reader.facts(facts.ref).version == facts.version + 1
+
+
+@pytest.mark.contradicts(
+    "no_unknown_files", reason="Delta writes a vector for a file that its DELETE then removes; asserted below"
+)
+@pytest.mark.parametrize("num_deletes", [1, 2])
+def test_one_delete_costs_a_run_nothing_and_a_second_one_makes_the_table_hot(
+    make_story: Callable[[Path, Template], Story],
+    lease: SessionLease,
+    lake: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    num_deletes: int,
+) -> None:
+    story = make_story(lake / "t", TEMPLATES[0])
+    deletes = [
+        partial(story.delete, "id < 25", lambda number: number < 25),
+        partial(story.delete, "id = 30", lambda number: number == 30),
+    ][:num_deletes]
+    intent = Journal.intent
+
+    def intent_then_delete(journal: Journal, *args: Any, **named: Any) -> None:
+        intent(journal, *args, **named)
+        if deletes:
+            deletes.pop(0)()
+
+    monkeypatch.setattr(Journal, "intent", intent_then_delete)
+    outcome = apply_once(lease, tmp_path, story.path)
+    assert not deletes
+    assert story.read() == story.rows
+    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path, newest_version(story.path))
+    (step,) = outcome.tables[0].steps
+    if num_deletes == 1:
+        assert outcome.tables[0].status is TableStatus.DONE
+        assert "rows that others deleted meanwhile (version" in str(step.note)
+        assert {assertion.outcome for assertion in step.assertions} == {Verdict.PASS}
+        assert step.commits[0].num_files_removed == NUM_FILES - 1  # the first file is gone as a whole
+    else:
+        assert (step.status, step.error and step.error.code) == (StepStatus.YIELDED, "C718")
