@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	if $$p -c '$(FITS)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 # Everything that needs no Spark comes first: a mistake shows within seconds.
-FAST_TESTS := $(wildcard tests/unit tests/property tests/cli tests/docs)
+FAST_TESTS := $(wildcard tests/unit tests/property tests/model tests/cli tests/docs)
 SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault)
 PYTEST := $(BIN)/python -m pytest
 # Two processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
