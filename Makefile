@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 
 # Everything that needs no Spark comes first: a mistake shows within seconds.
 FAST_TESTS := $(wildcard tests/unit tests/property tests/model tests/cli tests/docs)
-SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault)
+SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault tests/soak)
 PYTEST := $(BIN)/python -m pytest
 # Two processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
 WORKERS ?= 2
@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark bench docs format clean check-python check-java
+.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,14 @@ unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)
+
+# `make SOAK_MINUTES=5 SOAK_SEED=2 soak` is a shorter one with other random numbers.
+SOAK_MINUTES ?= 60
+SOAK_SEED ?= 1
+SOAK_OUT ?= soak.md
+
+soak: check-java $(STAMPS)/dev ## write, read, maintain and kill for an hour; what came of it is written to soak.md
+	$(BIN)/python -m tests.soak.run_soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED) --out $(SOAK_OUT)
 
 bench: check-java $(STAMPS)/dev ## measure `apply` beside delta-rs, and beside a plain loop of OPTIMIZE and VACUUM (25 minutes)
 	$(BIN)/python benchmarks/small_tables.py --out benchmarks/results/small_tables.md

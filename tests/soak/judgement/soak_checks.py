@@ -1,0 +1,106 @@
+"""What must be true at the end of a soak; each check names what is not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import deltalake
+
+from tests.soak.judgement.commit_replay import LoggedCommit, TableReplay, strange_commits
+from tests.soak.soak_lake import TABLES, SoakTable
+from tests.soak.soak_settings import SoakSettings
+from tests.soak.traffic.operation_ledger import ACKNOWLEDGED, OperationRecord
+
+MAX_EXAMPLES = 3
+
+
+def _differences(where: str, expected: Counter[Any], actual: Counter[Any]) -> Iterator[str]:
+    for word, rest in (("missing", expected - actual), ("too many", actual - expected)):
+        if rest:
+            examples = ", ".join(map(str, sorted(rest)[:MAX_EXAMPLES]))
+            yield f"{where}: {sum(rest.values())} {word}, such as {examples}"
+
+
+def settled_operations(
+    table: SoakTable, commits: list[LoggedCommit], records: dict[str, OperationRecord], replayed: TableReplay
+) -> Iterator[str]:
+    """Every acknowledged operation has landed, none has landed twice, and every commit is somebody's."""
+    for text in strange_commits(commits, records):
+        yield f"{table.name}: {text}"
+    for name, versions in replayed.landed.items():
+        if len(versions) > 1:
+            yield f"{table.name}: {name} has landed in versions {versions}"
+        if records[name].operation.table != table.name:
+            yield f"{table.name}: {name} has landed here, it was meant for {records[name].operation.table}"
+    for name, record in records.items():
+        is_here = record.operation.table == table.name
+        # A merge or delete that meets no row makes no commit; a merge of this soak always inserts.
+        makes_a_commit = record.operation.kind != "delete"
+        if is_here and makes_a_commit and record.outcome == ACKNOWLEDGED and name not in replayed.landed:
+            yield f"{table.name}: {name} was acknowledged, and no commit names it"
+
+
+def rows_in_table(table: SoakTable, settings: SoakSettings) -> Counter[Any]:
+    """Return the rows of the newest version as delta-rs reads them."""
+    query = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(str(table.path(settings))))
+    columns = query.execute("SELECT id, part, value, note FROM rows").read_all()
+    names = ("id", "part", "value", "note")
+    return Counter(zip(*(columns.column(name).to_pylist() for name in names), strict=True))
+
+
+def content(table: SoakTable, settings: SoakSettings, replayed: TableReplay) -> Iterator[str]:
+    """The table holds each row that it must hold once, with its last value, and no other."""
+    expected = Counter(replayed.rows.values())
+    yield from _differences(f"{table.name}: rows in the table", expected, rows_in_table(table, settings))
+
+
+def _seen(table: SoakTable, settings: SoakSettings) -> Counter[Any]:
+    seen: Counter[Any] = Counter()
+    for path in sorted((settings.streams / table.name).glob("batch-*.json")):
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            values = (row["id"], row["part"], row["value"], row["note"])
+            change = (row["_change_type"], row["_commit_version"]) if table.reader == "changes" else ()
+            seen.update([(*change, *values)])
+    return seen
+
+
+def rows_read(settings: SoakSettings) -> dict[str, int]:
+    """Return how many rows or changes each reader saw."""
+    return {table.name: sum(_seen(table, settings).values()) for table in TABLES.values() if table.reader}
+
+
+def reader_returns(settings: SoakSettings) -> int:
+    """Return how often readers were away and came back."""
+    return len(list(settings.streams.glob("*/return-*")))
+
+
+def reader(table: SoakTable, settings: SoakSettings, replayed: TableReplay) -> Iterator[str]:
+    """The reader saw each row that was appended, or each change, once, and never failed."""
+    for path in sorted((settings.streams / table.name).glob("error-*")):
+        yield f"{table.name}: the reader failed: {path.read_text(encoding='utf-8')[:600]}"
+    expected: Counter[Any] = replayed.changes if table.reader == "changes" else replayed.appended
+    yield from _differences(f"{table.name}: what the reader saw", expected, _seen(table, settings))
+
+
+def files_on_disk(table: SoakTable, settings: SoakSettings) -> dict[str, Path]:
+    """Return the data files below a table's folder by their names in the log."""
+    root = table.path(settings)
+    return {
+        str(path.relative_to(root)): path
+        for path in root.rglob("*.parquet")
+        if "_delta_log" not in path.parts and not path.name.startswith(".")
+    }
+
+
+def late_files(
+    table: SoakTable, settings: SoakSettings, commits: list[LoggedCommit], grace_seconds: float, now_ms: int
+) -> list[str]:
+    """Return files that the log removed longer ago than a vacuum may take, and which are still there."""
+    removed = {path: commit.timestamp_ms for commit in commits for path in commit.removes}
+    limit = now_ms - 1000 * grace_seconds
+    there = files_on_disk(table, settings)
+    return sorted(path for path, moment in removed.items() if moment < limit and path in there)
