@@ -85,7 +85,7 @@ class WatchedProcess:
     def _live(self) -> None:
         while not self._stop.is_set():
             process = self._start()
-            pause = self._settings.life_seconds * self._random.uniform(0.6, 1.4)
+            pause = self._settings.life_seconds * self._random.uniform(0.7, 1.3)
             until = time.monotonic() + pause
             kill = until - self._begun < self._settings.kill_seconds
             while not self._stop.wait(0.2) and process.poll() is None and (not kill or time.monotonic() < until):

@@ -27,6 +27,7 @@ class LoggedCommit:
     info: dict[str, Any]
     adds: tuple[str, ...]
     removes: tuple[str, ...]
+    change_files: tuple[str, ...] = ()
 
     @property
     def operation_name(self) -> str | None:
@@ -56,7 +57,9 @@ def read_commits(table: Path) -> list[LoggedCommit]:
             raise ValueError(f"{table}: version {number} is missing from the log")
         actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        commits.append(LoggedCommit(number, info, _paths(actions, "add"), _paths(actions, "remove")))
+        commits.append(
+            LoggedCommit(number, info, _paths(actions, "add"), _paths(actions, "remove"), _paths(actions, "cdc"))
+        )
     return commits
 
 

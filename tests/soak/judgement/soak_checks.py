@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.soak.soak_settings import SoakSettings
 from tests.soak.traffic.operation_ledger import ACKNOWLEDGED, OperationRecord
 
 MAX_EXAMPLES = 3
+MAINTAINER_FILE = re.compile(r"(?:^|/)part-\d{8}T\d{6}Z-[0-9a-z]+-")
+"""Names of files that `maintainer` writes carry the run."""
+FILE_CLOCK_MS = 2000
 
 
 def _differences(where: str, expected: Counter[Any], actual: Counter[Any]) -> Iterator[str]:
@@ -94,6 +98,34 @@ def files_on_disk(table: SoakTable, settings: SoakSettings) -> dict[str, Path]:
         for path in root.rglob("*.parquet")
         if "_delta_log" not in path.parts and not path.name.startswith(".")
     }
+
+
+def unnamed_files(table: SoakTable, commits: list[LoggedCommit]) -> Iterator[str]:
+    """Each file that `maintainer` adds carries its run: so those that a failed statement left can be told apart."""
+    for commit in commits:
+        if commit.maintainer_kind:
+            for path in commit.adds:
+                if not MAINTAINER_FILE.search(path):
+                    yield f"{table.name}: version {commit.version} adds {path}, whose name does not say the run"
+
+
+def files_of_failed_statements(
+    table: SoakTable, settings: SoakSettings, records: dict[str, OperationRecord]
+) -> list[Path]:
+    """Return files that writers wrote during a statement that failed, as far as they are not `maintainer`'s."""
+    spans = [
+        (record.begun_ms - FILE_CLOCK_MS, record.ended_ms + FILE_CLOCK_MS)
+        for record in records.values()
+        if record.outcome != ACKNOWLEDGED and record.operation.table == table.name
+    ]
+    files = [path for path in table.path(settings).rglob("*") if path.suffix in (".parquet", ".bin", ".crc")]
+    return [
+        path
+        for path in files
+        if not MAINTAINER_FILE.search(path.name)
+        and "_delta_log" not in path.parts
+        and any(begun <= path.stat().st_mtime_ns / 1e6 <= ended for begun, ended in spans)
+    ]
 
 
 def late_files(

@@ -6,17 +6,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.soak.judgement.commit_replay import LoggedCommit, TableReplay, read_commits, replay
 from tests.soak.judgement.failure_causes import OURS, WriterFigures, figures_by_writer
 from tests.soak.judgement.soak_checks import (
     content,
+    files_of_failed_statements,
     files_on_disk,
     late_files,
     reader,
     reader_returns,
     rows_read,
     settled_operations,
+    unnamed_files,
 )
 from tests.soak.process_memory import MIB, MemorySample, slope_a_minute
 from tests.soak.soak_lake import TABLES
@@ -41,15 +44,10 @@ class TableFigures:
     rows: int
     files_added_by_writers: int
     files_added_by_maintainer: int
-    files_removed: int
     live_files: int
     files_on_disk: int
+    files_deleted: int
     kinds: Counter[str]
-
-    @property
-    def files_deleted(self) -> int:
-        """Files that no longer lie on the disk."""
-        return self.files_added_by_writers + self.files_added_by_maintainer - self.files_on_disk
 
 
 @dataclass
@@ -104,7 +102,9 @@ def judge(settings: SoakSettings, life: WatchLife, complaints: list[str], last_a
     records_reader = LedgerReader(settings.ledgers)
     records_reader.read_on()
     records = records_reader.records
-    commits, landed = {}, set()
+    commits: dict[str, list[LoggedCommit]] = {}
+    landed: set[str] = set()
+    left_by_writers: list[Path] = []
     for table in TABLES.values():
         commits[table.name] = read_commits(table.path(settings))
         replayed = replay(commits[table.name], records)
@@ -113,31 +113,35 @@ def judge(settings: SoakSettings, life: WatchLife, complaints: list[str], last_a
         verdict.failures += content(table, settings, replayed)
         if table.reader:
             verdict.failures += reader(table, settings, replayed)
-        files = len(files_on_disk(table, settings))
-        verdict.tables[table.name] = _table_figures(commits[table.name], replayed, files)
+        verdict.failures += unnamed_files(table, commits[table.name])
+        left_by_writers += files_of_failed_statements(table, settings, records)
+        there = set(files_on_disk(table, settings))
+        verdict.tables[table.name] = _table_figures(commits[table.name], replayed, there)
     verdict.writers = figures_by_writer(records, commits, landed)
     verdict.readers, verdict.reader_returns = rows_read(settings), reader_returns(settings)
     verdict.memory = memory_figures(life.samples)
     verdict.failures += _judged_figures(verdict, commits)
     began = time.monotonic()
-    verdict.failures += [f"the checker of truth: {text}" for text in contradictions(settings.root)]
+    verdict.failures += [
+        f"the checker of truth: {text}" for text in contradictions(settings.root, before=left_by_writers)
+    ]
     verdict.checker_seconds = time.monotonic() - began
     return verdict
 
 
-def _table_figures(commits: list[LoggedCommit], replayed: TableReplay, files: int) -> TableFigures:
+def _table_figures(commits: list[LoggedCommit], replayed: TableReplay, there: set[str]) -> TableFigures:
     ours = [commit for commit in commits if commit.maintainer_kind]
     by_writers = {path for commit in commits if not commit.maintainer_kind for path in commit.adds}
     by_maintainer = {path for commit in ours for path in commit.adds} - by_writers
     live: set[str] = set()
-    removed: set[str] = set()
+    known: set[str] = set()
     for commit in commits:
         live = live - set(commit.removes) | set(commit.adds)
-        removed |= set(commit.removes)
+        known |= {*commit.adds, *commit.change_files}
     kinds = Counter(commit.maintainer_kind or "" for commit in ours)
     return TableFigures(
-        commits[-1].version, len(replayed.rows), len(by_writers), len(by_maintainer), len(removed - live), len(live),
-        files, kinds,
+        commits[-1].version, len(replayed.rows), len(by_writers), len(by_maintainer), len(live),
+        len(there), len(known - there), kinds,
     )  # fmt: skip
 
 
