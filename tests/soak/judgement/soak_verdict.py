@@ -30,7 +30,7 @@ from tests.support.checker.contradictions import contradictions
 
 WARM_UP_SHARE = 1 / 3
 MAX_PYTHON_SLOPE_MIB = 1.0
-MAX_JVM_SLOPE_MIB = 6.0
+MAX_JVM_SLOPE_MIB = 3.0
 LATE_SECONDS = 300.0
 NEEDED_KINDS = ("compact", "zorder", "vacuum")
 """A soak in which the watch does not do all of these shows nothing."""
