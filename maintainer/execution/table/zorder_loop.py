@@ -1,7 +1,8 @@
 """Run the loop of incremental Z-order: each turn is planned from the current table and proven before its commit.
 
 The first turn is the plan's. The loop ends when no strategy yields files, when the budget of bytes or the number of
-turns is used up, or when the run is stopped. The next plan continues from there.
+turns is used up, or when the run is stopped. The next plan continues from there. Files that others append while the
+loop runs are the next plan's as well: else a table that is never quiet would keep the run from all other tables.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
     if settings is None:
         raise ValueError("not an incremental Z-order")
     current, spent_bytes = step, 0
+    first_paths: frozenset[str] = frozenset()
     for number in range(settings.max_turns):
         worker.control.check()
         check_window(worker)
         facts = look(worker, step)
         figures = figures_of(step, facts)
         _close(work, figures)
-        if number:
-            turn_step = next_turn(step, facts, spent_bytes=spent_bytes)
+        if number == 0:
+            first_paths = frozenset(file.path for file in facts.files)
+        else:
+            turn_step = next_turn(step, facts, spent_bytes=spent_bytes, first_paths=first_paths)
             if turn_step is None:
                 break
             current = turn_step

@@ -185,13 +185,17 @@ def plan_incremental(table: TableInput) -> Decision:
     return Decision(step, tuple(left_alone), property_change=change)
 
 
-def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrderStep | None:
+def next_turn(
+    step: ZOrderStep, facts: TableFacts, *, spent_bytes: int, first_paths: frozenset[str] | None = None
+) -> ZOrderStep | None:
     """Return the step of the next turn, from facts as they are now; None when nothing is left or may be done.
 
     Args:
         step: The planned step, whose settings hold for all turns.
         facts: The table now, with ``column_ranges`` of the step's columns.
         spent_bytes: Bytes that earlier turns of this run have rewritten; counted against the budget.
+        first_paths: Files that were there when the loop began; other unindexed files are left to the next plan. Else
+            the loop of a table to which others append all the time has no end. None takes all.
     """
     settings = step.settings
     if settings is None:
@@ -203,6 +207,10 @@ def next_turn(step: ZOrderStep, facts: TableFacts, *, spent_bytes: int) -> ZOrde
     if target is None or optimized is None:
         return None
     candidates = sort_candidates(facts.files, settings, target, optimized, ranges_of(facts, optimized))
+    if first_paths is not None:
+        candidates = replace(
+            candidates, unindexed=tuple(file for file in candidates.unindexed if file.path in first_paths)
+        )
     chosen = choose_turn(settings, candidates, target, optimized)
     if chosen is None:
         return None

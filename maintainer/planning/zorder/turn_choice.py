@@ -1,8 +1,8 @@
 """Choose one turn of incremental Z-order: the first strategy in order that yields files. Pure.
 
-A turn follows from the settings and the files alone. The loop ends: ``unindexed`` leaves fewer unindexed files, and
-no other strategy makes any; ``pieces`` leaves fewer unsettled files; ``leveled`` makes fewer files or deeper cubes,
-and depth is bounded.
+A turn follows from the settings and the files alone. The loop ends: ``unindexed`` leaves fewer unindexed files, no
+other strategy makes any, and those that others append meanwhile wait for the next plan; ``pieces`` leaves fewer
+unsettled files; ``leveled`` makes fewer files or deeper cubes, and depth is bounded.
 
 The layout after a turn is forecast: its files replaced by even parts of the cube they lie in.
 """

@@ -30,6 +30,7 @@ class Table:
             self.lake.append(GRID * 3)
         self.fail_at: dict[int, Exception] = {}
         self.stop_at: int | None = None
+        self.appends_a_turn = 0
         self.looks = 0
         self.removed: list[str] = []
         monkeypatch.setattr(turns, "run_batch", self.run_batch)
@@ -51,6 +52,8 @@ class Table:
             raise self.fail_at[number]
         assert step.turn is not None
         self.lake.carry_out(SimpleNamespace(batch=planned, turn=step.turn))  # type: ignore[arg-type]
+        for _ in range(self.appends_a_turn):
+            self.lake.append(GRID[:3])
         work.commits.append(CommitReceipt(version=self.lake.commits, read_version=self.lake.commits - 1))
 
     def attempt(self, worker: object, work: StepWork, facts: object, number: int, figures: object, call: Any) -> None:
@@ -90,6 +93,23 @@ def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     assert work.turns[-1].after.unindexed_ratio == 0
     assert work.turns[-1].after.bytes_read < work.turns[0].before.bytes_read
     assert table.lake.choose(settings_of(table.lake.revision)) is None
+
+
+def test_files_that_are_appended_meanwhile_wait_for_the_next_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a table to which others append all the time would keep the run, and no other table would get its turn."""
+    quiet, busy = Table(monkeypatch), Table(monkeypatch)
+    busy.appends_a_turn = 2
+    steps = [table.step(batch_bytes=1600, strategies=(Strategy.UNINDEXED,), max_turns=40) for table in (quiet, busy)]
+    monkeypatch.setattr(turns, "run_batch", quiet.run_batch)
+    _, without = quiet.run(steps[0])
+    monkeypatch.setattr(turns, "run_batch", busy.run_batch)
+    status, work = busy.run(steps[1])
+    assert status is StepStatus.SUCCEEDED
+    assert work.notes == []
+    assert [one.turn.elements for one in work.turns] == [one.turn.elements for one in without.turns]
+    left = busy.lake.choose(settings_of(busy.lake.revision, strategies=(Strategy.UNINDEXED,)))
+    assert left is not None
+    assert len(left.batch.files) == 2 * len(work.turns)
 
 
 def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
