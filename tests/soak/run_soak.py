@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.soak.judgement.soak_page import page
-from tests.soak.judgement.soak_verdict import Verdict, judge
+from tests.soak.judgement.soak_verdict import Verdict, files_kept_too_long, judge
 from tests.soak.soak_lake import write_soak_project
 from tests.soak.soak_settings import SoakSettings
 from tests.soak.traffic.rust_appender import RustAppender
@@ -61,6 +61,7 @@ def run_soak(settings: SoakSettings) -> Verdict:
         if spark.poll() is None:
             spark.kill()
             spark.wait()
+    complaints += files_kept_too_long(settings)
     return judge(settings, watch.life, complaints, _last_apply(settings))
 
 

@@ -85,7 +85,7 @@ class SoakSettings:
     @property
     def life_seconds(self) -> float:
         """How long the watch lives on average, until it is killed."""
-        return min(0.45 * self.seconds, _between(45, self.seconds / 12, 240))
+        return min(0.45 * self.seconds, _between(45, self.seconds / 15, 240))
 
     @property
     def kill_seconds(self) -> float:

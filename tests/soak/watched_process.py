@@ -56,8 +56,8 @@ def command(settings: SoakSettings, *arguments: str) -> list[str]:
     """Return a command line of `maintainer` with little memory."""
     # The heap is resident from the beginning: what grows lies outside of it, and a heap that leaks ends in an error.
     heap = f"spark.driver.extraJavaOptions=-Xms{WATCH_MEMORY} -XX:+AlwaysPreTouch"
-    few = ("--master", "local[1]", "--conf", f"spark.driver.memory={WATCH_MEMORY}", "--conf", heap)
-    return [sys.executable, "-m", "maintainer", "--project", settings.folder, *arguments, *few]
+    options = ("--master", "local[1]", "--conf", f"spark.driver.memory={WATCH_MEMORY}", "--conf", heap)
+    return [sys.executable, "-m", "maintainer", "--project", settings.folder, *arguments, *options]
 
 
 class WatchedProcess:

@@ -32,6 +32,7 @@ class PacedWriter(ABC):
         self.ledger = OperationLedger(settings.ledgers / f"{name}.jsonl")
         self._period_seconds, self._only_in_bursts = period_seconds, only_in_bursts
         self._next_id = number * IDS_A_WRITER
+        self._begun = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -63,13 +64,20 @@ class PacedWriter(ABC):
         """Return the name of the next operation."""
         return f"{self.name}-{self.ledger.operations}"
 
+    @property
+    def cycle(self) -> tuple[int, bool]:
+        """The number of the cycle of updates, and whether updates come now: the same for all writers of a process."""
+        number, seconds = divmod(
+            time.monotonic() - self._begun, self.settings.burst_seconds + self.settings.calm_seconds
+        )
+        return int(number), seconds <= self.settings.burst_seconds
+
     def _run(self) -> None:
-        begun = due = time.monotonic()
-        cycle_seconds = self.settings.burst_seconds + self.settings.calm_seconds
+        due = time.monotonic()
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             pause_seconds = self._period_seconds * self.random.uniform(0.7, 1.3)
             due = max(due, time.monotonic() - self._period_seconds) + pause_seconds
-            if self._only_in_bursts and (time.monotonic() - begun) % cycle_seconds > self.settings.burst_seconds:
+            if self._only_in_bursts and not self.cycle[1]:
                 continue
             operation = self.draw()
             if operation is None:

@@ -43,6 +43,10 @@ class SparkWriter(PacedWriter):
         """Return the table's name in SQL."""
         return f"delta.`{TABLES[operation.table].path(self.settings)}`"
 
+    def table_of_cycle(self) -> str:
+        """Return the table that is updated in this cycle: one after the other, so that two writers seldom meet."""
+        return self._tables[self.cycle[0] % len(self._tables)]
+
     def drawn_append(self, table: str) -> Operation | None:
         """Draw an append that was acknowledged."""
         appends = self._appends.of(table)
@@ -55,10 +59,11 @@ class SparkAppender(SparkWriter):
     """Appends."""
 
     def draw(self) -> Operation:
-        """Draw a table, a partition and so many rows."""
+        """Draw a table, a partition and so many rows; while updates come, of a table that has none."""
         low, high = self.new_ids(self.random.randint(1, MAX_ROWS))
+        tables = self._tables[:1] if self.cycle[1] else self._tables
         return Operation(
-            self.operation_name(), self.name, self.random.choice(self._tables), "append", low, high,
+            self.operation_name(), self.name, self.random.choice(tables), "append", low, high,
             self.random.randrange(NUM_PARTITIONS), self.random.randrange(1_000_000),
         )  # fmt: skip
 
@@ -75,7 +80,7 @@ class SparkMerger(SparkWriter):
 
     def draw(self) -> Operation | None:
         """Draw rows of one append, and as many new ones."""
-        table = self.random.choice(self._tables)
+        table = self.table_of_cycle()
         append = self.drawn_append(table)
         # Delta makes a merge fail when delta-rs appends to its partition meanwhile.
         if append is None or (TABLES[table].partitioned and append.part == self._appends.of(table)[-1].part):
@@ -106,7 +111,7 @@ class SparkDeleter(SparkWriter):
 
     def draw(self) -> Operation | None:
         """Draw a range of ids of one append."""
-        table = self.random.choice(self._tables)
+        table = self.table_of_cycle()
         append = self.drawn_append(table)
         if append is None:
             return None
@@ -122,7 +127,7 @@ class SparkDeleter(SparkWriter):
 def spark_writers(settings: SoakSettings, spark: SparkSession) -> list[PacedWriter]:
     """Return the writers that run in Spark."""
     return [
-        SparkAppender(settings, spark, "spark-appender", 3, ("vectors", "changes", "plain"), 2.0, only_in_bursts=False),
-        SparkMerger(settings, spark, "spark-merger", 4, ("partitioned", "changes"), 5.0, only_in_bursts=True),
-        SparkDeleter(settings, spark, "spark-deleter", 5, ("vectors", "changes"), 5.0, only_in_bursts=True),
+        SparkAppender(settings, spark, "spark-appender", 3, ("plain", "vectors", "changes"), 2.0, only_in_bursts=False),
+        SparkMerger(settings, spark, "spark-merger", 4, ("partitioned", "changes"), 4.0, only_in_bursts=True),
+        SparkDeleter(settings, spark, "spark-deleter", 5, ("changes", "vectors"), 4.0, only_in_bursts=True),
     ]
