@@ -109,23 +109,29 @@ def unnamed_files(table: SoakTable, commits: list[LoggedCommit]) -> Iterator[str
                     yield f"{table.name}: version {commit.version} adds {path}, whose name does not say the run"
 
 
-def files_of_failed_statements(
-    table: SoakTable, settings: SoakSettings, records: dict[str, OperationRecord]
+def files_left_by_writers(
+    table: SoakTable, settings: SoakSettings, records: dict[str, OperationRecord], replayed: TableReplay
 ) -> list[Path]:
-    """Return files that writers wrote during a statement that failed, as far as they are not `maintainer`'s."""
-    spans = [
-        (record.begun_ms - FILE_CLOCK_MS, record.ended_ms + FILE_CLOCK_MS)
-        for record in records.values()
-        if record.outcome != ACKNOWLEDGED and record.operation.table == table.name
-    ]
-    files = [path for path in table.path(settings).rglob("*") if path.suffix in (".parquet", ".bin", ".crc")]
-    return [
-        path
-        for path in files
-        if not MAINTAINER_FILE.search(path.name)
-        and "_delta_log" not in path.parts
-        and any(begun <= path.stat().st_mtime_ns / 1e6 <= ended for begun, ended in spans)
-    ]
+    """Return files written during a statement that failed or met no row, as far as they are not `maintainer`'s.
+
+    Where a DELETE takes every row of a file, Spark removes the file and leaves the vector it wrote: so a vector may
+    be any statement's. `maintainer` writes none.
+    """
+    left = []
+    for path in table.path(settings).rglob("*"):
+        if path.suffix not in (".parquet", ".bin", ".crc") or "_delta_log" in path.parts:
+            continue
+        if MAINTAINER_FILE.search(path.name):
+            continue
+        written_ms = path.stat().st_mtime_ns / 1e6
+        is_vector = path.name.lstrip(".").startswith("deletion_vector_")
+        if any(
+            record.begun_ms - FILE_CLOCK_MS <= written_ms <= record.ended_ms + FILE_CLOCK_MS
+            for name, record in records.items()
+            if record.operation.table == table.name and (is_vector or name not in replayed.landed)
+        ):
+            left.append(path)
+    return left
 
 
 def late_files(

@@ -12,7 +12,7 @@ from tests.soak.judgement.commit_replay import LoggedCommit, TableReplay, read_c
 from tests.soak.judgement.failure_causes import OURS, WriterFigures, figures_by_writer
 from tests.soak.judgement.soak_checks import (
     content,
-    files_of_failed_statements,
+    files_left_by_writers,
     files_on_disk,
     late_files,
     reader,
@@ -114,7 +114,7 @@ def judge(settings: SoakSettings, life: WatchLife, complaints: list[str], last_a
         if table.reader:
             verdict.failures += reader(table, settings, replayed)
         verdict.failures += unnamed_files(table, commits[table.name])
-        left_by_writers += files_of_failed_statements(table, settings, records)
+        left_by_writers += files_left_by_writers(table, settings, records, replayed)
         there = set(files_on_disk(table, settings))
         verdict.tables[table.name] = _table_figures(commits[table.name], replayed, there)
     verdict.writers = figures_by_writer(records, commits, landed)
