@@ -6,10 +6,8 @@ each try of the commit. What must be in the table afterwards is a Python diction
 
 from __future__ import annotations
 
-import base64
 import random
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,9 +27,10 @@ from maintainer.model.plan.steps import Batch, PartitionRewriteStep, PurgeStep, 
 from maintainer.model.run.outcome import Proof, StepStatus, TableStatus, Verdict
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.integration.conflicts.test_hot_table import apply_once
-from tests.support.runs.app_runs import newest_version
 from tests.support.runs.rewrites import actions_of, in_lane
 from tests.support.tables.delta_tables import GIB, compaction, files_on_disk, stamp, zorder
+from tests.support.writers import vector_writer
+from tests.support.writers.vector_writer import commits, live_adds, vector_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,9 +106,20 @@ class Story:
         self.sql(f"INSERT INTO {{t}} VALUES ({number}, 'appended', 0)")
         self.rows[number] = ("appended", 0)
 
+    def delete_by_hand(self, is_deleted: Callable[[int], bool]) -> None:
+        before = _vector_files(self.path)
+        vector_writer.delete(self.path, lambda row: is_deleted(row["id"]))
+        self.others_vectors |= _vector_files(self.path) - before
+        self.rows = {number: row for number, row in self.rows.items() if not is_deleted(number)}
+
     def read(self) -> dict[int, tuple[str, int]]:
+        """The rows, by a reader that shares no code with ours, with Spark or with Delta."""
+        rows = vector_writer.live_rows(self.path)
+        assert len({row["id"] for row in rows}) == len(rows)
+        return {row["id"]: (row["v"], row["p"]) for row in rows}
+
+    def read_by_spark(self) -> dict[int, tuple[str, int]]:
         collected = self.spark.read.format("delta").load(str(self.path)).collect()
-        assert len({row["id"] for row in collected}) == len(collected)
         return {row["id"]: (row["v"], row["p"]) for row in collected}
 
     def act(self, read_version: int, proof: Proof | None) -> None:
@@ -180,46 +190,88 @@ def a_statement(story: Story, draw: random.Random) -> Callable[[], None]:
             return lambda: story.merge(first)
 
 
+def a_delete(story: Story, draw: random.Random) -> Callable[[], None]:
+    """A delete by a writer that is neither Spark nor ours, of a row, some rows, a share, or all rows of a file."""
+    first = draw.randrange(NUM_FILES * ROWS_A_FILE)
+    start = first // ROWS_A_FILE * ROWS_A_FILE
+    is_deleted: Callable[[int], bool] = draw.choice((
+        lambda number: number == first,
+        lambda number: first <= number < first + 10,
+        lambda number: number % 7 == first % 7,
+        lambda number: start <= number < start + ROWS_A_FILE,
+    ))  # fmt: skip
+    return lambda: story.delete_by_hand(is_deleted)
+
+
 @pytest.mark.parametrize("case", range(CASES))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_deletes_that_win_are_carried_over(
     engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], case: int
 ) -> None:
     draw = random.Random(case)
+    story = make_story(lake / "t", draw.choice(TEMPLATES))
+    rewrite_beside(engine, story, draw, lambda: a_delete(story, draw))
+
+
+@pytest.mark.parametrize("case", range(CASES, CASES + 30))
+@pytest.mark.sampled(1)
+def test_statements_of_spark_that_win_are_carried_over(
+    engine: DeltaTableEngine, lake: Path, make_story: Callable[[Path, Template], Story], case: int
+) -> None:
+    draw = random.Random(case)
+    story = make_story(lake / "t", draw.choice(TEMPLATES))
+    rewrite_beside(engine, story, draw, lambda: a_statement(story, draw))
+    assert story.read_by_spark() == story.rows
+
+
+def rewrite_beside(
+    engine: DeltaTableEngine, story: Story, draw: random.Random, next_statement: Callable[[], Callable[[], None]]
+) -> None:
+    """Rewrite while one to three statements win, and check the table, the log, the disk and what is said of it."""
     kind = draw.choice(tuple(KINDS))
     lane = draw.choice(LANES[kind])
-    story = make_story(lake / "t", draw.choice(TEMPLATES))
     if lane is Lane.LOCAL and draw.random() < 0.5:
-        gone = draw.randrange(5)
-        story.delete(f"id % 5 = {gone}", lambda number: number % 5 == gone)
+        remainder = draw.randrange(5)
+        story.delete_by_hand(lambda number: number % 5 == remainder)
     facts = engine.reader.facts(TableRef(str(story.path)))
     step, batch = in_lane(facts, *KINDS[kind](facts), lane)
-    rounds = draw.choice((1, 1, 1, 2, 3))
-    for number in range(rounds):
-        statements = [a_statement(story, draw)]
-        if draw.random() < 0.3:
-            statements.insert(0, partial(story.append, 1_000 + number))
-        story.others.append(statements)
-    version_before = facts.version
-
-    receipt = engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}"), story.act)
-
+    story.others += [[next_statement()] for _ in range(draw.choice((1, 1, 1, 2, 3)))]
+    as_read = dict(story.rows)
+    try:
+        receipt = engine.writer.rewrite(facts, step, batch, stamp(f"t/{kind}"), story.act)
+    except CommitConflict:
+        # Only where more than half of a bin is gone; nothing of ours is left then.
+        for statements in story.others:
+            for statement in statements:
+                statement()
+        assert max(_gone_ratios(as_read, story.rows)) > 0.5
+        assert story.read() == story.rows
+        return
     assert not story.others
     assert receipt.proof is not None
     assert receipt.proof.holds
     assert {use.lane for use in receipt.proof.lanes} == {lane}
     assert story.read() == story.rows
-    assert receipt.proof.carried_versions == _changing_versions(story.path, version_before, receipt.version, batch)
-    # What it replaced is gone from the log's live files, what it wrote and did not need is gone from the disk.
-    actions = actions_of(story.path, receipt.version)
+    assert receipt.proof.carried_versions == _changing_versions(story.path, facts.version, receipt.version, batch)
+    assert not {file.path for file in batch.files} & set(live_adds(story.path))
+    _check_that_nothing_is_left(story, receipt.version)
+
+
+def _gone_ratios(before: dict[int, tuple[str, int]], after: dict[int, tuple[str, int]]) -> list[float]:
+    """Of each partition, the share of rows that are not as they were."""
+    partitions = {partition for _, partition in before.values()}
+    rows = {partition: [number for number, row in before.items() if row[1] == partition] for partition in partitions}
+    return [sum(after.get(number) != before[number] for number in numbers) / len(numbers) for numbers in rows.values()]
+
+
+def _check_that_nothing_is_left(story: Story, version: int) -> None:
+    """Our commit changed no data, and every file on the disk is somebody's: of a version, or of another writer."""
+    actions = actions_of(story.path, version)
     assert not any((action.get("add") or action.get("remove") or {}).get("dataChange") for action in actions)
-    now = engine.reader.facts(facts.ref)
-    assert not {file.path for file in batch.files} & {file.path for file in now.files}
-    bodies = [body for number in range(now.version + 1) for action in actions_of(story.path, number)
+    logged = [body for listed in commits(story.path) for action in listed
               for name, body in action.items() if name in ("add", "cdc")]  # fmt: skip
-    known = {body["path"] for body in bodies}
-    assert files_on_disk(story.path) == {unquote(path) for path in known}
-    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path, now.version)
+    assert files_on_disk(story.path) == {unquote(body["path"]) for body in logged}
+    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path)
 
 
 def _changing_versions(path: Path, after: int, before: int, batch: Batch) -> tuple[int, ...]:
@@ -235,19 +287,11 @@ def _vector_files(path: Path) -> set[str]:
     return {file.name for file in path.glob("deletion_vector_*.bin")}
 
 
-def _vectors_in_log(path: Path, version: int) -> set[str]:
-    """Names of all vector files that the log ever named, decoded as the protocol says."""
-    z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    rfc = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-    names = set()
-    for number in range(version + 1):
-        for action in actions_of(path, number):
-            body: dict[str, Any] = action.get("add") or {}
-            vector = body.get("deletionVector")
-            if vector and vector["storageType"] == "u":
-                data = base64.b85decode(vector["pathOrInlineDv"][-20:].translate(str.maketrans(z85, rfc)))
-                names.add(f"deletion_vector_{uuid.UUID(bytes=data)}.bin")
-    return names
+def _vectors_in_log(path: Path) -> set[str]:
+    """Names of all vector files that the log ever named."""
+    vectors = [body.get("deletionVector") for listed in commits(path) for action in listed
+               for name, body in action.items() if name == "add"]  # fmt: skip
+    return {vector_file(vector) for vector in vectors if vector}
 
 
 @pytest.mark.parametrize("lane", [Lane.SPARK, Lane.LOCAL], ids=str)
@@ -294,7 +338,7 @@ def test_one_delete_costs_a_run_nothing_and_a_second_one_makes_the_table_hot(
     outcome = apply_once(lease, tmp_path, story.path)
     assert not deletes
     assert story.read() == story.rows
-    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path, newest_version(story.path))
+    assert _vector_files(story.path) - story.others_vectors <= _vectors_in_log(story.path)
     (step,) = outcome.tables[0].steps
     if num_deletes == 1:
         assert outcome.tables[0].status is TableStatus.DONE
