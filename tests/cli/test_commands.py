@@ -54,7 +54,7 @@ def test_policy_errors_stop_apply_before_anything_runs(tmp_path: Path, capsys: p
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "a.yaml").write_text("version: 1\ntable: a.b\noptimise: {}\n", encoding="utf-8")
-    assert run(["--project", str(tmp_path), "apply"]) == 2
+    assert run(["--project", str(tmp_path), "apply", "--yes"]) == 2
     err = capsys.readouterr().err
     assert "policies/a.yaml:3:1" in err
     assert "did you mean `optimize`?" in err
@@ -106,7 +106,7 @@ def test_batches_that_are_none_are_a_usage_error(
 ) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "t.yml").write_text("version: 1\ntable: s.t\n", encoding="utf-8")
-    assert run(["--project", str(tmp_path), "apply", "--batches", sizes]) == 2
+    assert run(["--project", str(tmp_path), "apply", "--yes", "--batches", sizes]) == 2
     err = capsys.readouterr().err
     assert "is not the size of a batch" in err
     assert "such as 1,5,20%" in err

@@ -51,7 +51,7 @@ def test_a_retry_counts_the_ledger_apart(
     plans = tuple(TablePlan(ref, "p", "d") for ref in tables)
     (folder / "plan.json").write_text(to_json(Plan(0, 1, plans)))
     monkeypatch.setenv("JAVA_HOME", str(with_ledger / "no-java"))
-    assert run(["--project", str(with_ledger), "retry"]) != 0
+    assert run(["--project", str(with_ledger), "retry", "--yes"]) != 0
     assert "1 table and our own ledger of run 20261121T010000Z-bbbb\n" in capsys.readouterr().err
 
 

@@ -71,7 +71,7 @@ def project(tmp_path: Path) -> Path:
 
 def apply(project: Path, holding_library: Path, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "maintainer", "--project", str(project), "apply", "-o", "json"],
+        [sys.executable, "-m", "maintainer", "--project", str(project), "apply", "--yes", "-o", "json"],
         cwd=ROOT, env={**os.environ, "LD_PRELOAD": str(holding_library), **environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

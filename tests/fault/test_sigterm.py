@@ -55,7 +55,7 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (tmp_path / "err.txt").open("wb") as err:
         process = subprocess.Popen(
-            command(tmp_path, "apply", "-s", "lake/big", "--lane", "spark"),
+            command(tmp_path, "apply", "--yes", "-s", "lake/big", "--lane", "spark"),
             stdout=subprocess.PIPE,
             stderr=err,
             env=env,
@@ -96,7 +96,7 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
 
     # The next run brings the rows of the terminated one into the ledger.
     done = subprocess.run(
-        command(tmp_path, "apply", "-s", "lake/small"),
+        command(tmp_path, "apply", "--yes", "-s", "lake/small"),
         capture_output=True,
         env=env,
         text=True,

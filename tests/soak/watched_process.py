@@ -114,7 +114,7 @@ class WatchedProcess:
         folder = self._settings.root / "soak"
         with (folder / f"watch-{self.life.starts:03d}.log").open("wb") as log:
             self._process = subprocess.Popen(
-                command(self._settings, "watch", "--interval", f"{WATCH_INTERVAL_SECONDS}s"),
+                command(self._settings, "watch", "--yes", "--interval", f"{WATCH_INTERVAL_SECONDS}s"),
                 stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment(), cwd=REPOSITORY,
             )  # fmt: skip
         return self._process

@@ -16,6 +16,7 @@ from maintainer.app.run_result import RunResult
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.last_run import taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
 from maintainer.cli.context import CliContext, open_project, warn
 from maintainer.cli.options import (
@@ -47,15 +48,17 @@ from maintainer.units import MAX_DURATION_SECONDS, count_of
 @click.command("apply")
 @click.argument("plan_file", metavar="[PLAN]", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @spec_options(SELECTION, SHARD, ENGINE, BUDGET, JOBS, FAILURES, ROLLOUT, SAVED_PLAN, SCHEDULE)
-@click.option("--yes", is_flag=True, help="Do not ask. In a pipeline nobody is asked.")
+@YES
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, yes: bool, output: str) -> int:
     """Do what the policies ask for, prove each rewrite before it commits, and record it.
 
-    With PLAN, a file that `maintainer plan --out` saved: exactly that. A table that was changed since is refused, and
-    the others are done.
+    With PLAN, a file that `maintainer plan --out` saved: exactly that, and without asking, because it was there to be
+    read. A table that was changed since is refused, and the others are done. Without PLAN it asks; where no terminal is
+    there to ask on, it does nothing unless `--yes` is given.
     """
+    require_approval(yes=yes or plan_file is not None, command="maintainer apply")
     if plan_file is None:
         if spec.exact or spec.all_or_nothing:
             option = "--exact" if spec.exact else "--all-or-nothing"
@@ -102,7 +105,7 @@ def _read_plan(path: Path) -> Plan:
 @click.command("retry")
 @click.argument("run", required=False, metavar="[RUN]")
 @spec_options(ENGINE, JOBS, FAILURES)
-@click.option("--yes", is_flag=True, help="Do not ask. In a pipeline nobody is asked.")
+@YES
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, output: str) -> int:
@@ -110,6 +113,7 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
 
     Its tables are planned anew and done as `apply` would; tables that ended well are left out. Doing it again is safe.
     """
+    require_approval(yes=yes, command="maintainer retry")
     project = open_project(context)
     rest = unfinished_tables(project.runs_dir, run)
     chosen = taken_up(rest, (policy.table for policy in project.policies), project.runs_dir)
@@ -136,15 +140,22 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     help="Pause between two looks.",
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@YES
 @click.pass_obj
-def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle: bool) -> int:
+def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle: bool, yes: bool) -> int:
     """Look at the tables again and again, and apply what is due, until stopped.
 
     Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
     they do for apply. A table that fails or loses against another writer is left alone for a while that doubles.
+    It asks once, at the beginning.
     """
+    require_approval(yes=yes, command="maintainer watch")
     project = open_project(context)
     num_tables = len(operations.chosen_policies(project, spec, command="watch"))
+    question = f"Watch {count_of(num_tables, 'table')}, and apply what is due without asking again?"
+    if not is_approved(question, yes=yes):
+        click.echo("Nothing was done.", err=True)
+        return ExitCode.FINDINGS
     bounds, switch = WatchBounds(interval, until_idle), StopSwitch()
     click.echo(f"watching {count_of(num_tables, 'table')}; Ctrl-C ends it", err=True)
     end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))

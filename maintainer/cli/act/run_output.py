@@ -15,6 +15,7 @@ from maintainer.app.operations import RunListener
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import RunResult
+from maintainer.cli.act.approval import is_approved
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
 from maintainer.cli.context import CliContext, note, warn
 from maintainer.errors import ExitCode
@@ -26,7 +27,7 @@ from maintainer.report.run.progress_jsonl import ProgressJsonl
 from maintainer.report.run.progress_text import ProgressText
 from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
 from maintainer.report.run.run_text import render_run
-from maintainer.report.style import Style, cursor_wanted, is_terminal
+from maintainer.report.style import Style, cursor_wanted
 from maintainer.report.text_layout import printable
 
 
@@ -53,10 +54,10 @@ class RunOutput(RunListener):
             print_table_planned(look)
 
     def agrees_to(self, plan: Plan) -> bool:
-        """Print the plan, and ask a person where there is one."""
+        """Print the plan and ask, unless nobody has to be asked."""
         if self._shows_text:
             click.echo(plan_text(self._context, self._project, plan, for_apply=True), err=True, nl=False)
-        if not (self._ask and plan.has_changes) or _confirmed():
+        if not (self._ask and plan.has_changes) or is_approved("Apply this plan?", yes=False):
             return True
         click.echo("Nothing was done.", err=True)
         return False
@@ -109,13 +110,6 @@ class RunOutput(RunListener):
 def exit_code_of(result: RunResult | None) -> ExitCode:
     """Return the exit code of a run; one that a person did not agree to leaves work undone."""
     return ExitCode.FINDINGS if result is None else result.exit_code
-
-
-def _confirmed() -> bool:
-    """Ask, but only a person: stdin and stderr must be a terminal."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return True
-    return click.confirm("Apply this plan?", default=False, err=True)
 
 
 def _from_here(path: Path) -> str:

@@ -8,6 +8,7 @@ from maintainer.app import operations
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
@@ -100,14 +101,19 @@ MAX_NAMED = 20
 @click.argument("table", type=TableName())
 @click.option("--run", "run_id", required=True, metavar="ID", help="The run whose vacuum moved them: see history.")
 @spec_options(ENGINE)
+@YES
 @click.pass_obj
-def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str) -> int:
+def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str, yes: bool) -> int:
     """Bring back what a vacuum with `vacuum.trash` moved away. Nothing that lies there now is overwritten.
 
     It is recorded as a run of its own: see `maintainer history`.
     """
+    require_approval(yes=yes, command="maintainer undelete")
     project = open_project(context)
     policy = project.loaded.resolve_table(table)
+    if not is_approved(f"Bring back what run {run_id} moved out of {table}?", yes=yes):
+        click.echo("Nothing was done.", err=True)
+        return ExitCode.FINDINGS
     receipt = operations.undelete(project, spec, policy, run_id)
     size = format_size(receipt.bytes_restored)
     click.echo(

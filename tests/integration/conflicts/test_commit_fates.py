@@ -158,7 +158,7 @@ def test_apply_beside_another_writer(
         return real(self, *args)
 
     monkeypatch.setattr(DeltaJvm, "commit", beside)
-    assert run(["--project", str(tmp_path), "apply", "-o", "json"]) == exit_code
+    assert run(["--project", str(tmp_path), "apply", "--yes", "-o", "json"]) == exit_code
     monkeypatch.undo()
     (table,) = json.loads(capsys.readouterr().out)["tables"]
     (step,) = table["steps"]

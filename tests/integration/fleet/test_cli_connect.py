@@ -62,7 +62,7 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     assert [step["kind"] for step in planned["steps"]] == ["set_properties", "compact"]
     assert "not_by_engine" in [one["reason"]["code"] for one in planned["left_alone"]]
 
-    code, out, err = _maintainer(tmp_path, "apply", "-o", "json", SPARK_REMOTE=connect_url)
+    code, out, err = _maintainer(tmp_path, "apply", "--yes", "-o", "json", SPARK_REMOTE=connect_url)
     assert code == 0, err
     assert "warning[E654]" in err
     outcome = json.loads(out)
@@ -82,7 +82,7 @@ def test_plan_and_apply_and_apply_again(spark: SparkSession, connect_url: str, t
     assert [one["operation"] for one in found.history(2)] == ["OPTIMIZE", "SET TBLPROPERTIES"]
     assert not (tmp_path / ".maintainer" / "ledger").exists()
 
-    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
     assert (code, json.loads(out)["counts"]["up_to_date"]) == (0, 1), err
     assert deltalake.DeltaTable(str(table)).version() == 5
 
@@ -111,13 +111,13 @@ def test_a_table_that_others_update_is_left_alone_as_hot(spark: SparkSession, co
     assert "hot" in [one["reason"]["code"] for one in planned["left_alone"]]
 
     for number in range(3):
-        code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+        code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
         assert (code, json.loads(out)["counts"]["waiting"], bytes_of(table) == before) == (0, 1, True), err
         assert ("hot in 3 runs in a row" in err) == (number == 2), err
 
     (tmp_path / "policies" / "orders.yaml").write_text(HOT_POLICY.format(NOT_HOT))
     rows = _rows(table)
-    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
     assert (code, json.loads(out)["counts"]["done"]) == (0, 1), err
     assert _rows(table) == rows
 
@@ -126,7 +126,7 @@ def test_the_rows_of_a_run_wait_for_one_that_can_write_the_ledger(
     spark: SparkSession, connect_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = _updated_by_others(spark, tmp_path, NOT_HOT)
-    code, out, err = _maintainer(tmp_path, "apply", "--remote", connect_url, "-o", "json")
+    code, out, err = _maintainer(tmp_path, "apply", "--yes", "--remote", connect_url, "-o", "json")
     assert code == 0, err
     run_id = json.loads(out)["run_id"]
     commits = [one["commits"][0]["version"] for one in json.loads(out)["tables"][0]["steps"]]

@@ -88,7 +88,7 @@ def test_plan_changes_no_byte_apply_does_it_and_a_second_apply_commits_nothing(
     assert tree_hash(project / "lake") == before
     capsys.readouterr()
 
-    assert command(project, "apply", str(project / "plan.json"), "-o", "json") == 0
+    assert command(project, "apply", "--yes", str(project / "plan.json"), "-o", "json") == 0
     outcome = one_json(capsys.readouterr().out)
     assert outcome["counts"] == {**dict.fromkeys(outcome["counts"], 0), "done": 2}
     # orders: one Z-order commit. events: properties, then compaction.
@@ -97,7 +97,7 @@ def test_plan_changes_no_byte_apply_does_it_and_a_second_apply_commits_nothing(
     assert len(deltalake.DeltaTable(str(orders)).file_uris()) == 1
     assert deltalake.DeltaTable(str(events)).metadata().configuration["delta.autoOptimize.autoCompact"] == "true"
 
-    assert command(project, "apply", "-o", "json") == 0
+    assert command(project, "apply", "--yes", "-o", "json") == 0
     again = one_json(capsys.readouterr().out)
     assert again["counts"]["up_to_date"] == 2  # the ledger counts as no table of the user's
     assert (newest_version(orders), newest_version(events)) == (4, 4)
@@ -121,7 +121,7 @@ def test_a_run_leaves_its_record_and_every_commit_carries_the_run(
 ) -> None:
     small_files(spark, project / "lake" / "orders")
     write_policy(project, "lake/orders")
-    assert command(project, "apply", "-o", "jsonl") == 0
+    assert command(project, "apply", "--yes", "-o", "jsonl") == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[0]["type"] == "version"
     (folder,) = (project / ".maintainer" / "runs").iterdir()
@@ -167,7 +167,7 @@ def test_a_table_that_cannot_be_read_is_one_message_and_stops_no_other(
     assert code in captured.out
     assert "Traceback" not in captured.out + captured.err
 
-    assert command(project, "apply") == 1
+    assert command(project, "apply", "--yes") == 1
     captured = capsys.readouterr()
     assert f"error[{code}]" in captured.out
     assert "Traceback" not in captured.out + captured.err
@@ -191,7 +191,7 @@ def test_tables_changed_between_plan_and_apply_are_refused_by_themselves(
     capsys.readouterr()
 
     for option in ("--all-or-nothing", "--exact"):
-        assert command(project, "apply", plan, option) == 4
+        assert command(project, "apply", "--yes", plan, option) == 4
         err = capsys.readouterr().err
         assert "error[A403]: the plan is stale" in err
         assert "lake/wider: column note (string) was added" in err
@@ -199,7 +199,7 @@ def test_tables_changed_between_plan_and_apply_are_refused_by_themselves(
         assert tree_hash(lake) == before
 
     others = tree_hash(lake / "wider"), tree_hash(lake / "upgraded")
-    assert command(project, "apply", plan) == 6
+    assert command(project, "apply", "--yes", plan) == 6
     out = capsys.readouterr().out
     assert out.count("error[A403]: lake/wider: not as planned: column note (string) was added") == 1
     assert "3 tables: 1 done, 2 blocked." in out
@@ -219,7 +219,7 @@ def test_a_table_dropped_between_plan_and_apply_fails_by_its_own_cause(
     shutil.rmtree(project / "lake" / "dropped")
     capsys.readouterr()
 
-    assert command(project, "apply", str(project / "plan.json")) == 1
+    assert command(project, "apply", "--yes", str(project / "plan.json")) == 1
     assert "error[T401]: lake/dropped: " in capsys.readouterr().out
     assert len(deltalake.DeltaTable(str(project / "lake" / "kept")).file_uris()) == 1
 
@@ -238,11 +238,11 @@ def test_a_policy_changed_since_the_plan_or_an_edited_plan_is_refused(
         plan.read_text(encoding="utf-8").replace('"max_threads": 8', '"max_threads": 9'), encoding="utf-8"
     )
     assert edited.read_bytes() != plan.read_bytes()
-    assert command(project, "apply", str(edited)) == 4
+    assert command(project, "apply", "--yes", str(edited)) == 4
     assert "A402" in capsys.readouterr().err
 
     write_policy(project, "lake/orders", "optimize: {maxThreads: 2}\n")
-    assert command(project, "apply", str(plan)) == 4
+    assert command(project, "apply", "--yes", str(plan)) == 4
     assert "error[A403]: lake/orders: not as planned: its policy was changed (policies/" in capsys.readouterr().out
     assert tree_hash(project / "lake") == before
 
@@ -262,7 +262,7 @@ def test_files_that_are_gone_are_dropped_from_a_saved_plan_and_new_ones_are_not_
     rows = rows_by_second_engine(orders)
     capsys.readouterr()
 
-    assert command(project, "apply", str(project / "plan.json"), "-o", "json") == 0
+    assert command(project, "apply", "--yes", str(project / "plan.json"), "-o", "json") == 0
     (table,) = one_json(capsys.readouterr().out)["tables"]
     (commit,) = table["steps"][0]["commits"]
     # Of partition 1 exactly the four planned files; partition 0 changed and is left for the next plan.
@@ -292,7 +292,7 @@ def test_a_read_only_table_is_one_message_and_nothing_is_changed(
     with immutable(orders):
         assert command(project, "plan") == 0
         capsys.readouterr()
-        assert command(project, "apply") == 1
+        assert command(project, "apply", "--yes") == 1
     captured = capsys.readouterr()
     assert "error[T405]" in captured.out
     assert "Traceback" not in captured.out + captured.err
@@ -317,7 +317,7 @@ def test_a_full_disk_is_one_message_and_the_table_stays_as_it_was(
         write_policy(project, "lake/orders")
         rows = rows_by_second_engine(small / "orders")
         before = {path.relative_to(small): path.read_bytes() for path in small.rglob("*") if path.is_file()}
-        assert command(project, "apply") == 1
+        assert command(project, "apply", "--yes") == 1
         captured = capsys.readouterr()
         assert "error[E631]" in captured.out
         assert "Traceback" not in captured.out + captured.err
@@ -352,7 +352,7 @@ def test_no_java_or_an_old_one_is_one_message_and_exit_2(
     if version is not None:
         env["JAVA_HOME"] = str(fake_java(tmp_path / "java", version))
     done = subprocess.run(
-        [sys.executable, "-m", "maintainer", "--project", str(project), "apply"],
+        [sys.executable, "-m", "maintainer", "--project", str(project), "apply", "--yes"],
         capture_output=True,
         text=True,
         timeout=60,

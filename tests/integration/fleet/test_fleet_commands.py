@@ -46,7 +46,7 @@ def test_budget_watch_and_retry(spark: SparkSession, tmp_path: Path, capsys: pyt
     assert run([*here, "apply", "--yes", "--budget-files", "10"]) == 0
     assert rows_and_files(tmp_path / "many") == (list(range(90)), 1)
     assert rows_and_files(tmp_path / "few") == (list(range(20)), 2)
-    assert run([*here, "watch", "--until-idle", "--interval", "1s"]) == 0
+    assert run([*here, "watch", "--yes", "--until-idle", "--interval", "1s"]) == 0
     assert rows_and_files(tmp_path / "few") == (list(range(20)), 1)
     assert "2 looks, 1 run" in capsys.readouterr().err
 
@@ -60,5 +60,5 @@ def test_budget_watch_and_retry(spark: SparkSession, tmp_path: Path, capsys: pyt
     assert run([*here, "retry", "--yes"]) == 0
     assert "1 table of run" in capsys.readouterr().err
     assert [rows_and_files(tmp_path / name)[1] for name in ("many", "few")] == [1, 4]
-    assert run([*here, "retry"]) == 0
+    assert run([*here, "retry", "--yes"]) == 0
     assert capsys.readouterr().out.startswith("Nothing is left of run ")

@@ -49,9 +49,9 @@ def test_a_lost_ledger_is_rebuilt_from_run_folders_and_from_histories(
         small_files(spark, tmp_path / "lake" / name, 0)
     project = ("--project", str(tmp_path))
     ledger, runs = tmp_path / ".maintainer" / "ledger", tmp_path / ".maintainer" / "runs"
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     small_files(spark, tmp_path / "lake" / "a", 3)
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     capsys.readouterr()
     before = rows_in(ledger)
     assert [(row["table"], row["kind"], row["source"]) for row in before] == [
@@ -159,19 +159,19 @@ def test_the_ledger_is_compacted_and_proven_like_any_table(
     assert run([*project, "status", "-o", "json"]) == 0
     states = {row["table"]: row for row in json.loads(capsys.readouterr().out)["tables"]}
     assert (states[".maintainer/ledger"]["state"], states[".maintainer/ledger"]["small_files"]) == ("ok", 19)
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     assert ended(capsys) == {".maintainer/ledger": "up_to_date", "lake/t": "up_to_date"}
 
     table.append("r19", (replace(ROW, run_id="r19"),))
     before = rows_in(ledger)
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     assert ended(capsys) == {".maintainer/ledger": "done", "lake/t": "up_to_date"}
     # The compaction itself is a row, appended after it.
     after = rows_in(ledger)
     assert [row["table"] for row in after if row not in before] == [".maintainer/ledger"]
     assert len(after) == 21
     assert len(deltalake.DeltaTable(str(ledger)).file_uris()) == 2
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     assert ended(capsys) == {".maintainer/ledger": "up_to_date", "lake/t": "up_to_date"}
 
 
@@ -201,14 +201,14 @@ def test_commits_of_the_hook_come_into_the_ledger_with_the_next_apply(
         return [(row["version_after"], row["run_id"][:24], row["source"]) for row in rows]
 
     small_files(spark, table, 0)
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     small_files(spark, table, 3)
     made = maintainer.auto_compact(spark, table, enabled=True, min_num_files=2)
     assert made.compacted
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     expected = [(made.version, "maintainer-auto-compact-", "history")]
     assert of_hook() == expected
-    assert run([*project, "apply", "-o", "json"]) == 0
+    assert run([*project, "apply", "--yes", "-o", "json"]) == 0
     assert run([*project, "ledger", "rebuild", "--older-than", "0s"]) == 0
     assert of_hook() == expected
     capsys.readouterr()

@@ -207,7 +207,7 @@ def test_what_cannot_be_handled_safely_ends_as_unsupported_and_untouched(
     for feature in ODD_FEATURES:
         (policies / f"{feature}.yaml").write_text(f"version: 1\ntable: lake/{feature}\n", encoding="utf-8")
     before = bytes_of(lake)
-    assert run(["--project", str(tmp_path), "apply", "-o", "json"]) == ExitCode.FINDINGS
+    assert run(["--project", str(tmp_path), "apply", "--yes", "-o", "json"]) == ExitCode.FINDINGS
     tables = {one["ref"]["identifier"].split("/")[-1]: one for one in json.loads(capsys.readouterr().out)["tables"]}
     assert set(tables) == set(ODD_FEATURES)
     for feature, (code, says) in ODD_FEATURES.items():

@@ -101,7 +101,7 @@ def by_shards(case: Case) -> None:
 
 
 def by_watching(case: Case) -> None:
-    code = run(["--project", str(case.root), "watch", "--until-idle"])
+    code = run(["--project", str(case.root), "watch", "--yes", "--until-idle"])
     assert code != 0
     assert "warning[T409]" in case.capsys.readouterr().err
     assert tree(case.root / "lake") == case.before
@@ -119,7 +119,7 @@ def by_python(case: Case) -> None:
 def by_a_saved_plan(case: Case) -> None:
     plan = str(case.root.parent / "plan.json")
     command(case.root, case.capsys, "plan", "--out", plan)
-    case.run("apply", plan)
+    case.run("apply", "--yes", plan)
 
 
 def by_retrying(case: Case) -> None:
@@ -157,7 +157,7 @@ def test_a_policy_that_came_after_a_plan_was_saved_stops_it(case: Case, mount: B
     code, out = command(case.root, case.capsys, "plan", "--out", plan)
     assert (code, "3 files" in out) == (0, True), out
     case.second(spelling, mount)
-    case.run("apply", plan)
+    case.run("apply", "--yes", plan)
 
 
 def test_what_went_into_the_trash_comes_back_by_the_other_policy_and_is_proven(case: Case, mount: BindMount) -> None:
@@ -169,7 +169,7 @@ def test_what_went_into_the_trash_comes_back_by_the_other_policy_and_is_proven(c
     case.second("mount above", mount)
     other = f"{case.root.parent}/mounted/a t"
     # Neither deletes nor rewrites: these are what one looks and repairs with.
-    assert command(case.root, case.capsys, "undelete", other, "--run", run_folder.name)[0] == 0
+    assert command(case.root, case.capsys, "undelete", "--yes", other, "--run", run_folder.name)[0] == 0
     assert case.old <= files_on_disk(case.table)
     code, out = command(case.root, case.capsys, "verify", f"{other}@1")
     assert code == 0, out

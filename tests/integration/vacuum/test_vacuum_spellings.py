@@ -68,7 +68,7 @@ def test_a_table_that_was_replaced_by_a_clone_of_its_clone(
         else:
             mount(disk, project / "lake")
         capsys.readouterr()
-        code = run(["--project", str(project), "apply", "-o", "json"])
+        code = run(["--project", str(project), "apply", "--yes", "-o", "json"])
         out = capsys.readouterr().out
     assert code == 0, out
     gone = before.keys() - tree(real).keys()
@@ -90,7 +90,7 @@ def test_a_clone_without_a_policy_beside_its_source_keeps_its_files(
     forget_logs(spark)
     before = tree(tmp_path / "lake")
     capsys.readouterr()
-    code = run(["--project", str(tmp_path), "apply", "-o", "json"])
+    code = run(["--project", str(tmp_path), "apply", "--yes", "-o", "json"])
     assert code == 0, capsys.readouterr().out
     assert tree(tmp_path / "lake") == before
     assert rows_of(clone) == list(range(30))

@@ -81,7 +81,7 @@ def test_a_real_clone_keeps_its_files_and_reads_them(
     assert (code, plans["lake/source"]["steps"]) == (0, [])
     assert kept[0]["text"].startswith("3 files (")
     assert kept[0]["text"].endswith("that lake/clone refers to, as a shallow clone does")
-    assert command(project, capsys, "apply", "-s", "lake/source", "-o", "json")[0] == 0
+    assert command(project, capsys, "apply", "--yes", "-s", "lake/source", "-o", "json")[0] == 0
     assert tree(project / "lake") == before
     assert needed <= files_on_disk(source)
     assert spark_rows(spark, clone) == rows
@@ -115,7 +115,7 @@ def test_a_real_stream_goes_on_after_a_vacuum(
     stream()
     assert sorted(row.id for row in spark.read.format("delta").load(str(sink)).collect()) == list(range(20))
     # The stream has read everything: now the files may go, and it still goes on.
-    code, out = command(project, capsys, "apply", "-o", "json")
+    code, out = command(project, capsys, "apply", "--yes", "-o", "json")
     assert code == 0, out
     assert not (first | behind) & files_on_disk(table)
     spark.range(20, 25).write.format("delta").mode("append").save(str(table))
@@ -129,7 +129,7 @@ def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.C
     rows = spark_rows(spark, table)
     aged(spark, table)
     before = tree(table)
-    code, out = command(project, capsys, "apply", "-o", "json")
+    code, out = command(project, capsys, "apply", "--yes", "-o", "json")
     assert code == 0, out
     run_id = json.loads(out)["run_id"]
     after = tree(table)
@@ -140,17 +140,17 @@ def test_the_trash_and_back(spark: SparkSession, project: Path, capsys: pytest.C
     # Nothing is overwritten: a file in the place of one that comes back stays, and the other stays in the trash.
     taken = sorted(old)[0]
     (table / taken).write_bytes(b"somebody else's")
-    code, out = command(project, capsys, "undelete", "lake/t", "--run", run_id)
+    code, out = command(project, capsys, "undelete", "--yes", "lake/t", "--run", run_id)
     assert code == 1
     assert "2 files (" in out
     assert f"{taken} (there is a file in its place)" in out
     (table / taken).unlink()
-    code, out = command(project, capsys, "undelete", "lake/t", "--run", run_id)
+    code, out = command(project, capsys, "undelete", "--yes", "lake/t", "--run", run_id)
     assert code == 0, out
     restored = tree(table)
     assert {path: restored[path] for path in before} == before
     assert not list((project / "lake" / ".maintainer-trash").rglob("*.parquet"))
-    assert command(project, capsys, "undelete", "lake/t", "--run", run_id)[0] == 1
+    assert command(project, capsys, "undelete", "--yes", "lake/t", "--run", run_id)[0] == 1
     spark.conf.set(BACK, "false")
     try:
         assert spark_rows(spark, table, 0) == rows
@@ -162,13 +162,13 @@ def test_a_later_run_empties_the_trash(spark: SparkSession, project: Path, capsy
     table = write_policy(project, "t", "vacuum: {retention: 7d, trash: 1s, allowLargeDelete: rewritten}\n")
     old = compacted(spark, table)
     aged(spark, table)
-    assert command(project, capsys, "apply", "-o", "json")[0] == 0
+    assert command(project, capsys, "apply", "--yes", "-o", "json")[0] == 0
     (manifest,) = (project / "lake" / ".maintainer-trash").rglob("manifest.json")
     document: dict[str, Any] = json.loads(manifest.read_text())
     document["keep_until_ms"] -= 1000
     manifest.write_text(json.dumps(document))
     version = deltalake.DeltaTable(str(table)).version()
-    code, out = command(project, capsys, "apply", "-o", "json")
+    code, out = command(project, capsys, "apply", "--yes", "-o", "json")
     assert (code, json.loads(out)["counts"]["done"]) == (0, 1)
     assert list((project / "lake" / ".maintainer-trash").rglob("*.parquet")) == []
     assert deltalake.DeltaTable(str(table)).version() == version
@@ -195,7 +195,7 @@ def test_deltas_own_lite_vacuum_works_after_ours(
     table = write_policy(project, "t")
     old = compacted(spark, table)
     aged(spark, table)
-    assert command(project, capsys, "apply", "-o", "json")[0] == 0
+    assert command(project, capsys, "apply", "--yes", "-o", "json")[0] == 0
     assert not old & files_on_disk(table)
     again = files_on_disk(table)
     spark.range(5).write.format("delta").mode("overwrite").save(str(table))

@@ -62,7 +62,7 @@ def test_turns_until_nothing_is_left(spark: SparkSession, project: Path, capsys:
     for part in range(4):
         append(spark, path, part * 4000, 4000)
     before = rows_of(path)
-    assert command(project, "apply", "-o", "json") == 0, capsys.readouterr()
+    assert command(project, "apply", "--yes", "-o", "json") == 0, capsys.readouterr()
     capsys.readouterr()
     assert rows_of(path) == before
     table = deltalake.DeltaTable(str(path))
@@ -74,14 +74,14 @@ def test_turns_until_nothing_is_left(spark: SparkSession, project: Path, capsys:
     assert first[-1]["files_read_after"] < first[0]["files_read_before"] * len(table.file_uris()) / 4
 
     version = table.version()
-    assert command(project, "apply", "-o", "json") == 0
+    assert command(project, "apply", "--yes", "-o", "json") == 0
     assert deltalake.DeltaTable(str(path)).version() == version, "a second run commits nothing"
 
     append(spark, path, 16000, 500)
     append(spark, path, 16500, 500)
     before = rows_of(path)
     capsys.readouterr()
-    assert command(project, "apply", "-o", "json") == 0, capsys.readouterr()
+    assert command(project, "apply", "--yes", "-o", "json") == 0, capsys.readouterr()
     assert rows_of(path) == before
     second = ledger(project)[len(first) :]
     assert second[0]["strategy"] == "unindexed"
@@ -95,7 +95,7 @@ def test_turns_until_nothing_is_left(spark: SparkSession, project: Path, capsys:
     )
     append(spark, path, 17000, 500)
     capsys.readouterr()
-    assert command(project, "apply", "-o", "json") == 0, capsys.readouterr()
+    assert command(project, "apply", "--yes", "-o", "json") == 0, capsys.readouterr()
     configuration = deltalake.DeltaTable(str(path)).metadata().configuration
     assert not [key for key in configuration if key.startswith("use.optimization.")]
 

@@ -57,7 +57,7 @@ def test_nothing_left_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "t.yml").write_text("version: 1\ntable: db.t\n")
     write_run(tmp_path / ".maintainer" / "runs", {"db.t": TableStatus.DONE, "db.gone": TableStatus.FAILED})
-    assert run(["--project", str(tmp_path), "retry"]) == 0
+    assert run(["--project", str(tmp_path), "retry", "--yes"]) == 0
     captured = capsys.readouterr()
     assert captured.out == f"Nothing is left of run {RUN}.\n"
     assert "db.gone has no policy any more" in captured.err

@@ -99,7 +99,7 @@ def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
     monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result: 0)
-    assert run(["--project", str(root), "retry"]) == 0
+    assert run(["--project", str(root), "retry", "--yes"]) == 0
     shown = capsys.readouterr()
     return {name for names in chosen for name in names}, shown.err
 

@@ -1,0 +1,56 @@
+"""Who is asked before tables are changed: a person on a terminal; a pipeline agrees by `--yes` or by a saved plan."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from maintainer.cli.act import approval
+from maintainer.cli.main import run
+from maintainer.errors import ProjectError
+from tests.support.policies.projects import write_project
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["apply"], ["retry"], ["watch"], ["undelete", "lake/t", "--run", "20261121T210000Z-dead"]],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_a_pipeline_that_did_not_agree_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    write_project(tmp_path, {"policies/t.yml": "table: lake/t\n"})
+    before = sorted(tmp_path.rglob("*"))
+    assert run(["--project", str(tmp_path), *arguments]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"error[E628]: `maintainer {arguments[0]}` changes tables")
+    assert f"maintainer {arguments[0]} --yes" in message
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+@pytest.mark.parametrize("stderr", [True, False])
+def test_both_ends_of_a_question_must_be_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, *, stdin: bool, stderr: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal() if stdin else io.StringIO())
+    monkeypatch.setattr("sys.stderr", Terminal() if stderr else io.StringIO())
+    if stdin and stderr:
+        approval.require_approval(yes=False, command="maintainer apply")
+    else:
+        with pytest.raises(ProjectError, match="no terminal"):
+            approval.require_approval(yes=False, command="maintainer apply")
+    approval.require_approval(yes=True, command="maintainer apply")
+
+
+@pytest.mark.parametrize(("answer", "approved"), [("y\n", True), ("\n", False), ("n\n", False)])
+def test_enter_means_no(monkeypatch: pytest.MonkeyPatch, *, answer: str, approved: bool) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    assert approval.is_approved("Apply this plan?", yes=False) is approved
