@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 	if $$p -c '$(FITS)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 # Everything that needs no Spark comes first: a mistake shows within seconds.
-FAST_TESTS := $(wildcard tests/unit tests/property tests/model tests/cli tests/docs)
+FAST_TESTS := $(wildcard tests/unit tests/property tests/model tests/cli tests/docs tests/hostile)
 SPARK_TESTS := $(wildcard tests/contract tests/integration tests/fault tests/soak)
 PYTEST := $(BIN)/python -m pytest
 # Two processes, each with a Spark of its own (1.5 GB); a file's tests stay in one, and files keep their order.
@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java
+.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secrets
+	$(PYTEST) $(SPREAD) tests/hostile
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)
