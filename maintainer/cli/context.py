@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.errors import ProjectError
+from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import columns, printable
 
@@ -82,7 +83,7 @@ def now_ms() -> int:
 
 def print_json(document: object) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> None:

@@ -6,6 +6,7 @@ Errors become exit codes here and nowhere else.
 
 from __future__ import annotations
 
+import io
 import os
 import pkgutil
 import sys
@@ -19,6 +20,7 @@ import click
 from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
+from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.report.style import color_wanted
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -154,7 +156,10 @@ def run(args: list[str]) -> int:
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        # It quotes the command line.
+        usage = io.StringIO()
+        error.show(usage)
+        click.echo("\n".join(map(printable, without_secrets(usage.getvalue()).rstrip("\n").split("\n"))), err=True)
         return error.exit_code
     except MaintainerError as error:
         click.echo(error.render(), err=True)
@@ -176,6 +181,7 @@ def _report_bug(error: Exception, args: list[str]) -> str:
     folder = Path.cwd() / ".maintainer"
     name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
     text = f"maintainer {__version__}\narguments: {args!r}\n\n{''.join(traceback.format_exception(error))}"
+    text = without_secrets(text)
     try:
         folder.mkdir(exist_ok=True)
         path = folder / name

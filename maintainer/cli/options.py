@@ -18,6 +18,7 @@ from maintainer.app.engine_access import ENGINES, EngineOptions
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import CliContext, find_project_root
 from maintainer.errors import MaintainerError
+from maintainer.errors.foreign_text import printable
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.lanes import Lane
 from maintainer.planning.plan_input import PlanOptions
@@ -234,5 +235,5 @@ def _engine(
         tuple(pairs),
         engine=engine,
         remote=remote,
-        on_warning=lambda text: click.echo(f"warning: {text}", err=True),
+        on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True),
     )

@@ -11,6 +11,8 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from maintainer.errors.foreign_text import without_secrets
+
 READING: dict[str, str] = {
     "Y101": "the file cannot be read",
     "Y102": "not a regular file, or reached through a link",
@@ -34,6 +36,7 @@ READING: dict[str, str] = {
     "Y120": "text that must be quoted",
     "Y121": "a second `: ` on one line",
     "Y122": "a YAML directive",
+    "Y123": "a secret in a policy",
 }
 
 SCHEMA: dict[str, str] = {
@@ -125,8 +128,8 @@ class Diagnostic:
 
     def __post_init__(self) -> None:
         # Both texts quote what files hold: whatever that is, they stay one line and move no cursor.
-        object.__setattr__(self, "message", _one_line(self.message))
-        object.__setattr__(self, "help", self.help and _one_line(self.help))
+        object.__setattr__(self, "message", _one_line(without_secrets(self.message)))
+        object.__setattr__(self, "help", self.help and _one_line(without_secrets(self.help)))
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:

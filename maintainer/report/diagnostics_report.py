@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from maintainer import __version__
+from maintainer.errors.foreign_text import visible_json, without_secrets
 from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic, Severity
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
@@ -103,7 +104,7 @@ class ProjectSources:
             if isinstance(content, Diagnostic):
                 return []
             text = content.decode("utf-8-sig", errors="replace")
-        return text.replace("\r\n", "\n").split("\n")
+        return without_secrets(text.replace("\r\n", "\n")).split("\n")
 
 
 WIDEST_LINE = 110
@@ -203,7 +204,7 @@ def render_json(report: DiagnosticsReport) -> str:
         "elapsed_seconds": round(report.seconds, 3),
         "diagnostics": [_as_json(diagnostic) for diagnostic in report.diagnostics],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return visible_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from maintainer import __version__
+from maintainer.errors.foreign_text import visible_json
 from maintainer.policy.diagnostics import START_OF_FILE, Severity, Span
 from maintainer.report.text_layout import iso_utc, printable
 from maintainer.units import count_of
@@ -117,7 +118,7 @@ def _command(finding: Finding) -> str:
 
 def _message(text: str) -> str:
     """Escape a message: control characters as ``printable`` does, line ends and per cent as a command spells them."""
-    visible = "".join(character if character in "\r\n" else printable(character) for character in text)
+    visible = "".join(part if part in "\r\n" else printable(part) for part in re.split(r"([\r\n])", text))
     return visible.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -240,7 +241,8 @@ def render_sarif(findings: Sequence[Finding], title_of: Callable[[str], str], fi
         "results": [_result(finding, codes) for finding in shown],
         "properties": {"files": files_read, "findings": len(findings)},
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return visible_json(json.dumps(log, indent=2, ensure_ascii=False))
 
 
 def _rule(code: str, title: str) -> dict[str, Any]:

@@ -18,14 +18,25 @@ from maintainer.report.text_layout import iso_utc, printable
 
 FORMAT_VERSION = "1"
 
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula, also in full width."""
+
 
 def history_csv(rows: Sequence[HistoryRow]) -> str:
     """Return rows as CSV (RFC 4180, so lines end in CR LF) with a heading."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_key(field.name) for field in fields(HistoryRow))
-    writer.writerows(["" if value is None else value for value in _values(row).values()] for row in rows)
+    writer.writerows([_cell(value) for value in _values(row).values()] for row in rows)
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text that begins like one stands behind an apostrophe."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    shown = "\n".join(map(printable, value.split("\n")))
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_SIGNS) else shown
 
 
 def history_json(rows: Sequence[HistoryRow]) -> str:
@@ -128,7 +139,9 @@ def _labels(row: StatusRow, **more: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return printable(value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+    # Made printable first: an escape that the format does not know would make readers refuse the whole file.
+    lines = (printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in value.split("\n"))
+    return "\\n".join(lines)
 
 
 def _seconds(at_ms: int | None) -> float | None:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 
+from maintainer.errors.foreign_text import printable as printable
 from maintainer.model.table.table_facts import PartitionValues
 from maintainer.units import count_of
 
@@ -20,23 +21,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OUR_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 WIDEST_PADDED_NAME = 48
 """A longer name is printed whole but does not push the columns of all other lines."""
-
-
-def printable(text: str) -> str:
-    r"""Return the text with everything that is not a visible character or a blank as an escape, like ``\x1b``."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
-    if named:
-        return named
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def display_width(text: str) -> int:

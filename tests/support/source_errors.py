@@ -85,7 +85,7 @@ def words_itself() -> frozenset[str]:
         for name, tree in modules()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
-        and name != "maintainer/errors.py"
+        and name != "maintainer/errors/__init__.py"
         and any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in node.body)
     )
 
@@ -133,7 +133,7 @@ def made_errors() -> Iterator[MadeError]:
     """Every call that makes an error, or a problem of a run; those of policy files have rules of their own."""
     classes = default_codes()
     for name, tree in modules():
-        if name in ("maintainer/errors.py", "maintainer/policy/schema/formats.py"):
+        if name in ("maintainer/errors/__init__.py", "maintainer/policy/schema/formats.py"):
             continue
         constants = {
             line.targets[0].id: line.value

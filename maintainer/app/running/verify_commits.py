@@ -12,6 +12,7 @@ from typing import Any
 from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, Refused
+from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.codec import decode, encode
@@ -179,7 +180,8 @@ def verification_document(run: VerifyRun) -> dict[str, Any]:
 
 def verification_json(run: VerifyRun) -> str:
     """Return the verification as JSON text, ending in a newline."""
-    return json.dumps(verification_document(run), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(verification_document(run), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return visible_json(text) + "\n"
 
 
 def verification_from_json(text: str) -> VerifyRun:

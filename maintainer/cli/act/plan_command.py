@@ -14,6 +14,7 @@ from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.cli.context import CliContext, open_project, writing
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
+from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
@@ -84,7 +85,7 @@ def plan_command(
         with writing(out, "the plan"):
             write_atomically(out.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
     if output == "json":
-        click.echo(to_json(plan, indent=2))
+        click.echo(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":
         click.echo(render_plan_markdown(plan, compared=planned.comparison), nl=False)
     else:

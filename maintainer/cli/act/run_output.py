@@ -19,6 +19,7 @@ from maintainer.cli.act.approval import is_approved
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
 from maintainer.cli.context import CliContext, note, warn
 from maintainer.errors import ExitCode
+from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.run.results_document import run_to_json
@@ -96,7 +97,7 @@ class RunOutput(RunListener):
         """Print the result on stdout."""
         outcome = result.outcome
         if self._output == "json":
-            click.echo(run_to_json(outcome, indent=2))
+            click.echo(visible_json(run_to_json(outcome, indent=2)))
         elif self._output == "junit":
             click.echo(render_junit(outcome), nl=False)
         elif self._output == "github":

@@ -12,6 +12,7 @@ from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import ENGINE, SELECTION, TableName, output_option, spec_options
 from maintainer.errors import ExitCode
+from maintainer.errors.foreign_text import printable
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import identity, table_ref
@@ -116,11 +117,10 @@ def undelete_command(context: CliContext, table: str, spec: RunSpec, run_id: str
         return ExitCode.FINDINGS
     receipt = operations.undelete(project, spec, policy, run_id)
     size = format_size(receipt.bytes_restored)
-    click.echo(
-        f"{table}: {count_of(receipt.num_files_restored, 'file')} ({size}) of run {run_id} are back in its folder"
-    )
+    restored = f"{count_of(receipt.num_files_restored, 'file')} ({size})"
+    click.echo(f"{printable(table)}: {restored} of run {printable(run_id)} are back in its folder")
     for line in receipt.refused[:MAX_NAMED]:
-        click.echo(f"  not brought back: {line}")
+        click.echo(f"  not brought back: {printable(line)}")
     if len(receipt.refused) > MAX_NAMED:
         click.echo(f"  and {len(receipt.refused) - MAX_NAMED:,} more that were not brought back")
     click.echo(

@@ -22,6 +22,7 @@ from maintainer.app.status.status_look import auto_compact_of
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError
+from maintainer.errors.foreign_text import visible_json
 from maintainer.journal.folder.atomic_files import read_document
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
@@ -87,7 +88,7 @@ def _checked(path: Path, what: str) -> Iterator[None]:
 
 def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
     if output == "json":
-        click.echo(to_json(plan, indent=2))
+        click.echo(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":
         click.echo(render_plan_markdown(plan), nl=False)
     else:
@@ -97,7 +98,7 @@ def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None
 
 def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str) -> None:
     if output == "json":
-        click.echo(run_to_json(outcome, indent=2))
+        click.echo(visible_json(run_to_json(outcome, indent=2)))
     elif output == "markdown":
         raise click.UsageError("a run is shown as text or json")
     else:
@@ -122,7 +123,7 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
 def _show_undelete(context: CliContext, path: Path, output: str) -> None:
     text = _read(path)
     if output == "json":
-        click.echo(text, nl=False)
+        click.echo(visible_json(text), nl=False)
         return
     with _checked(path, "not the record of an undelete"):
         row = LedgerRow.from_document(json.loads(text)["step"])

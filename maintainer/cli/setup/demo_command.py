@@ -15,6 +15,7 @@ from maintainer.cli.demo import demo_lake as lake
 from maintainer.cli.demo.lineitem import DEFAULT_SCALE
 from maintainer.cli.demo.tour import Screen, Tour
 from maintainer.errors import EnvironmentUnfit, MaintainerError, NotSupportedYet
+from maintainer.errors.foreign_text import without_secrets
 
 
 @click.command("demo")
@@ -68,7 +69,7 @@ def _stopped(error: Exception, root: Path) -> MaintainerError:
     """Return the error for what Spark refused to the demo itself, outside of any command."""
     place = root / "demo-error.txt"
     with contextlib.suppress(OSError):
-        place.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        place.write_text(without_secrets("".join(traceback.format_exception(error))), encoding="utf-8")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return MaintainerError(
         f"the demo stopped: {type(error).__name__}",

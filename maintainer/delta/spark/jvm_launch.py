@@ -8,7 +8,6 @@ read.
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from typing import Any, BinaryIO
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.class_archive import RECORDING_TIMEOUT_SECONDS, ClassArchive
 from maintainer.errors import EnvironmentUnfit
+from maintainer.errors.foreign_text import SECRET_KEY
 
 LAUNCH_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0
-
-_SECRET = re.compile(r"secret|password|token|access[.-]?key|credential|account[.-]?key|sas", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -74,7 +72,7 @@ def launch(conf: Mapping[str, str], log: BinaryIO, log_path: Path) -> Engine:
 
     visible = SparkConf(loadDefaults=False)
     for key, value in conf.items():
-        if not _SECRET.search(key):
+        if not SECRET_KEY.search(key):
             visible.set(key, value)
     answer: list[Any] = []
 

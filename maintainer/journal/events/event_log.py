@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.journal.folder.atomic_files import PRIVATE_FILE, FolderUnwritable, try_lock
 
 EVENTS_FILE = "events.jsonl"
@@ -28,11 +29,15 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 LAST_BYTES = 64 * 1024
 """So much of a record's end is read for its last event; a longer last line counts as unknown."""
 
+_WORDS = frozenset({"detail", "reason", "note", "stopped", "interrupted_by", "by"})
+"""Fields in sentences; every other text is a name or a place, by which it is looked up again."""
+
 Event = Mapping[str, Any]
 
 
 def encode(event: Event) -> bytes:
     """Return one line, checksum and newline included."""
+    event = {key: without_secrets(value) if key in _WORDS and value else value for key, value in event.items()}
     body = _canonical(event)
     return _canonical({**event, "crc": f"{zlib.crc32(body):08x}"}) + b"\n"
 

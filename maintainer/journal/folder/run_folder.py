@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from maintainer.errors.foreign_text import document_without_secrets, without_secrets
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, sync_folder, write_atomically
 
 _PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{4}")
@@ -115,7 +116,7 @@ class RunFolder:
         Raises:
             FolderUnwritable: E651.
         """
-        return self._write(f"assertions/{file_name(name)}.json", document)
+        return self._write(f"assertions/{file_name(name)}.json", document_without_secrets(document))
 
     def write_traceback(self, text: str) -> Path:
         """Keep the traceback of a bug of ours; it never goes to a terminal.
@@ -126,7 +127,9 @@ class RunFolder:
         path = self.path / "traceback.txt"
         try:
             old = path.read_bytes() if path.exists() else b""
-            write_atomically(path, (old + text.encode("utf-8", "replace") + b"\n")[-MAX_TRACEBACK_BYTES:])
+            write_atomically(
+                path, (old + without_secrets(text).encode("utf-8", "replace") + b"\n")[-MAX_TRACEBACK_BYTES:]
+            )
         except OSError as error:
             raise FolderUnwritable.at(path, error, code="E651") from error
         return path

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion
 from maintainer.model.plan.lanes import Lane
@@ -116,6 +117,12 @@ class Problem:
     what: str
     where: str | None = None
     help: str | None = None
+
+    def __post_init__(self) -> None:
+        # It goes into every record and report, and quotes what storage and engines said.
+        object.__setattr__(self, "what", without_secrets(self.what))
+        object.__setattr__(self, "where", self.where and without_secrets(self.where))
+        object.__setattr__(self, "help", self.help and without_secrets(self.help))
 
 
 HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.HOT})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 
 
@@ -72,3 +73,6 @@ class Reason:
     code: ReasonCode
     text: str
     origin: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", without_secrets(self.text))

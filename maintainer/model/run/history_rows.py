@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.plan.plan import BUILT_IN_POLICY
 
 LOST = "its run folder is not here"
@@ -49,6 +50,12 @@ class HistoryRow:
     policy_file: str | None = None
     git_commit: str | None = None
     by: str | None = None
+
+    def __post_init__(self) -> None:
+        # A command of somebody else's is recorded with its parameters: `COPY INTO` with the address of its source.
+        for name in ("reason", "error", "by"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, value and without_secrets(value))
 
 
 @dataclass(frozen=True, slots=True)

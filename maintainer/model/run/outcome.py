@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
 from maintainer.model.plan.lanes import LaneUse
@@ -188,6 +189,10 @@ class Assertion:
     column: str | None = None
     carried_from: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "observed", self.observed and without_secrets(self.observed))
+        object.__setattr__(self, "error", self.error and without_secrets(self.error))
+
 
 class StepStatus(TextEnum):
     """How a step ended. Every planned step ends with exactly one."""
@@ -223,6 +228,9 @@ class StepOutcome:
     note: str | None = None
     metrics: OptimizeMetrics | None = None
     turns: tuple[TurnOutcome, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "note", self.note and without_secrets(self.note))
 
     @property
     def changed_table(self) -> bool:

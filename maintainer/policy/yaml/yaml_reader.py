@@ -17,6 +17,7 @@ from pathlib import Path
 
 import yaml
 
+from maintainer.errors.foreign_text import first_secret
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.yaml_composer import Composer
 from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, refused_character
@@ -241,6 +242,9 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
     text = text.replace("\r\n", "\n")
     if refused := _refused_characters(text, file):
         return None, refused
+    if (place := first_secret(text)) is not None:
+        # No other finding: one that quotes a value alone would show the secret without what gives it away.
+        return None, [_at(text, place, "Y123", "what looks like a secret", file, _SECRET_HELP)]
     composer = Composer(file)
     try:
         document = composer.read(text, parser)
@@ -283,6 +287,10 @@ def _at(text: str, offset: int, code: str, message: str, file: str, help: str) -
     return Diagnostic(code, Severity.ERROR, message, file, Span(line, column, line, column + 1), help)
 
 
+_SECRET_HELP = (
+    "take it out, also of Git's history, and replace it where it is in use; tables are named without it, and "
+    "credentials belong into Spark's own settings"
+)
 _LINK_HELP = "put the file itself into the project; links are not followed"
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from maintainer.delta.spark import engine_log, start_conf
-from maintainer.delta.spark import jvm_launch as launch
 from maintainer.delta.spark.spark_session import open_session
 from maintainer.delta.spark.start_conf import JAVA_OPTIONS, SessionOptions
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
+from maintainer.errors.foreign_text import SECRET_KEY
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
 
@@ -162,8 +162,8 @@ def test_log_tail_is_short_and_never_fails(tmp_path: Path) -> None:
 
 def test_secrets_do_not_reach_the_command_line() -> None:
     for key in ("spark.hadoop.fs.s3a.secret.key", "fs.azure.account.key.x", "spark.my.password", "a.access.key"):
-        assert launch._SECRET.search(key), key
-    assert not launch._SECRET.search("spark.sql.shuffle.partitions")
+        assert SECRET_KEY.search(key), key
+    assert not SECRET_KEY.search("spark.sql.shuffle.partitions")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar, NoReturn
 
+from maintainer.errors.foreign_text import printable, without_secrets
+
 
 class ExitCode(IntEnum):
     """What a process ends with; the contract with pipelines."""
@@ -56,27 +58,27 @@ class MaintainerError(Exception):
         allowed: str | None = None,
         help: str | None = None,
     ) -> None:
-        super().__init__(what)
-        self.what = what
+        super().__init__(without_secrets(what))
+        self.what = without_secrets(what)
         self.code = code or self.default_code
-        self.where = where
-        self.found = found
-        self.allowed = allowed
-        self.help = help
+        self.where = where and without_secrets(where)
+        self.found = found and without_secrets(found)
+        self.allowed = allowed and without_secrets(allowed)
+        self.help = help and without_secrets(help)
 
     def __str__(self) -> str:
         """One line, for logs; ``render`` is for people."""
         place = f"{self.where}: " if self.where else ""
-        return f"{self.code}: {place}{self.what}"
+        return printable(f"{self.code}: {place}{self.what}")
 
     def render(self) -> str:
         """Several lines, for a terminal: the message, then every field that is set."""
-        lines = [f"error[{self.code}]: {self.what}"]
+        lines = [f"error[{self.code}]: {printable(self.what)}"]
         if self.where:
-            lines.append(f"  --> {self.where}")
+            lines.append(f"  --> {printable(self.where)}")
         for label, value in (("found", self.found), ("allowed", self.allowed), ("help", self.help)):
             if value:
-                first, *rest = value.splitlines()
+                first, *rest = map(printable, value.rstrip("\n").split("\n"))
                 lines.append(f"   = {label}: {first}")
                 lines.extend(f"     {line}" for line in rest)
         return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Make text from outside safe to keep and to show: control characters become escapes, secrets are left out.
+
+Every error, finding and problem passes through `without_secrets` when it is made, and everything that is printed
+through `printable`. So no output has to know where a text came from. Pure; imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+LEFT_OUT = "***"
+"""What stands where a secret was."""
+
+SECRET_KEY = re.compile(
+    r"secret|passw(?:or)?d|passphrase|token|access[._-]?key|account[._-]?key|api[._-]?key|private[._-]?key|credential"
+    r"|(?<![a-z])(?:sas|pwd)(?![a-z])",
+    re.IGNORECASE,
+)
+"""What a setting is called whose value is nobody's business."""
+
+_VALUE = r"[^\s\"'`\\<>(){}\[\],;&|]+"
+_SHAPES = (
+    # What is a secret wherever it stands. A key without its end was cut.
+    r"(?P<pem>-----BEGIN[A-Z ]*PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END[A-Z ]*PRIVATE KEY-----)?)",
+    r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-|dapi|AIza|ya29\.|sk_live_)[\w-]{20,}",
+    # A storage account's key: 64 bytes.
+    r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}(?:==|%3[Dd]%3[Dd])",
+)
+_PLACED = (
+    # User and password of a URL, also where a path made one slash of two. A user alone is the container of
+    # `abfss://`, or `git@`.
+    r"(?P<user>:/{1,3})[^/\s\"'<>@:]*:[^/\s\"'<>]*(?=@)",
+    r"(?P<encoded>%3[Aa]%2[Ff]%2[Ff])[^/\s\"'<>]{0,200}?%3[Aa][^/\s\"'<>]{1,200}?(?=%40)",
+    r"(?P<thin>jdbc:oracle:thin:)[^\s/@]{1,200}/[^\s@]{1,200}(?=@)",
+    # Signatures of Azure, AWS and Google in a query, also when the query was encoded once more.
+    rf"(?P<signature>(?<![A-Za-z0-9])(?i:sig|x-(?:amz|goog)-(?:signature|credential)|signature)(?:=|%3[Dd])){_VALUE}",
+    rf"(?P<hadoop>(?<![a-z])fs\.[\w.-]{{0,80}}(?:secret|\.key|\.sas\.|password|token)[\w.-]{{0,80}}[\"']?\s*[:=]\s*[\"']?)"
+    rf"{_VALUE}",
+)
+_CERTAIN = re.compile("|".join((*_SHAPES, *_PLACED)), re.ASCII)
+_GIVEN = re.compile(
+    rf"(?P<given>(?:{SECRET_KEY.pattern})[\w.-]{{0,60}}=)(?![0-9]+\b){_VALUE}", re.IGNORECASE | re.ASCII
+)
+"""Given on one line without blanks and quotes, as in a URL or an option: in a policy nothing else looks like it."""
+
+_NAMED = re.compile(
+    # `key=value`, `key -> value`, `"key": "value"`; in quotes the value may hold blanks. `key: value` only for a few
+    # words: a table may be called `auth.tokens`, and messages begin with `table: `.
+    rf"(?P<name>(?:{SECRET_KEY.pattern})[\w.-]{{0,60}}(?:\\?[\"']?\s*(?:=>|->|=|%3D)\s*|\\?[\"']\s*:\s*)"
+    r"|(?<![\w.])(?:password|passwd|passphrase|secret|(?:secret|access|account|api|private)[._ -]?key)"
+    rf"\s*:\s+)(?:\\?\"[^\"\n\\]+|'[^'\n]+|{_VALUE})"
+    r"|(?P<scheme>(?<![a-z])Bearer\s+|Authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?)[\w.~+/:=-]{8,}",
+    re.IGNORECASE | re.ASCII,
+)
+_HINT = re.compile(
+    r":/|%3A%2F|sig|secret|pass|phrase|token|key|credential|sas|pwd|bearer|authorization|jdbc|AKIA|ASIA|eyJ|[A-Za-z0-9+/]{86}"
+    r"|gh[pousr]_|_pat_|glpat|xox|dapi|AIza|ya29|sk_live",
+    re.IGNORECASE,
+)
+"""Most texts have none of these, and are not looked at further."""
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with `LEFT_OUT` where it has a password, a key, a token or a signature; line ends stay."""
+    if _HINT.search(text) is None:
+        return text
+    return _NAMED.sub(_cut, _CERTAIN.sub(_cut, text))
+
+
+def document_without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return JSON values with every text in them `without_secrets`; keys stay."""
+    return {key: _value_without_secrets(value) for key, value in document.items()}
+
+
+def _value_without_secrets(value: object) -> object:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return document_without_secrets(value)
+    return [_value_without_secrets(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def first_secret(text: str) -> int | None:
+    """Return where the first secret begins that is one whatever stands around it; None without one."""
+    if _HINT.search(text) is None:
+        return None
+    matches = (match for pattern in (_CERTAIN, _GIVEN) for match in pattern.finditer(text))
+    return min((match.start() for match in matches if _cut(match) != match[0]), default=None)
+
+
+def _cut(match: re.Match[str]) -> str:
+    """Keep what stands before a value, and the line ends within it."""
+    groups = {name: part for name, part in match.groupdict().items() if part is not None and name != "pem"}
+    before = next(iter(groups.values()), "")
+    return before + LEFT_OUT + "\n" * match[0].count("\n", len(before))
+
+
+def printable(text: str) -> str:
+    r"""Return the text without secrets, and with all but visible characters and blanks as escapes, like ``\x1b``."""
+    text = without_secrets(text)
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
+
+
+def visible_json(text: str) -> str:
+    """Return JSON with the same values, in which every character can be seen: a terminal takes some for commands."""
+    return "\n".join(map(_visible_line, text.split("\n")))
+
+
+def _visible_line(line: str) -> str:
+    if line.isprintable():
+        return line
+    # Such a character can only stand within a string.
+    return "".join(character if character.isprintable() else json.dumps(character)[1:-1] for character in line)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    named = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    if named:
+        return named
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

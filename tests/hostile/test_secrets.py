@@ -1,0 +1,288 @@
+"""Secrets in errors, policies, options and variables: no output of any kind shows one, in whatever spelling."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timezone
+from pathlib import Path
+
+import pytest
+
+from maintainer.cli.main import run
+from maintainer.delta.storage.storage_errors import storage_error
+from maintainer.errors import MaintainerError, TableError
+from maintainer.errors.foreign_text import without_secrets
+from maintainer.execution.fleet.fleet import run_fleet
+from maintainer.execution.table.commit_attempt import problem_of
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_rows import rows_of
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.history_rows import HistoryRow
+from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.progress import RunFinished, TableFinished
+from maintainer.model.run.results_document import run_to_json
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import load_project
+from maintainer.report.findings import render_annotations
+from maintainer.report.html.page import render_run_page
+from maintainer.report.html.run_view import run_view
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.run.progress_jsonl import event_line
+from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
+from maintainer.report.run.run_text import render_run
+from maintainer.report.status_documents import history_csv, history_json
+from maintainer.report.status_text import render_history
+from tests.hostile.planted_secrets import SECRETS, PlantedSecret, spellings
+from tests.support.policies.projects import write_project
+from tests.support.runs import sample_runs as samples
+from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
+from tests.support.tables.builders import NOW_MS
+
+UTC = timezone.utc
+RUN_ID = "20261121T220000Z-7f3a"
+FORMS = ("full", "concise", "json", "github", "junit", "sarif")
+every_secret = pytest.mark.parametrize("planted", SECRETS, ids=lambda planted: planted.name)
+
+
+def hits(planted: PlantedSecret, text: str) -> list[str]:
+    return [spelling for spelling in sorted(spellings(planted.secret)) if spelling in text]
+
+
+class Failure:
+    """A throwable of the engine, as `storage_errors` meets it."""
+
+    type_name = "AccessDeniedException"
+    condition = ""
+
+    def __init__(self, message: str) -> None:
+        self.message = f"(403) {message}"
+
+
+def _table_plan(error: MaintainerError) -> Plan:
+    problem = replace(samples.gone(), problem=problem_of(error))
+    blocked = replace(samples.leads(), blocked=(replace(samples.leads().blocked[0], text=f"refused: {error.found}"),))
+    return samples.plan(problem, blocked, samples.orders())
+
+
+def _outcome(error: MaintainerError, bug: Exception) -> RunOutcome:
+    bad = samples.bad_run()
+    tables = [
+        TableOutcome(TableRef("crm.gone"), TableStatus.FAILED, problem=problem_of(error), policy_file="policies/x.yml"),
+        replace(bad.tables[1], problem=problem_of(bug)),
+    ]
+    for table in bad.tables[2:]:
+        steps = tuple(
+            replace(
+                step,
+                error=problem_of(bug),
+                note=f"skipped: {bug}",
+                assertions=tuple(replace(check, error=str(bug), observed=str(bug)) for check in step.assertions),
+            )
+            for step in table.steps
+        )
+        tables.append(replace(table, steps=steps))
+    return replace(bad, tables=tuple(tables), problems=(problem_of(error), problem_of(bug)))
+
+
+def outputs_of_a_run(planted: PlantedSecret) -> Iterator[tuple[str, str]]:
+    """Every way in which a run and a plan are written, with the text in what engine, storage and our bugs said."""
+    error = storage_error([Failure(planted.text)], where=f"lake/{planted.text}")
+    assert error is not None
+    bug = RuntimeError(planted.text)
+    plan, outcome = _table_plan(error), _outcome(error, bug)
+    yield "message", error.render()
+    yield "line", str(error)
+    yield "plan.json", to_json(plan)
+    yield "plan as text", render_plan(plan, PlanOptions(verbose=True))
+    yield "plan as Markdown", render_plan_markdown(plan)
+    yield "results.json", run_to_json(outcome)
+    yield "run as text", render_run(outcome)
+    yield "annotations", render_annotations(run_findings(outcome))
+    yield "step summary", run_markdown(outcome)
+    yield "junit", render_junit(outcome)
+    yield "report", render_run_page(run_view(plan, outcome, {}, UTC, run_folder="runs/x"))
+    yield "ledger", "\n".join(row.to_json() for row in rows_of(plan, outcome))
+    yield (
+        "events for machines",
+        event_line(RunFinished(NOW_MS, outcome))
+        + "".join(event_line(TableFinished(NOW_MS, table)) for table in outcome.tables),
+    )
+    row = HistoryRow(NOW_MS, "t", "COPY INTO", "", reason=planted.text, error=planted.text, by=planted.text)
+    yield "history.csv", history_csv([row])
+    yield "history.json", history_json([row])
+    yield "history", render_history([row])
+
+
+NUM_OUTPUTS = 16
+
+
+def test_there_are_enough_and_each_is_seen_where_nothing_takes_it_out() -> None:
+    assert len(SECRETS) >= 20
+    for planted in SECRETS:
+        assert planted.secret in planted.text
+        for text in (planted.text, base64.b64encode(b"ab" + planted.text.encode()).decode()):
+            assert hits(planted, text), planted.name
+
+
+@every_secret
+def test_no_output_of_a_run_shows_it(planted: PlantedSecret) -> None:
+    outputs = dict(outputs_of_a_run(planted))
+    assert len(outputs) == NUM_OUTPUTS
+    assert {name: found for name, text in outputs.items() if (found := hits(planted, text))} == {}
+    # The rest of what was said is still there, so that the search was in the right place.
+    assert not [name for name, text in outputs.items() if "***" not in text and "&#42;&#42;&#42;" not in text]
+
+
+@every_secret
+def test_nothing_in_a_run_folder_has_it(planted: PlantedSecret, tmp_path: Path) -> None:
+    """A run in memory with the real journal: one table meets a storage error, one a bug, one loses its file."""
+    lake = FakeLake()
+    tables = [lake.table(f"s.t{number}", (1, 2), (3,)) for number in range(3)]
+    plan = plan_all(*(plan_of(table, compact(table)) for table in tables))
+
+    def fail_storage(_: object) -> None:
+        raise TableError(f"cannot be read: {planted.text}", code="T405", where=planted.text, found=planted.text)
+
+    def fail_by_a_bug(_: object) -> None:
+        raise RuntimeError(planted.text)
+
+    lake.at("commit", fail_storage, table="s.t0")
+    lake.at("write", fail_by_a_bug, table="s.t1")
+    lake.at("landed", fail_by_a_bug, table="s.t2")
+    journal = Journal.open(tmp_path / "runs", RUN_ID, lambda: NOW_MS)
+    facts = tables[0].facts()
+    journal.quarantine(facts, planted.text)
+    journal.verified(facts, "s.t0/compact", 2, "error", planted.text)
+    journal.accept(facts, [2], reason=planted.text, by="somebody")
+    journal.folder.write_assertions("s.t0", {"success": False, "error": planted.text, "results": [{"x": planted.text}]})
+    run_fleet(plan, lake, journal=journal, verifier=PlainVerifier())
+    journal.close()
+    files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "runs").rglob("*") if path.is_file()}
+    assert {"events.jsonl", "results.json", "traceback.txt", "s.t0.json"} <= files.keys()
+    assert {name: found for name, text in files.items() if (found := hits(planted, text))} == {}
+    assert sum("***" in text for text in files.values()) >= 4
+
+
+@pytest.mark.parametrize(
+    "planted", [planted for planted in SECRETS if planted.in_a_policy], ids=lambda planted: planted.name
+)
+def test_a_policy_with_it_is_refused_and_never_quoted(
+    planted: PlantedSecret, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    as_yaml = json.dumps(planted.text)
+    block = planted.text.replace("\n", "\n  ")
+    texts = {
+        "a": f"table: s.a\ndescription: {as_yaml}\n",
+        "b": f"table: s.b\nunknownKey: {as_yaml}\n",
+        "c": f"table: s.c\ntags: [{as_yaml}]\nowner: {as_yaml}\n",
+        "d": f"table: {as_yaml}\n",
+        "e": f"table: s.e # {planted.text.splitlines()[0]}\ndescription: |\n  {block}\n",
+    }
+    root = write_project(tmp_path, {f"policies/{name}.yml": text for name, text in texts.items()})
+    shown = ""
+    for form in FORMS:
+        code = run(["--project", str(root), "validate", "-o", form])
+        captured = capsys.readouterr()
+        assert code == 1
+        shown += captured.out + captured.err
+    for command in (["plan"], ["explain", "s.a"], ["list"], ["list", "-o", "json"]):
+        code = run(["--project", str(root), *command])
+        captured = capsys.readouterr()
+        assert code == 2, captured.err
+        shown += captured.out + captured.err
+    assert hits(planted, shown) == []
+    loaded = load_project(root, environ={})
+    assert {(finding.file, finding.code) for finding in loaded.diagnostics if finding.is_error} == {
+        (f"policies/{name}.yml", "Y123") for name in texts
+    }
+
+
+@every_secret
+def test_the_command_line_never_says_it_again(
+    planted: PlantedSecret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MAINTAINER_SECRET", planted.text)
+    write_project(
+        tmp_path, {"policies/t.yml": "table: s.t\n", "policies/u.yml": 'table: "s.${env:MAINTAINER_SECRET}"\n'}
+    )
+    commands = (
+        [planted.text],
+        ["plan", f"--{planted.text}"],
+        ["plan", planted.text],
+        ["plan", "--conf", planted.text],
+        ["plan", "--select", planted.text],
+        ["--env", planted.text, "plan"],
+        ["explain", planted.text],
+        ["show", planted.text],
+        ["validate", planted.text],
+        ["apply", planted.text],
+        ["schema", planted.text],
+        ["validate"],
+    )
+    shown = ""
+    for command in commands:
+        code = run(command)
+        captured = capsys.readouterr()
+        assert code in (1, 2), (command, captured.err)
+        assert "Traceback" not in captured.err
+        shown += captured.out + captured.err
+    assert hits(planted, shown) == []
+
+
+@every_secret
+def test_a_bug_leaves_a_file_without_it(
+    planted: PlantedSecret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(planted.text)
+
+    monkeypatch.setattr("maintainer.cli.setup.setup_commands._installed", broken)
+    assert run(["version"]) == 70
+    (file,) = (tmp_path / ".maintainer").glob("crash-*.txt")
+    captured = capsys.readouterr()
+    assert hits(planted, captured.out + captured.err + file.read_text(encoding="utf-8")) == []
+
+
+HARMLESS = (
+    "auth.tokens: no such table",
+    "secret_santa.orders: 3 files",
+    "column token (string) was added",
+    "unexpected token: `AND`",
+    "abfss://container@account.dfs.core.windows.net/lake/t",
+    "git@github.com:o/r.git",
+    "s3a://lake/tokens/2026",
+    "Z-order by access_token, design, signature",
+    "sha256:" + "0123456789abcdef" * 4,
+    "part-00000-5c0e3f0a-1b2c-4d5e-8f90-123456789abc-c000.snappy.parquet",
+    "the password policy of this table is unknown",
+    "signal: 9, assigned, basic, sassafras",
+)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_sounds_like_one_stays(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "unit", ["token", "://", "://a:", "sig", "eyJ", "jdbc:oracle:thin:", "-----BEGIN", "key=", "A", "\\"]
+)
+def test_long_texts_take_no_longer_than_they_are(unit: str) -> None:
+    """A pattern that looks back again and again would take hours for these."""
+    text = (unit * (300_000 // len(unit)))[:300_000]
+    assert len(without_secrets(text)) <= len(text) + 10
+
+
+@every_secret
+def test_what_is_without_secrets_stays_as_it_is(planted: PlantedSecret) -> None:
+    once = without_secrets(planted.text)
+    assert without_secrets(once) == once
+    assert once.count("\n") == planted.text.count("\n")
