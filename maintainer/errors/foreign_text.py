@@ -65,6 +65,10 @@ _HINT = re.compile(
 """Most texts have none of these, and are not looked at further."""
 
 
+_PIPELINE_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#(?:vso)?\[)")
+"""What GitHub at the beginning of a line, and Azure anywhere in it, take for an order to the pipeline."""
+
+
 def without_secrets(text: str) -> str:
     """Return the text with `LEFT_OUT` where it has a password, a key, a token or a signature; line ends stay."""
     if _HINT.search(text) is None:
@@ -101,8 +105,11 @@ def _cut(match: re.Match[str]) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return the text without secrets, and with all but visible characters and blanks as escapes, like ``\x1b``."""
-    text = without_secrets(text)
+    r"""Return the text without secrets, and with all but visible characters and blanks as escapes, like ``\x1b``.
+
+    So is what a pipeline that reads the log would take for an order to itself.
+    """
+    text = _PIPELINE_COMMAND.sub(_spelled_out, without_secrets(text))
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escape(character) for character in text)
@@ -114,10 +121,15 @@ def visible_json(text: str) -> str:
 
 
 def _visible_line(line: str) -> str:
+    line = line.replace("##[", "#\\u0023[").replace("##vso[", "#\\u0023vso[")
     if line.isprintable():
         return line
     # Such a character can only stand within a string.
     return "".join(character if character.isprintable() else json.dumps(character)[1:-1] for character in line)
+
+
+def _spelled_out(match: re.Match[str]) -> str:
+    return f"{match[0][:-1]}\\x{ord(match[0][-1]):02x}"
 
 
 def _escape(character: str) -> str:

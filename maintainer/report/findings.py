@@ -264,7 +264,7 @@ def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
         "endLine": span.end_line,
         "endColumn": end_column,
     }
-    uri = quote(finding.file)
+    uri = quote(finding.file, errors="surrogateescape")  # a file name need not be UTF-8
     # A file outside the project has an absolute path: that is relative to nothing.
     artifact = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
     return {

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 
+from maintainer.errors.foreign_text import visible_json
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.report.text_layout import iso_utc, printable
 
@@ -50,7 +51,7 @@ def status_json(rows: Sequence[StatusRow], now_ms: int) -> str:
 
 
 def _document(content: dict[str, object]) -> str:
-    return json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2, allow_nan=False) + "\n"
+    return visible_json(json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2, allow_nan=False)) + "\n"
 
 
 def _key(name: str) -> str:

@@ -123,7 +123,9 @@ def _partition_value(value: str | None) -> str:
 
 # Each alternative is what GitHub's Markdown gives a meaning to in running text; a bar would end a table cell. An
 # underscore counts only at the edge of a word, a colon only in a web address.
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~@&#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_SPECIAL = re.compile(
+    r"[\\`*\[\]<>|~@&#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=\bGH)-(?=\d)|(?<=www)\.", re.IGNORECASE
+)
 
 
 def escaped(text: str) -> str:

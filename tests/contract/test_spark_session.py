@@ -15,6 +15,8 @@ import pyarrow as pa
 import pytest
 
 from maintainer.cli.main import run
+from maintainer.delta.commands.sql_statements import text_literal
+from maintainer.delta.log.schema_names import quote
 from maintainer.delta.spark import jars
 from maintainer.delta.spark import session_settings as settings
 from maintainer.delta.spark.installed_versions import check_versions
@@ -231,3 +233,13 @@ def test_doctor_on_the_real_thing(
     assert found["tables"].detail == "1 of 1 on local paths can be read"
     assert found["session settings"].status is Status.WARN
     assert found["delta"].status is Status.OK
+
+
+def test_a_variable_in_a_name_or_a_value_is_text(lease: SessionLease) -> None:
+    """Spark itself would put the value of an environment variable, or of a setting, into the statement."""
+    text = "${env:HOME}${spark.app.id}"
+    worker = worker_session(lease)
+    frame = worker.sql(f"SELECT {text_literal(text)} AS {quote(text)}").selectExpr("*", f"{text_literal(text)} AS b")
+    assert frame.columns == [text, "b"]
+    assert [list(row) for row in frame.collect()] == [[text, text]]
+    assert lease.spark.sql("SELECT '${env:HOME}' AS a").collect()[0].a != "${env:HOME}"

@@ -26,6 +26,10 @@ FORCED: Mapping[str, str | None] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     # Delta's own rule for column names.
     "spark.sql.caseSensitive": "false",
+    # A name or value with `${env:HOME}` in it is text; Spark would put the variable's value into each statement. And a
+    # backslash in our literals escapes.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # Dates and timestamps before 1582 pass through unshifted, in both directions.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",

@@ -136,12 +136,20 @@ def _check_predicate(value: str | int | float) -> Problem | None:
     return None
 
 
+_WHOLE_NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*")
+
+
 def _check_table(value: str | int | float) -> Problem | None:
     text = str(value)
     if not text.isprintable():
         return Problem("P205", "a table's name or path has a character that cannot be shown", "remove it")
     if text != text.strip():
         return Problem("P205", "a table's name or path begins or ends with a blank", f"write {_quoted(text.strip())}")
+    if "/" not in text and not _WHOLE_NAME.fullmatch(text):
+        help = (
+            "join the parts with dots; put a part with a dot or a back-tick in back-ticks, its own back-ticks doubled"
+        )
+        return Problem("P205", f"{_quoted(text)} is not a table's name", help)
     if "/" not in text and re.search(r"[*?\[]", text):
         help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`'
         return Problem("P205", f"{_quoted(text)} is a pattern, and `table` names one table", help)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
+from maintainer.errors.foreign_text import visible_json
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
@@ -148,4 +149,4 @@ def _run(outcome: RunOutcome) -> Json:
 
 def _line(value: Json) -> str:
     # ASCII only: U+2028 and lone surrogates in a name must not break a reader of lines.
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+    return visible_json(json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)) + "\n"

@@ -314,7 +314,7 @@ def test_hostile_names_stay_text_everywhere() -> None:
     commands = render_annotations(run_findings(evil_run())).splitlines()
     assert len(commands) == 2
     assert all(command.startswith("::error title=maintainer ") for command in commands)
-    assert "%0A::error::b" in commands[0].split("::", 2)[2]
+    assert r"%0A\x3a:error::b" in commands[0].split("::", 2)[2]
 
 
 def test_annotations_of_a_bad_run() -> None:

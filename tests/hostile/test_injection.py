@@ -1,0 +1,384 @@
+"""Hostile names and texts in everything that is written: each stays a text, and nothing else comes of it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import timezone
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+from markdown_it import MarkdownIt
+
+from maintainer.errors import TableError
+from maintainer.errors.foreign_text import visible_json
+from maintainer.journal.events.event_log import decode, encode
+from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
+from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.run.progress import (
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    TableFinished,
+    TableStarted,
+)
+from maintainer.model.run.results_document import run_from_json, run_to_json
+from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.report.diagnostics_report import (
+    DiagnosticsReport,
+    render_concise,
+    render_full,
+    render_github,
+    render_json,
+    render_sarif,
+    render_step_summary,
+)
+from maintainer.report.diagnostics_report import render_junit as validate_junit
+from maintainer.report.findings import render_annotations
+from maintainer.report.html.fleet_view import fleet_view
+from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.run_view import run_view
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.why_text import render_why
+from maintainer.report.run.outcome_text import render_steps
+from maintainer.report.run.progress_jsonl import event_line
+from maintainer.report.run.progress_text import ProgressText
+from maintainer.report.run.run_findings import render_junit, run_findings, run_markdown
+from maintainer.report.run.run_text import render_run
+from maintainer.report.status_documents import history_csv, history_json, status_json, status_prometheus
+from maintainer.report.status_text import render_history, render_status
+from maintainer.report.style import Style
+from tests.hostile.injected_run import injected_history, injected_plan, injected_run, injected_status
+from tests.hostile.injection_payloads import PAYLOADS
+from tests.support.runs import sample_runs as samples
+
+UTC = timezone.utc
+PLAIN = "plain"
+NOW_MS = samples.TEN_PM
+
+
+def wrong(holds: Callable[[str], object]) -> dict[str, str]:
+    """Try every payload; return those for which an assertion fails, each with why."""
+    failures = {}
+    for payload in PAYLOADS:
+        try:
+            holds(payload)
+        except (AssertionError, ValueError, SyntaxError, KeyError, UnicodeError) as error:
+            failures[repr(payload)[:80]] = f"{type(error).__name__}: {str(error)[:300]}"
+    return failures
+
+
+def test_there_are_enough() -> None:
+    assert len(PAYLOADS) >= 350
+    assert len(PAYLOADS) * len([name for name in globals() if name.startswith("test_") and "stays" in name]) > 3400
+
+
+class Dom(HTMLParser):
+    """Elements with the names of their attributes, and the texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.others: list[str] = []
+        self.links: list[str | None] = []
+        self.policies: list[str | None] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        values = dict(attrs)
+        self.links += [values["href"]] if "href" in values else []
+        self.policies += [values.get("content")] if "http-equiv" in values else []
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append((f"/{tag}", ()))
+
+    def handle_comment(self, data: str) -> None:
+        self.others.append(data)
+
+    def handle_pi(self, data: str) -> None:
+        self.others.append(data)
+
+    def unknown_decl(self, data: str) -> None:
+        self.others.append(data)
+
+
+def _pages(text: str) -> tuple[str, str]:
+    plan, outcome = injected_plan(text), injected_run(text)
+    return (
+        render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text)),
+        render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,))),
+    )
+
+
+def test_it_stays_a_text_in_html() -> None:
+    """No element, attribute, comment or link beside those of a harmless text, and the policy allows the style alone."""
+    expected = [Dom(page) for page in _pages(PLAIN)]
+
+    def holds(payload: str) -> None:
+        for page, plain in zip(_pages(payload), expected, strict=True):
+            dom = Dom(page)
+            assert dom.elements == plain.elements
+            assert (dom.others, dom.links) == (plain.others, plain.links)
+            style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+            assert style is not None
+            digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+            policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+            assert dom.policies == [policy]
+            assert page.replace("\n", "").isprintable()
+
+    assert wrong(holds) == {}
+
+
+CODE_SPAN = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
+AUTOMATIC_LINK = re.compile(r"@[A-Za-z0-9]|://|www\.|(?<![&\w])#[0-9]|\bGH-[0-9]", re.IGNORECASE)
+OUR_TAGS = {"<code>", "</code>", "<br>"}
+
+
+def _markdown_shape(text: str) -> list[str]:
+    """Return the blocks, and which inline elements are beside text and code; raw HTML must be ours."""
+    shape = []
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        if token.type == "html_block":
+            assert re.fullmatch(r"(?:<!-- maintainer:plan -->|</?details>|<summary>.*</summary>|\s)+", token.content), (
+                token
+            )
+        shape.append(token.type)
+        for inline in token.children or ():
+            assert inline.type != "html_inline" or inline.content in OUR_TAGS, inline
+            if inline.type not in ("text", "text_special", "code_inline", "html_inline"):
+                shape.append(f"  {inline.type}")
+    return shape
+
+
+def _markdown(text: str) -> Iterator[str]:
+    yield render_plan_markdown(injected_plan(text))
+    yield run_markdown(injected_run(text))
+    yield render_step_summary(_validated(text))
+
+
+def test_it_stays_a_text_in_markdown() -> None:
+    """No tag, cell, link, emphasis or mention beside those of a harmless text."""
+    expected = list(map(_markdown_shape, _markdown(PLAIN)))
+
+    def holds(payload: str) -> None:
+        for text, plain in zip(_markdown(payload), expected, strict=True):
+            assert _markdown_shape(text) == plain
+            match = AUTOMATIC_LINK.search(CODE_SPAN.sub("", text))
+            assert match is None, match
+            assert text.replace("\n", "").isprintable()
+
+    assert wrong(holds) == {}
+
+
+def _validated(text: str) -> DiagnosticsReport:
+    finding = Diagnostic(
+        "P201", Severity.ERROR, text or "x", f"policies/{text}.yml".replace("\ud800", ""), Span(1, 1, 1, 2), text
+    )
+    return DiagnosticsReport((finding,), 1, 1, 0.1)
+
+
+class Lines:
+    """Sources of excerpts: the text itself, as a file would hold it."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+
+    def lines(self, file: str) -> list[str]:
+        return self._lines
+
+
+def _progress(text: str) -> str:
+    stream = io.StringIO()
+    outcome = injected_run(text)
+    printer = ProgressText(stream, Style(), tables=[table.ref.identifier for table in outcome.tables], verbose=True)
+    printer(RunStarted(NOW_MS, samples.RUN, 1, 1, 1, text))
+    for table in outcome.tables:
+        name = table.ref.identifier
+        printer(TableStarted(NOW_MS, name, 1))
+        for number, step in enumerate(table.steps, start=1):
+            printer(StepStarted(NOW_MS, name, step.step_id, step.kind, number))
+            printer(StepFinished(NOW_MS, name, number, step))
+        printer(TableFinished(NOW_MS, table))
+    printer(RunFinished(NOW_MS, outcome))
+    printer.close()
+    return stream.getvalue()
+
+
+def _terminal(text: str) -> Iterator[tuple[str, str]]:
+    plan, outcome = injected_plan(text), injected_run(text)
+    error = TableError(text, code="T401", where=text, found=text, allowed=text, help=text)
+    yield "error", error.render()
+    yield "line of a log", str(error)
+    yield "plan", render_plan(plan, PlanOptions(project=text, saved_to=text, verbose=True))
+    yield "why", "".join(render_why(table) for table in plan.tables)
+    yield "run", render_run(outcome, run_folder=text)
+    yield "steps", render_steps(outcome)
+    yield "progress", _progress(text)
+    yield "history", render_history(injected_history(text))
+    yield "status", render_status(injected_status(text), NOW_MS)
+    yield "validate", "\n".join(render_full(_validated(text), Lines(text)))
+    yield "validate concise", "\n".join(render_concise(_validated(text)))
+    yield "plan as JSON", visible_json(to_json(plan, indent=2))
+    yield "run as JSON", visible_json(run_to_json(outcome, indent=2))
+    yield "history as JSON", history_json(injected_history(text))
+    yield "status as JSON", status_json(injected_status(text), NOW_MS)
+    yield "validate as JSON", render_json(_validated(text))
+    yield "sarif", render_sarif(_validated(text))
+    yield "prometheus", status_prometheus(injected_status(text), NOW_MS)
+    yield "junit", render_junit(outcome)
+    yield "annotations", render_annotations(run_findings(outcome))
+
+
+def test_it_stays_a_text_on_a_terminal() -> None:
+    """No escape sequence, no control or invisible character, and no line that begins as the text wants it to."""
+
+    def holds(payload: str) -> None:
+        forged = re.split(r"[\r\n\x0b\x0c\x85\u2028\u2029]", payload)[1:]
+        for name, text in _terminal(payload):
+            hidden = [character for character in text if not character.isprintable() and character != "\n"]
+            assert not hidden, (name, hidden[:3])
+            lines = text.split("\n")
+            if name != "junit":  # the text of an element has lines of its own
+                started = [line for line in lines if any(part and line.startswith(part) for part in forged)]
+                assert not started, (name, started[:2])
+            if name != "annotations":
+                commands = [line for line in lines if re.match(r"\s*::", line) or "##[" in line or "##vso[" in line]
+                assert not commands, (name, commands[:2])
+
+    assert wrong(holds) == {}
+
+
+def test_it_stays_a_value_in_json() -> None:
+    """Documents come back as they were, one line stays one line, and what is made visible is the same document."""
+
+    def holds(payload: str) -> None:
+        plan, outcome = injected_plan(payload), injected_run(payload)
+        assert from_json(to_json(plan, indent=2)) == plan
+        assert run_from_json(run_to_json(outcome)) == outcome
+        for text in (to_json(plan), run_to_json(outcome, indent=2)):
+            assert json.loads(visible_json(text)) == json.loads(text)
+        for row in rows_of(plan, outcome):
+            line = row.to_json()
+            assert "\n" not in line
+            assert LedgerRow.from_document(json.loads(line)) == row
+        event = {"type": "note", "at_ms": 1, "table": payload, "reason": payload, "location": payload}
+        line_bytes = encode(event)
+        assert line_bytes.count(b"\n") == 1
+        assert decode(line_bytes) == event
+        for table in outcome.tables:
+            line = event_line(TableFinished(NOW_MS, table))
+            assert line.count("\n") == 1
+            assert line.isascii()
+            assert json.loads(line)["table"] == table.ref.identifier
+        (status,) = json.loads(status_json(injected_status(payload), NOW_MS))["tables"]
+        assert (status["table"], status["owner"]) == (payload, payload)
+        (result,) = json.loads(render_sarif(_validated(payload)))["runs"][0]["results"]
+        assert result["ruleId"] == "P201"
+
+    assert wrong(holds) == {}
+
+
+def _annotations(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Parse workflow commands as GitHub's runner does: name, properties up to `::`, message to the end of the line."""
+    commands = []
+    for output in (render_annotations(run_findings(injected_run(text))), render_github(_validated(text))):
+        for line in re.split(r"[\r\n]", output):
+            match = re.fullmatch(r"::(\w+) ([^:]*)::(.*)", line)
+            if match is None:
+                assert "::" not in line, line
+                assert "##[" not in line, line
+                continue
+            properties = [part.partition("=") for part in match[2].split(",")]
+            assert all(re.fullmatch(r"(?:[^%]|%25|%0A|%0D|%3A|%2C)*", value) for _, _, value in properties), line
+            commands.append((match[1], tuple(sorted(name for name, _, _ in properties if name != "line"))))
+    return commands
+
+
+def test_it_stays_a_message_in_annotations() -> None:
+    expected = _annotations(PLAIN)
+    assert len(expected) > 5
+
+    def holds(payload: str) -> None:
+        assert _annotations(payload) == expected
+
+    assert wrong(holds) == {}
+
+
+def _xml_shape(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    documents = (render_junit(injected_run(text)), validate_junit(_validated(text)))
+    return [
+        (element.tag, tuple(sorted(element.attrib)))
+        for document in documents
+        for element in ElementTree.fromstring(document.encode()).iter()
+    ]
+
+
+def test_it_stays_a_text_in_junit() -> None:
+    expected = _xml_shape(PLAIN)
+
+    def holds(payload: str) -> None:
+        shape = _xml_shape(payload)
+        # An empty text has no element of its own.
+        assert shape == expected if payload.strip() else len(shape) <= len(expected)
+
+    assert wrong(holds) == {}
+
+
+def test_it_stays_a_cell_in_csv() -> None:
+    def holds(payload: str) -> None:
+        text = history_csv(injected_history(payload))
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        assert [len(row) for row in rows] == [len(rows[0])] * 3
+        for cell in (cell for row in rows[1:] for cell in row):
+            assert not cell.lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")), cell
+            assert not cell.startswith(("\t", "\r")), cell
+
+    assert wrong(holds) == {}
+
+
+SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9.e+-]+)')
+LABEL = re.compile(r'([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"')
+
+
+def _series(text: str) -> tuple[list[str], set[str]]:
+    """Parse the exposition format strictly; return the samples without the text, and what the label `table` says."""
+    samples_read, tables = [], set()
+    for line in status_prometheus(injected_status(text), NOW_MS).rstrip("\n").split("\n"):
+        if line.startswith("#"):
+            assert re.fullmatch(r"# (?:HELP|TYPE) [a-z_]+ .+", line), line
+            samples_read.append(line)
+            continue
+        match = SAMPLE.fullmatch(line)
+        if match is None:
+            assert re.fullmatch(r"[a-z_]+ [0-9.]+", line), line
+            continue
+        labels = {
+            name: re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], raw)
+            for name, raw in LABEL.findall(match[2])
+        }
+        tables.add(labels["table"])
+        samples_read.append(f"{match[1]} {sorted(labels)} {labels.get('state')} {match[3]}")
+    return samples_read, tables
+
+
+def test_it_stays_a_label_in_prometheus() -> None:
+    expected, tables = _series(PLAIN)
+    assert (tables, len(expected) > 20) == ({PLAIN}, True)
+
+    def holds(payload: str) -> None:
+        samples_read, names = _series(payload)
+        assert samples_read == expected
+        (name,) = names
+        shown = payload.replace("\n", "")
+        assert name == payload or not shown.isprintable() or shown.lstrip().startswith("::") or "##" in shown
+
+    assert wrong(holds) == {}
