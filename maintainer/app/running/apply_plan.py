@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +24,14 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import TableFacts, TableRef
+from maintainer.planning.properties.property_plan import plan_properties
 from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
-from maintainer.units import format_size
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.units import format_duration, format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 
 
@@ -77,13 +80,13 @@ def check_saved_plan(
             allowed=project.env or "none",
             help="pass the same --env, or make the plan again",
         )
-    digests = {policy.table: policy.digest for policy in project.policies}
+    policies = {policy.table: policy for policy in project.policies}
     stale: list[StaleReasons] = []
     tables: list[TablePlan] = []
     policy_places = PolicyPlaces(project.policies, engine.places)
     with engine.worker("check") as worker:
         for table in plan.tables:
-            checked = _check(table, digests, worker.reader, exact=exact) if table.steps else table
+            checked = _check(table, policies, worker.reader, exact=exact) if table.steps else table
             if isinstance(checked, MaintainerError):
                 stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
                 checked = replace(table, steps=(), problem=problem_of(checked))
@@ -103,13 +106,44 @@ def check_saved_plan(
 
 
 def _check(
-    table: TablePlan, digests: Mapping[TableRef, str], reader: TableReader, *, exact: bool
+    table: TablePlan, policies: Mapping[TableRef, ResolvedPolicy], reader: TableReader, *, exact: bool
 ) -> TablePlan | StaleReasons | MaintainerError:
     try:
+        policy = policies.get(table.ref)
         facts = reader.facts(table.ref)
-        return recheck(table, facts, digests.get(table.ref), exact=exact)
+        checked = recheck(table, facts, None if policy is None else policy.digest, exact=exact)
+        if policy is None or isinstance(checked, StaleReasons):
+            return checked
+        reasons = tuple(_beyond_policy(checked, policy, facts))
+        return StaleReasons(table.ref, reasons) if reasons else checked
     except MaintainerError as error:
         return error
+
+
+def _beyond_policy(table: TablePlan, policy: ResolvedPolicy, facts: TableFacts) -> Iterator[str]:
+    """Say what a plan would do that no plan by this policy does: its digest keeps nobody from writing another one."""
+    vacuum = policy.vacuum
+    for step in table.steps:
+        if isinstance(step, SetPropertiesStep):
+            asked_for = plan_properties(policy, facts)
+            wanted = dict(asked_for.after) if asked_for is not None else {}
+            yield from (
+                f"it would set the table property {name} to {value}, which the policy does not ask for"
+                for name, value in step.after
+                if wanted.get(name) != value
+            )
+        if not isinstance(step, VacuumStep):
+            continue
+        if vacuum is None:
+            yield "it would delete files, and the policy has no `vacuum:`"
+            continue
+        if step.retention_seconds < vacuum.retention_seconds:
+            kept, asked = format_duration(step.retention_seconds), format_duration(vacuum.retention_seconds)
+            yield f"it would keep removed files for {kept}, the policy for {asked}"
+        if step.trash_seconds < vacuum.trash_seconds:
+            yield "it would delete files that the policy moves into the trash"
+        if not vacuum.delete_untracked and any(file.kind == "untracked" for file in step.files):
+            yield "it would delete files that the log does not know, which the policy does not allow"
 
 
 def check_run_limits(project: Project, plan: Plan) -> None:
