@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timezone
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from maintainer.cli.main import run
+from maintainer.delta.spark.engine_log import PythonLogs, write_log4j_config
 from maintainer.delta.storage.storage_errors import storage_error
 from maintainer.errors import MaintainerError, TableError
 from maintainer.errors.foreign_text import without_secrets
@@ -286,3 +290,43 @@ def test_what_is_without_secrets_stays_as_it_is(planted: PlantedSecret) -> None:
     once = without_secrets(planted.text)
     assert without_secrets(once) == once
     assert once.count("\n") == planted.text.count("\n")
+
+
+@every_secret
+def test_what_python_logs_of_the_engine_is_without_it(planted: PlantedSecret, tmp_path: Path) -> None:
+    """py4j logs each broken call with what the JVM answered; those records go to `spark.log`."""
+    logs = PythonLogs(tmp_path / "spark.log")
+    try:
+        logging.getLogger("py4j").error("An error occurred while calling o1.load: %s", planted.text)
+    finally:
+        logs.restore()
+    text = (tmp_path / "spark.log").read_text(encoding="utf-8")
+    assert "An error occurred while calling" in text
+    assert hits(planted, text) == []
+
+
+LOGGED = {
+    "spark.hadoop.fs.s3a.secret.key=planted1 ok": "planted1",
+    "GET https://h/x?sv=1&sig=planted2%2B&se=1 ok": "planted2",
+    "cannot open s3a://reader:planted3@lake/x ok": "planted3",
+    'said {"password": "planted4"} ok': "planted4",
+    "sent Bearer planted5 ok": "planted5",
+    "jdbc:x?user=a&password=planted6 ok": "planted6",
+}
+
+
+def test_the_log_of_the_jvm_leaves_out_what_its_configuration_says(tmp_path: Path) -> None:
+    """The expression that log4j is given, read back from the file as log4j reads it."""
+    layout = ElementTree.parse(write_log4j_config(tmp_path)).find(".//PatternLayout")
+    assert layout is not None
+    match = re.search(r"%replace\{%m%n%ex\}\{(.+)\}\{\$1\*\*\*\}$", layout.attrib["pattern"])
+    assert match is not None
+    assert not set("{}") & set(match[1]), "log4j would read a brace as its own"
+    expression = re.compile(match[1])
+    for text, secret in LOGGED.items():
+        shown = expression.sub(r"\g<1>***", text)
+        assert secret not in shown
+        assert "***" in shown
+        assert shown.endswith((" ok", "ok"))
+    for text in ("hdfs://nn:9000/lake/t", "abfss://c@acct.dfs.core.windows.net/t", "auth.tokens: no such table"):
+        assert expression.sub(r"\g<1>***", text) == text

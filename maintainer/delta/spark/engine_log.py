@@ -10,6 +10,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import BinaryIO
+from xml.sax.saxutils import escape
+
+from maintainer.errors.foreign_text import without_secrets
 
 TAIL_LINES = 12
 _TAIL_BYTES = 32 * 1024
@@ -17,7 +20,7 @@ _LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="error">
   <Appenders>
     <Console name="out" target="SYSTEM_ERR">
-      <PatternLayout pattern="%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC} %p %c{1}: %m%n%ex"/>
+      <PatternLayout pattern="%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC} %p %c{1}: %replace{%m%n%ex}{SECRETS}{$1***}"/>
     </Console>
   </Appenders>
   <Loggers>
@@ -29,6 +32,13 @@ _LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
   </Loggers>
 </Configuration>
 """
+
+_SECRETS = (
+    r"(?i)((?:secret|passw(?:or)?d|passphrase|token|access[._-]?key|account[._-]?key|credential|signature|\bsig)[\w.-]*"
+    r"[\"']?(?:=|%3D|[\"']\s*:)\s*[\"']?|://[^/\s:@]*:(?=[^/\s]*@)|\bBearer\s+)[^\s\"'<>,;&]+"
+)
+"""What the JVM leaves out of its log: values of settings, signatures and passwords of URLs. Without braces, which log4j
+would read as its own. What it prints past log4j is not covered."""
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -44,7 +54,8 @@ def open_log(path: Path) -> BinaryIO:
 def write_log4j_config(folder: Path, level: str = "warn") -> Path:
     """Write a log4j configuration that sends everything to the JVM's error output, which is ``spark.log``."""
     path = folder / "log4j2.xml"
-    path.write_text(_LOG4J.replace("{level}", level), encoding="utf-8")
+    secrets = escape(_SECRETS, {'"': "&quot;"})
+    path.write_text(_LOG4J.replace("{level}", level).replace("SECRETS", secrets), encoding="utf-8")
     return path
 
 
@@ -61,6 +72,13 @@ class _OfPy4j(logging.Filter):
             return True
         self._handler.handle(record)
         return False
+
+
+class _WithoutSecrets(logging.Formatter):
+    """py4j logs the answers of the JVM, which quote addresses and settings."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
 
 
 class PythonLogs:
@@ -87,7 +105,7 @@ class PythonLogs:
             logger.propagate = False
         self._of_py4j = _OfPy4j(self._handler)
         logging.getLogger().addFilter(self._of_py4j)
-        self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self._handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def restore(self) -> None:
         """Restore the loggers."""
