@@ -44,6 +44,7 @@ from maintainer.model.run.outcome import (
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
+from maintainer.model.table.table_features import keeps_row_ids
 
 
 class CommandTableWriter:
@@ -238,11 +239,8 @@ class CommandTableWriter:
         raise _unchecked(facts, version, "its commit is no longer in the log")
 
     def _prove(self, facts: TableFacts, files: CommittedFiles) -> Proof:
-        place = TablePlace(
-            self._reader.storage(facts).root_text,
-            facts.location,
-            facts.property_map.get("delta.enableRowTracking") == "true",
-        )
+        root = self._reader.storage(facts).root_text
+        place = TablePlace(root, facts.location, keeps_row_ids(facts.property_map))
         self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
         try:
             version_proof = prove_version(self._session.spark, place, files)

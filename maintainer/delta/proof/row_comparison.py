@@ -30,6 +30,7 @@ from maintainer.delta.proof.statistics_figures import (
 )
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import DataFile
+from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,7 +107,7 @@ class _Measurement:
         either = self._source if self._source is not None else self._target
         schema = json.loads(either.schema.json()) if either is not None else {"fields": []}
         extra: tuple[str, ...] = ()
-        if metadata["configuration"].get("delta.enableRowTracking") == "true":
+        if keeps_row_ids(metadata["configuration"]):
             extra = ("_metadata.row_id", "_metadata.row_commit_version")
         self._hashed: HashedColumns = hashed_columns(schema, extra)
         self._columns = statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"]))

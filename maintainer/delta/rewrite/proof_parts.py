@@ -30,6 +30,7 @@ from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane, LaneChoice, LaneUse
 from maintainer.model.run.outcome import Fingerprint
+from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
     return (
         isinstance(job.storage.files, LocalFiles)
         and str(job.jvm.spark.sparkContext.master).startswith("local")
-        and job.metadata["configuration"].get("delta.enableRowTracking") != "true"
+        and not keeps_row_ids(job.metadata["configuration"])
         and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
         and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
         and _partition_values(job, number) is not None

@@ -21,6 +21,7 @@ from maintainer.delta.transaction.live_files import AddAction
 from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.steps import Bin, ZOrderStep
 from maintainer.model.plan.zorder_turn import Turn
+from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +51,7 @@ def _is_observable(job: RewriteJob, number: int) -> bool:
 
     Not with row tracking, which adds ids and versions to them.
     """
-    has_row_ids = job.facts.property_map.get("delta.enableRowTracking") == "true"
+    has_row_ids = keeps_row_ids(job.facts.property_map)
     return not (has_row_ids or is_for_second_engine(job, number))
 
 

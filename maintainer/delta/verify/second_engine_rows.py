@@ -22,6 +22,7 @@ from maintainer.delta.transaction.live_files import AddAction
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def same_rows(
         _LOG.info("%s@%d: Kernel cannot read it, so Spark compares the rows: %s", facts.ref.identifier, version, error)
         return None
     configuration = metadata["configuration"]
-    if configuration.get("delta.enableRowTracking") == "true":
+    if keeps_row_ids(configuration):
         return None
     if configuration.get("delta.columnMapping.mode", "none").lower() == "id":
         return None

@@ -7,6 +7,8 @@ feature is on the list only if a test rewrites a table that has it. Names are De
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from maintainer.model.table.table_facts import Protocol
 
 REWRITABLE_FEATURES: frozenset[str] = frozenset(
@@ -80,3 +82,8 @@ def unsupported_features(protocol: Protocol) -> tuple[str, ...]:
     """Return the features of the protocol that are not on the list, sorted; empty if the table may be rewritten."""
     named = set(protocol.reader_features) | set(protocol.writer_features)
     return tuple(sorted(named - REWRITABLE_FEATURES))
+
+
+def keeps_row_ids(properties: Mapping[str, str]) -> bool:
+    """Return whether row tracking is on: Delta takes ``true`` in any case, and keeps it as it was written."""
+    return properties.get("delta.enableRowTracking", "").lower() == "true"

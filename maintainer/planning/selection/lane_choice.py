@@ -24,6 +24,7 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.schema_columns import read_schema
 from maintainer.units import format_size
@@ -168,7 +169,7 @@ def _why_not_outside_spark(facts: TableFacts) -> str | None:
     """Return why only Spark may write this table's files; None if others may as well."""
     if urlsplit(facts.location).scheme not in ("", "file"):
         return "not on a local disk"
-    if facts.property_map.get("delta.enableRowTracking") == "true":
+    if keeps_row_ids(facts.property_map):
         return "row ids are kept (row tracking)"
     if "materializePartitionColumns" in facts.protocol.writer_features:
         return "partition columns are in the files"
