@@ -11,6 +11,9 @@ import re
 MAX_SIZE_BYTES = 2**63 - 1
 """Delta and Spark keep sizes in signed 64 bits."""
 
+MAX_DIGITS = 18
+"""So many always fit 64 bits."""
+
 MAX_DURATION_SECONDS = 100 * 366 * 86_400
 """A hundred years: any clock time plus or minus this much is still a date that Python and Java can hold."""
 
@@ -103,6 +106,11 @@ def exact_size(size_bytes: int) -> str:
         if size_bytes and size_bytes % (1 << shift) == 0:
             return f"{size_bytes >> shift}{unit}"
     return str(size_bytes)
+
+
+def read_digits(text: str | None) -> int | None:
+    """Read a number that tags and properties hold as digits alone; None for anything else, and if it is very long."""
+    return int(text) if text and len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else None
 
 
 def parse_duration(text: str) -> int:

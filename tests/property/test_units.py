@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -19,6 +20,7 @@ from maintainer.units import (
     format_size,
     parse_duration,
     parse_size,
+    read_digits,
     spelled_size,
 )
 
@@ -160,3 +162,43 @@ def test_a_bare_number_is_no_duration() -> None:
 )
 def test_printed_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("17", 17), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("", None), (None, None), ("-1", None),
+     ("1.0", None), (" 1", None), ("\u0663", None), ("\u00b2", None)],
+)  # fmt: skip
+def test_digits_are_read_and_nothing_else(text: str | None, number: int | None) -> None:
+    assert read_digits(text) == number
+
+
+@pytest.mark.parametrize(
+    ("value", "message", "help"),
+    [
+        (7, "the duration 7 has no unit", "write `7d` for days or `7h` for hours"),
+        (10**6, "`1000000` is not a duration", "write a duration like"),
+        (True, "`True` is not a duration", "write a duration like"),
+        (-1, "`-1` is not a duration", "write a duration like"),
+        (1.5, "`1.5` is not a duration", "write a duration like"),
+    ],
+)
+def test_a_number_without_a_unit_is_no_duration(value: Any, message: str, help: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_duration(value)
+    assert caught.value.message == message
+    assert caught.value.help.startswith(help)
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("1.5GiB", "write `1536MiB`"),
+        ("1234567890123.5GiB", "write a whole number and a unit"),
+        ("1.1234567890123GiB", "write a whole number and a unit"),
+    ],
+)
+def test_a_fraction_is_answered_with_a_whole_size_where_there_is_one(text: str, help: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_size(text)
+    assert caught.value.help.startswith(help)

@@ -24,6 +24,7 @@ from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import DataFile, FileRange, PartitionValues
 from maintainer.planning.curve.curve import bit_order, box_of, cube_of, is_cube
 from maintainer.planning.curve.revision import Revision
+from maintainer.units import read_digits
 
 Ranges = Mapping[tuple[str, str], Sequence[FileRange]]
 """The ranges of each file by its key, in the order of the revision's columns. A file may be missing."""
@@ -76,13 +77,13 @@ def _curve_file(file: DataFile, revision: Revision, ranges: Ranges) -> CurveFile
     tags = dict(file.tags)
     if tags.get(REVISION_TAG) != revision.tag:
         return None
-    cube, elements = tags.get(CURVE_CUBE_TAG, "?"), tags.get(ELEMENTS_TAG, "")
-    if not is_cube(cube) or len(cube) > revision.num_bits or not elements.isdecimal():
+    cube, elements = tags.get(CURVE_CUBE_TAG, "?"), read_digits(tags.get(ELEMENTS_TAG))
+    if not is_cube(cube) or len(cube) > revision.num_bits or elements is None:
         return None
     file_ranges = ranges.get(file.key)
     low, high = box_of(cube, revision.bits) if file_ranges is None else revision.box(file_ranges)
     settled = tags.get(STRATEGY_TAG) == Strategy.PIECES.value
-    return CurveFile(file, int(elements), cube, low, high, settled)
+    return CurveFile(file, elements, cube, low, high, settled)
 
 
 def max_rows_of(num_rows: int, num_files: int) -> int:

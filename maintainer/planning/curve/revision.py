@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, upper_key
+from maintainer.units import read_digits
 
 PROPERTY_PREFIX = "maintainer.zorder.revision."
 FORMAT_VERSION = 1
@@ -160,14 +161,14 @@ class Revision:
 
 def read_revision(name: str, text: str) -> Revision | None:
     """Read a property back; None for whatever is not a whole and sound revision of this format."""
-    number = name[len(PROPERTY_PREFIX) :]
-    if not name.startswith(PROPERTY_PREFIX) or not number.isdecimal():
+    number = read_digits(name[len(PROPERTY_PREFIX) :])
+    if not name.startswith(PROPERTY_PREFIX) or number is None:
         return None
     try:
         document = json.loads(text)
-        if document["version"] != FORMAT_VERSION or document["revision"] != int(number):
+        if document["version"] != FORMAT_VERSION or document["revision"] != number:
             return None
-        revision = Revision(int(number), tuple(_read_column(column) for column in document["columns"]))
+        revision = Revision(number, tuple(_read_column(column) for column in document["columns"]))
         if not revision.columns or not 0 < revision.num_bits <= MAX_ADDRESS_BITS:
             return None
         for column in revision.columns:
@@ -205,8 +206,8 @@ def revisions_in(properties: Iterable[tuple[str, str]]) -> dict[int, Revision]:
 
 def next_id(properties: Iterable[tuple[str, str]]) -> int:
     """Return the number of the next revision: above every one that was ever set and is still there, damaged or not."""
-    numbers = [name[len(PROPERTY_PREFIX) :] for name, _ in properties if name.startswith(PROPERTY_PREFIX)]
-    return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
+    numbers = [read_digits(name[len(PROPERTY_PREFIX) :]) for name, _ in properties if name.startswith(PROPERTY_PREFIX)]
+    return max((number for number in numbers if number is not None), default=0) + 1
 
 
 def _as_statistics_keep(type_name: str, text: str) -> str:

@@ -26,7 +26,7 @@ from maintainer.planning.selection.file_selection import (
     select_partitions,
 )
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
-from maintainer.units import count_of, format_size
+from maintainer.units import count_of, format_size, read_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def plan_compaction(table: TableInput) -> Decision:
 
 def is_packed(file: DataFile, max_file_size_bytes: int) -> bool:
     """Return whether a rewrite of ours wrote the file, to the same size or a larger one."""
-    size = file.tag(PACKED_TAG)
-    return size is not None and size.isdecimal() and int(size) >= max_file_size_bytes
+    size = read_digits(file.tag(PACKED_TAG))
+    return size is not None and size >= max_file_size_bytes
 
 
 def _sort_files(partition: Partition, optimize: OptimizePolicy) -> _Sorted:

@@ -19,7 +19,7 @@ from maintainer.planning.selection.decision import Decision, Partition, leave_fi
 from maintainer.planning.selection.file_selection import has_many_deleted_rows, pack_batches, select_partitions
 from maintainer.planning.zorder.zorder_revision import zorder_columns
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
-from maintainer.units import count_of
+from maintainer.units import count_of, read_digits
 
 
 def plan_zorder(table: TableInput) -> Decision:
@@ -107,9 +107,10 @@ def _is_ordered(
 
     Or somebody else's with these columns, as the table's history says: their files have no tag, and any size.
     """
-    size = file.tag(PACKED_TAG)
-    if size is None and zordered_paths is not None and file.path in zordered_paths:
+    tagged = file.tag(PACKED_TAG)
+    if tagged is None and zordered_paths is not None and file.path in zordered_paths:
         return True
-    if file.tag(ZORDER_TAG) != tag or size is None or not size.isdecimal():
+    size = read_digits(tagged)
+    if file.tag(ZORDER_TAG) != tag or size is None:
         return False
-    return optimize.max_file_size_bytes <= 2 * int(size) and int(size) <= 2 * optimize.max_file_size_bytes
+    return optimize.max_file_size_bytes <= 2 * size and size <= 2 * optimize.max_file_size_bytes

@@ -30,8 +30,7 @@ def check_sort_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, 
         TableError: T411 no such column, T412 a partition column, T414 a type without order, T420 a column twice.
     """
     rewrite = policy.optimize.rewrite
-    if rewrite is None:
-        raise ValueError("the policy has no rewrite")
+    assert rewrite is not None
     where = policy.place_of("optimize.rewrite.sortBy")
     partition_columns = {name.lower() for name in facts.partition_columns}
     columns: list[FoundColumn] = []
@@ -126,8 +125,7 @@ def read_request(policy: ResolvedPolicy, facts: TableFacts) -> RewriteRequest:
         TableError: T411, T412, T414, T420, see ``sort_columns``.
     """
     rewrite = policy.optimize.rewrite
-    if rewrite is None:
-        raise ValueError("the policy has no rewrite")
+    assert rewrite is not None
     columns = check_sort_columns(policy, facts)
     if rewrite.num_files is not None:
         return RewriteRequest(rewrite.num_files, None, columns)

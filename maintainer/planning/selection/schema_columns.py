@@ -24,6 +24,7 @@ from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.policy.diagnostics import nearest
+from maintainer.units import read_digits
 
 # Moves with every append to a table with an identity column; it is state, not schema.
 _STATE_KEYS = frozenset({"delta.identity.highWaterMark"})
@@ -199,14 +200,12 @@ def dropped_columns_digest(facts: TableFacts) -> str | None:
         TableError: T403, the schema cannot be read.
     """
     properties = facts.property_map
-    largest = properties.get(_MAX_ID, "")
-    if properties.get(_MODE, "none") not in ("name", "id") or not largest.isdecimal():
-        return None
-    if not 0 < int(largest) <= MAX_COLUMN_ID:
+    largest = read_digits(properties.get(_MAX_ID))
+    if properties.get(_MODE, "none").lower() not in ("name", "id") or largest is None or largest > MAX_COLUMN_ID:
         return None
     used: set[int] = set()
     _collect_ids(read_schema(facts), used)
-    dropped = [number for number in range(1, int(largest) + 1) if number not in used]
+    dropped = [number for number in range(1, largest + 1) if number not in used]
     return hashlib.sha256(json.dumps(dropped).encode()).hexdigest()[:16] if dropped else None
 
 

@@ -51,11 +51,9 @@ def vacuum_horizon(table: TableInput) -> Horizon:
 
     Raises:
         TableError: T418, the table property cannot be read.
-        ValueError: The policy has no ``vacuum``.
     """
     policy, facts, vacuum = table.policy, table.facts, table.policy.vacuum
-    if vacuum is None:
-        raise ValueError("the policy has no vacuum")
+    assert vacuum is not None
     retention = policy.place_of("vacuum.retention")
     property_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
     unset = " (Delta's default)" if property_of(facts, DELETED_FILE_RETENTION) is None else ""

@@ -25,6 +25,7 @@ from maintainer.planning.zorder.zorder_revision import (
     zorder_columns,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
+from maintainer.units import read_digits
 
 AUTO = "use.optimization.autoOptimize."
 ENABLED = f"{AUTO}enabled"
@@ -67,8 +68,7 @@ def options_of(policy: ResolvedPolicy, facts: TableFacts) -> ZOrderOptions:
         TableError: T418, a property ``use.optimization.*`` has a value that cannot be read.
     """
     zorder = policy.optimize.zorder
-    if zorder is None:
-        raise ValueError("the policy has no zorder")
+    assert zorder is not None
     options = _of_policy(policy, zorder)
     if not zorder.honour_table_properties:
         return options
@@ -154,9 +154,10 @@ def _number(facts: TableFacts, key: str, default: int | None) -> int | None:
     text = property_of(facts, key)
     if text is None:
         return default
-    if not text.strip().isdecimal() or len(text) > 18:
+    number = read_digits(text.strip())
+    if number is None:
         raise _unreadable(facts, key, text, "a whole number")
-    return int(text)
+    return number
 
 
 def _timestamp_ms(facts: TableFacts) -> int:

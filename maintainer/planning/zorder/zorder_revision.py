@@ -144,8 +144,7 @@ def zorder_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[FoundColu
             kind are named at once.
     """
     zorder = policy.optimize.zorder
-    if zorder is None:
-        raise ValueError("the policy has no zorder")
+    assert zorder is not None
     where = policy.place_of("optimize.zorder.columns")
     partition_columns = {name.lower() for name in facts.partition_columns}
     by_name = [(name, find_column(facts, name)) for name in zorder.columns]

@@ -152,9 +152,9 @@ class LoadedProject:
         for table in self.tables:
             if table.key == identity(ref):
                 resolution = self._resolve(table)
-                if resolution is None:
+                if resolution is None:  # a profile of its that does not exist, which is an error
                     self.require_valid()
-                    raise AssertionError(f"{identifier} does not resolve and there is no error")
+                assert resolution is not None
                 return resolution
         self.require_valid()  # its file may be one of those with errors
         if self.ledger is not None and identity(self.ledger) == identity(ref):

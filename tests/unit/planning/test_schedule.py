@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, time, timezone
 
 import pytest
@@ -11,7 +12,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.properties.property_names import format_interval, parse_interval_ms
-from maintainer.planning.schedule import closes_at_ms, describe, is_open, opens_at_ms
+from maintainer.planning.schedule import closes_at_ms, describe, held_back, is_open, opens_at_ms
 from maintainer.policy.resolve.resolved import Suspension, Window
 from tests.support.tables.builders import DAY_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
 
@@ -199,3 +200,16 @@ def test_a_plan_with_work_says_when_its_window_closes() -> None:
     assert (
         plan_table(TableInput(make_policy(), facts, NEVER_TOUCHED, moment, date(2026, 11, 20))).window_closes_ms is None
     )
+
+
+def test_a_window_that_never_opens_promises_no_time() -> None:
+    never = Window((), time(1), time(2), "UTC")
+    asked = TableInput(make_policy(windows=(never,)), make_facts(), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+    reason = held_back(asked)
+    assert reason is not None
+    assert reason.code is ReasonCode.OUTSIDE_WINDOW
+    assert reason.text == f"outside the window {describe(never)}"
+    weekly = replace(never, days=(1,))
+    reason = held_back(replace(asked, policy=make_policy(windows=(weekly,))))
+    assert reason is not None
+    assert reason.text.endswith(", opens 2026-11-23 01:00 UTC")

@@ -8,9 +8,10 @@ import pytest
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import CompactStep, SetPropertiesStep
+from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.budget.run_budget import Learned, candidate_of, expected_seconds, within_budget
+from maintainer.planning.budget.run_budget import Learned, candidate_of, cut_to, expected_seconds, within_budget
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from tests.support.runs import sample_runs as samples
@@ -20,8 +21,6 @@ DAY_MS = 86_400_000
 
 
 def table(name: str, *sizes_mib: int) -> TablePlan:
-    from maintainer.model.plan.steps import Batch
-
     one = samples.data_bin(None, list(sizes_mib), name)
     step = CompactStep((Batch((one,)),), 1024 * MIB, 2, ())
     properties = SetPropertiesStep((("a", None),), (("a", "1"),), ())
@@ -84,8 +83,6 @@ def bins_of(table: TablePlan) -> list[int]:
 
 
 def many_bins(name: str, *sizes_mib: int) -> TablePlan:
-    from maintainer.model.plan.steps import Batch
-
     made = [samples.data_bin(None, [size - 1, 1], f"{name}{number}") for number, size in enumerate(sizes_mib)]
     batches = tuple(Batch(tuple(made[at : at + 2])) for at in range(0, len(made), 2))
     return replace(table(name, 1, 1), steps=(CompactStep(batches, 1024 * MIB, 2, ()),))
@@ -176,3 +173,29 @@ def test_a_z_order_counts_the_files_that_it_puts_in_order() -> None:
     plain = candidate_of(table("t", 10, 10), 0, Learned())
     assert plain is not None
     assert plain.layout_files == 0
+
+
+def test_a_tables_own_budget_cuts_bins_and_leaves_other_steps_alone() -> None:
+    whole = table("t", 10, 20)
+    assert cut_to(whole, Budget(), Learned()) == whole
+    assert cut_to(whole, Budget(size_bytes=30 * MIB), Learned()) == whole, "all of it fits"
+    cut = cut_to(whole, Budget(size_bytes=30 * MIB - 1), Learned())
+    assert [step.kind for step in cut.steps] == ["set_properties"]
+    (left,) = cut.left_alone
+    assert (left.reason.code, left.num_files, left.size_bytes) == (ReasonCode.OVER_BUDGET, 2, 30 * MIB)
+    assert left.reason.text == "waits for the next run: the table's own budget has no room for 30 MiB more"
+
+
+def test_a_turn_of_incremental_zorder_is_one_whole() -> None:
+    bins = tuple(samples.data_bin(None, [size], f"b{size}") for size in (10, 20))
+    settings = ZOrderSettings("r", "r", (Strategy.UNINDEXED,), 1, 1, 1, 0.0)
+    step = ZOrderStep((Batch(bins),), ("id",), 1024 * MIB, 2, (), settings=settings)
+    turn = TablePlan(TableRef("t"), "p.yml", "sha256:0", steps=(step,))
+    assert cut_to(turn, Budget(size_bytes=30 * MIB), Learned()) == turn
+    cut = cut_to(turn, Budget(size_bytes=20 * MIB), Learned())
+    assert cut.steps == ()
+    assert (cut.left_alone[0].num_files, cut.left_alone[0].size_bytes) == (2, 30 * MIB)
+    in_bins = replace(turn, steps=(replace(step, settings=None),))
+    (fitted,) = cut_to(in_bins, Budget(size_bytes=20 * MIB), Learned()).steps
+    assert isinstance(fitted, ZOrderStep)
+    assert fitted.bins == bins[:1], "a Z-order of whole partitions is cut by bins"

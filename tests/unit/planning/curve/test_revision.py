@@ -229,3 +229,16 @@ def test_boundaries_of_timestamps_lie_between_milliseconds_as_statistics_do() ->
     assert Revision(1, (column,)).box([(least, most, False)]) == ((1,), (1,))
     within_one = make_column("t", "timestamp", texts[:4], max_bits=8)
     assert within_one.boundaries == ()
+
+
+def test_a_range_that_cannot_be_read_escapes_nothing() -> None:
+    assert IDS.escapes("200", "300")
+    assert not IDS.escapes("two hundred", "300")
+    assert not IDS.escapes("200", "three hundred")
+
+
+def test_a_number_of_very_many_digits_is_no_revision() -> None:
+    """Python refuses to read it; the table must be planned all the same."""
+    name = "maintainer.zorder.revision." + "9" * 5000
+    assert read_revision(name, REVISION.to_json()) is None
+    assert next_id([(name, "{}"), (REVISION.property_name, "{}")]) == 4

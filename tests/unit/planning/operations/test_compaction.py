@@ -374,3 +374,24 @@ class TestLimits:
     def test_exactly_the_limit_is_allowed(self) -> None:
         policy = make_policy(max_bytes=30, max_files=2)
         assert plan(policy, make_facts(files=make_files(10, 20))).state == "changes"
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, "\u0663", "-1", "", "1e3"])
+def test_a_tag_that_holds_no_size_is_no_tag(size: str) -> None:
+    """A tag is written by anybody: it must not stop the table, nor count as ours."""
+    files = (make_file("a", size=10, tags={PACKED_TAG: size}), make_file("b", size=10, tags={PACKED_TAG: size}))
+    planned = plan(make_policy(), make_facts(files=files))
+    assert planned.problem is None
+    assert bins_of(planned) == [["a", "b"]]
+
+
+def test_what_we_packed_stays_where_only_other_bins_have_something_new() -> None:
+    """The new file fills a bin of its own; the bin of packed files would be written as it is."""
+    done = [
+        make_file(f"p{size}", size=size, tags={PACKED_TAG: "130"}, modified_at_ms=NOW_MS - DAY_MS) for size in (40, 50)
+    ]
+    fresh = [make_file(f"n{n}", size=size, modified_at_ms=NOW_MS) for n, size in enumerate((60, 65))]
+    planned = plan(make_policy(optimize=make_optimize(max_size=130)), make_facts(files=(*done, *fresh)))
+    assert planned.problem is None
+    assert bins_of(planned) == [["n0", "n1"]]
+    assert left_of(planned) == [("at_target", 2, 90)]

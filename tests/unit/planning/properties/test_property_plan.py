@@ -204,3 +204,14 @@ def test_managed_properties_are_those_the_policy_has_a_say_in() -> None:
         ("delta.logRetentionDuration", None),
         ("own.key", "2"),
     )
+
+
+def test_a_property_in_two_spellings_is_refused_at_the_second() -> None:
+    policy = make_policy(
+        properties=(("delta.checkpointInterval", "10"), ("DELTA.checkpointinterval", "10")),
+        lines={"properties.delta.checkpointInterval": 30, "properties.DELTA.checkpointinterval": 31},
+    )
+    with pytest.raises(TableError) as caught:
+        plan_properties(policy, make_facts())
+    assert (caught.value.code, caught.value.where) == ("T417", "orders.yml:31")
+    assert "delta.checkpointInterval is written twice" in caught.value.what

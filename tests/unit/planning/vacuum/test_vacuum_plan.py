@@ -406,3 +406,17 @@ class TestWhatToRead:
     def test_planning_without_what_it_needs_is_a_bug(self) -> None:
         with pytest.raises(ValueError, match="without removed files"):
             plan(policy_of(), make_facts())
+
+
+@pytest.mark.parametrize(
+    ("location", "refused"),
+    [
+        ("file:/lake/t", False), ("hdfs://nn/t", False), ("viewfs://c/t", False), ("FILE:/lake/t", False),
+        ("s3a://lake/t", True), ("abfss://c@a/t", True), ("gs://b/t", True),
+    ],
+)  # fmt: skip
+def test_a_trash_is_refused_where_moving_a_file_copies_it(location: str, refused: bool) -> None:
+    facts = make_facts(location=location, removed_files=(removed("old", days_ago=9),))
+    problem = plan(policy_of(trash_seconds=3600), facts).problem
+    assert (problem.code if problem is not None else None) == ("T431" if refused else None)
+    assert plan(policy_of(), facts).problem is None, "without a trash nothing is moved"

@@ -18,7 +18,7 @@ from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataF
 from maintainer.planning.curve.revision import Revision, make_column, read_revision
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.zorder.incremental_zorder import next_turn
+from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import layout_of, ranges_wanted, sample_wanted
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, WorthPolicy, ZOrderPolicy
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_optimize, make_policy
@@ -435,3 +435,53 @@ def test_a_purge_of_files_on_the_curve_leaves_them_on_it() -> None:
         for one in bins
     ]
     assert plan(policy, known(*written)).state == "up_to_date"
+
+
+def test_a_group_of_many_cubes_that_wait_is_named_up_to_five() -> None:
+    cubes = [f"{number:03b}" for number in range(8)]
+    facts = known(*[tagged(f"c{cube}{n}", cube, 2, size=10) for cube in cubes for n in range(2)])
+    planned = plan(policy_of(), facts)
+    waiting = [left for left in planned.left_alone if left.reason.code is ReasonCode.BELOW_NEXT_LEVEL]
+    assert [left.num_files for left in waiting] == [2, 2, 2, 2, 2, 4]
+    assert waiting[-1].reason.text == "2 more groups of files in one cube"
+    counted(planned, facts)
+
+
+def test_many_deleted_rows_in_a_turn_are_a_reason_of_their_own() -> None:
+    clean, dirty = make_file("a", size=500), make_file("b", size=500, records=100, deleted=50)
+    reasons = zorder_of(plan(policy_of(), facts_of(clean, dirty))).reasons
+    assert [reason.code for reason in reasons] == [ReasonCode.UNINDEXED_FILES, ReasonCode.DELETED_ROWS]
+    assert reasons[1].text == "1 file with many deleted rows"
+
+
+def test_a_step_without_turns_has_no_next_one_and_its_own_columns() -> None:
+    facts = known(*files(100, 100))
+    step = zorder_of(plan(policy_of(), facts))
+    assert loop_columns(step, facts) == ("id", "day")
+    full = replace(step, settings=None, columns=("name",))
+    assert loop_columns(full, facts) == ("name",)
+    assert next_turn(full, facts, spent_bytes=0) is None
+    assert next_turn(step, facts, spent_bytes=0) is not None
+
+
+@pytest.mark.parametrize(("spelled", "same_ms"), [("1767225600000", "2026-01-01 00:00:00"), (" 1767225600000 ", None)])
+def test_a_timestamp_may_be_milliseconds(spelled: str, same_ms: str | None) -> None:
+    key = f"{AUTO}optimizeUnindexedFiles.fromTimestamp"
+    settings = []
+    for text in (spelled, same_ms or "2026-01-01T00:00:00Z"):
+        facts = known(*files(100, 100), **{f"{AUTO}enabled": "true", key: text})
+        settings.append(zorder_of(plan(honoured(), facts)).settings)
+    assert settings[0] is not None
+    assert settings[0].from_timestamp_ms == 1_767_225_600_000
+    assert settings[0] == settings[1]
+
+
+def test_a_new_revision_is_never_made_without_its_sample() -> None:
+    policy, facts = policy_of(), facts_of(*files(500, 500))
+    columns = ("id", "day")
+    ready = replace(facts, column_ranges=ColumnRanges(columns, {}))
+    for sample in (None, ColumnSample(("day", "id"), ((), ()))):
+        with pytest.raises(ValueError, match="needs a sample"):
+            plan_table(
+                TableInput(policy, replace(ready, column_sample=sample), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
+            )

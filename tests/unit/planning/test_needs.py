@@ -1,0 +1,93 @@
+"""What planning asks for, one thing after another, until it knows enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts, TableRecord
+from maintainer.planning.needs import (
+    ColumnRangesNeed,
+    ColumnSampleNeed,
+    ZOrderHistoryNeed,
+    next_need,
+)
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.planner import plan_table
+from maintainer.planning.schedule import opens_at_ms, vacuum_is_due
+from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
+from maintainer.policy.resolve.resolved import Expectation, VerifyPolicy, ZOrderMode, ZOrderPolicy
+from tests.support.tables.builders import (
+    DAY_MS,
+    NEVER_TOUCHED,
+    NOW_MS,
+    make_facts,
+    make_files,
+    make_optimize,
+    make_policy,
+    make_vacuum,
+)
+
+TODAY = date(2026, 11, 21)
+
+
+def zordered(facts: TableFacts, mode: ZOrderMode) -> TableInput:
+    policy = make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("id",), mode)))
+    return TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, TODAY)
+
+
+def test_a_full_zorder_asks_who_ordered_which_files() -> None:
+    facts = make_facts(files=make_files(10, 20))
+    assert next_need(zordered(facts, ZOrderMode.FULL)) == ZOrderHistoryNeed(("id",))
+    assert next_need(zordered(replace(facts, zordered_paths=frozenset()), ZOrderMode.FULL)) is None
+
+
+def test_an_incremental_zorder_asks_for_ranges_then_for_a_sample() -> None:
+    facts = make_facts(files=make_files(10, 20))
+    assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) == ColumnRangesNeed(("id",))
+    facts = replace(facts, column_ranges=ColumnRanges(("id",), {}))
+    assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) == ColumnSampleNeed(("id",), SAMPLE_ROWS)
+    facts = replace(facts, column_sample=ColumnSample(("id",), (("1", "2"),)))
+    assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) is None
+
+
+@pytest.mark.parametrize(("num_copies", "listed"), [(1, "a"), (3, "a, b, c"), (5, "a, b, c and 2 more")])
+def test_copies_of_a_table_are_named_up_to_three(num_copies: int, listed: str) -> None:
+    record = TableRecord(copies=("a", "b", "c", "d", "e")[:num_copies])
+    planned = plan_table(TableInput(make_policy(), make_facts(), record, NOW_MS, TODAY))
+    (copied,) = [left.reason for left in planned.left_alone if left.reason.code is ReasonCode.COPIED_TABLE]
+    assert copied.text == (
+        f"a table with the same id is at {listed}: one is a copy of the other; each has its own schedule"
+    )
+
+
+def test_expectations_are_in_the_plan_as_text_that_does_not_depend_on_their_order() -> None:
+    arguments = ({"column": "id", "min_value": 1}, {"min_value": 1, "column": "id"})
+    texts = set()
+    for written in arguments:
+        policy = make_policy()
+        expectations = (Expectation("expect_column_values_to_be_between", written),)
+        verify = replace(policy.verify, expectations=expectations)
+        facts = make_facts(files=make_files(10, 20))
+        planned = plan_table(TableInput(replace(policy, verify=verify), facts, NEVER_TOUCHED, NOW_MS, TODAY))
+        texts.add(planned.checks.expectations[0].arguments_json)
+        assert isinstance(verify, VerifyPolicy)
+    assert texts == {'{"column":"id","min_value":1}'}
+
+
+def test_a_vacuum_is_due_only_where_the_policy_has_one() -> None:
+    record = TableRecord(last_vacuum_at_ms=NOW_MS - DAY_MS)
+    for vacuum, due in (
+        (None, False),
+        (make_vacuum(every_seconds=86_400), True),
+        (make_vacuum(every_seconds=2 * 86_400), False),
+    ):
+        asked = TableInput(make_policy(vacuum=vacuum), make_facts(), record, NOW_MS, TODAY)
+        assert vacuum_is_due(asked) is due
+
+
+def test_without_windows_none_opens() -> None:
+    assert opens_at_ms((), NOW_MS) is None
