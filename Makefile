@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile
+.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile coverage mutation
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,12 @@ hostile: $(STAMPS)/dev ## hostile input, all of it: policies, names, plans, secr
 
 unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 	$(PYTEST) $(SPREAD) $(FAST_TESTS)
+
+coverage: $(STAMPS)/dev ## branch coverage of all that decides, by the tests that need no Spark: fails under 100 % (3 minutes)
+	$(PYTEST) $(SPREAD) -q --cov --cov-report=term $(FAST_TESTS)
+
+mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes)
+	$(BIN)/python -m tools.mutation
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)

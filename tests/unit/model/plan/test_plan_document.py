@@ -12,6 +12,7 @@ import pytest
 
 from maintainer.errors import ExitCode, Refused, TableError
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
+from maintainer.model.plan import plan_document
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
 from maintainer.model.plan.steps import (
@@ -311,3 +312,12 @@ def test_results_that_cannot_be_read_are_an_error_that_says_so() -> None:
 def test_only_models_are_encoded() -> None:
     with pytest.raises(TypeError):
         encode({"a": 1})
+
+
+def test_a_text_longer_than_any_plan_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = to_json(whole_plan())
+    monkeypatch.setattr(plan_document, "MAX_PLAN_CHARACTERS", len(text))
+    assert from_json(text) == whole_plan()
+    with pytest.raises(Refused) as caught:
+        from_json(f"{text} ", where="plan.json")
+    assert (caught.value.code, caught.value.found) == ("A402", f"{len(text) + 1:,} characters")
