@@ -18,7 +18,7 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ _BEFORE, _AFTER = "before", "after"
 """The columns of the frame in which figures are compared."""
 _POSITION = "maintainer_position"
 """The key of an expectation's ``meta`` that holds its place in the suite."""
+_ERROR = "error"
+"""The key of a result document that says why nothing could be checked."""
 _lock = threading.Lock()
 _numbers = itertools.count(1)
 
@@ -102,23 +104,21 @@ def build(expectation: CheckedExpectation) -> object:
 
 
 def validate_frame(frame: object, name: str, expectations: Sequence[CheckedExpectation], *, version: int) -> Validated:
-    """Run expectations on a Spark data frame of a table at one version.
+    """Run expectations on a data frame of a table at one version.
 
     First only whether each holds, which needs fewer Spark jobs; those that do not are run again for what was observed.
     """
 
     def run(asked: Sequence[CheckedExpectation], result_format: str) -> Validated:
         suite = [build(expectation) for expectation in asked]
-        return _validate(
-            lambda sources, unique: sources.add_spark(unique, persist=False), frame, name, suite, version, result_format
-        )
+        return _validate(frame, name, suite, version, result_format)
 
     briefly = run(expectations, "BOOLEAN_ONLY")
     failed = [number for number, asserted in enumerate(briefly.assertions) if asserted.outcome != Verdict.PASS]
-    if not failed or len(briefly.assertions) != len(expectations):
+    if not failed or _ERROR in briefly.document:
         return briefly
     again = run([expectations[number] for number in failed], "SUMMARY")
-    if len(again.assertions) != len(failed):
+    if _ERROR in again.document:
         return again
     assertions = list(briefly.assertions)
     for number, asserted in zip(failed, again.assertions, strict=True):
@@ -144,7 +144,7 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
     rows = [(pair.before or "not measured before", pair.after or "not measured after") for pair in pairs]
     # dtype=object keeps sums of hashes text; they exceed 64 bits.
     frame = pd.DataFrame(rows, columns=[_BEFORE, _AFTER], dtype=object)
-    validated = _validate(lambda sources, unique: sources.add_pandas(unique), frame, name, [equal], version, "COMPLETE")
+    validated = _validate(frame, name, [equal], version, "COMPLETE")
     document = {**validated.document, "figures": figures_by_name(pairs)}
     if validated.assertions[0].outcome == Verdict.ERROR:
         return Validated(validated.assertions, document)
@@ -193,7 +193,6 @@ def _import() -> tuple[Any, Any]:
 
 
 def _validate(
-    add_source: Callable[[Any, str], Any],
     frame: object,
     name: str,
     expectations: Sequence[Any],
@@ -202,32 +201,43 @@ def _validate(
 ) -> Validated:
     """Run expectations on a frame in a context of their own; ``result_format`` says how much of a failure is told."""
     gx, _ = _import()
+    import pandas as pd
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     if not _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS):
-        error = f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation"
-        return Validated((Assertion(name, Verdict.ERROR, version, error=error),), {"success": False, "error": error})
+        return _not_run(name, version, f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation", {})
     try:
         unique = f"{name}#{next(_numbers)}"
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
-        asset = add_source(context.data_sources, unique).add_dataframe_asset(unique)
+        sources, is_pandas = context.data_sources, isinstance(frame, pd.DataFrame)
+        source = sources.add_pandas(unique) if is_pandas else sources.add_spark(unique, persist=False)
+        asset = source.add_dataframe_asset(unique)
         batch = asset.add_batch_definition_whole_dataframe("whole").get_batch({"dataframe": frame})
         for position, expectation in enumerate(expectations):  # results come back grouped, not in this order
             expectation.meta = {**(expectation.meta or {}), _POSITION: position}
         suite = gx.ExpectationSuite(name="maintenance", expectations=list(expectations))
         result = batch.validate(suite, result_format={"result_format": result_format})
-        document: dict[str, Any] = result.to_json_dict()
+        return _answered(result, len(expectations), name, version)
     except Exception as error:  # whatever it raises means: could not be checked
-        text = f"{type(error).__name__}: {_short(error)}"
-        return Validated((Assertion(name, Verdict.ERROR, version, error=text),), {"success": False, "error": text})
+        return _not_run(name, version, f"{type(error).__name__}: {_short(error)}", {})
     finally:
         _lock.release()
-    if len(result.results) != len(expectations):
-        text = f"{len(expectations)} expectations were asked for and {len(result.results)} answered"
-        return Validated((Assertion(name, Verdict.ERROR, version, error=text),), document)
+
+
+def _answered(result: Any, num_asked: int, name: str, version: int | None) -> Validated:  # noqa: ANN401 - see below
+    document: dict[str, Any] = result.to_json_dict()
+    if len(result.results) != num_asked:
+        text = f"{num_asked} expectations were asked for and {len(result.results)} answered"
+        return _not_run(name, version, text, document)
     results = sorted(result.results, key=lambda result: int(result.expectation_config.meta[_POSITION]))
     return Validated(tuple(_assertion(result, version) for result in results), document)
+
+
+def _not_run(name: str, version: int | None, error: str, document: dict[str, Any]) -> Validated:
+    """One assertion in the place of all: nothing could be checked."""
+    assertion = Assertion(name, Verdict.ERROR, version, error=error)
+    return Validated((assertion,), {**document, "success": False, _ERROR: error})
 
 
 def _assertion(result: Any, version: int | None) -> Assertion:  # noqa: ANN401 - a class without types

@@ -99,8 +99,6 @@ def _in_words(name: str, value: object) -> str:
 def _json(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return dict(value)
     return str(value.value if isinstance(value, enum.Enum) else value)
 
 

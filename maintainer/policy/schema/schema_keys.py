@@ -161,7 +161,7 @@ def dotted(path: DataPath) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it, always short and on one line."""
+    """Return a value as a message shows it, always short."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -248,3 +248,18 @@ def test_only_yaml_files_that_are_not_hidden_belong_to_a_project(tmp_path: Path)
     assert complaints(project) == []
     assert [policy.file for policy in project.resolved()] == ["policies/a.yml", "policies/deep/er/b.YAML"]
     assert (project.files_read, project.policy_count) == (2, 2)
+
+
+def test_a_mode_without_columns_is_an_error_where_the_mode_is(tmp_path: Path) -> None:
+    files = {"policies/_profiles/p.yml": "optimize: {zorder: {columns: [id]}}\n",
+             "policies/a.yml": "table: s.a\noptimize: {zorder: {mode: full}}\n",
+             "policies/b.yml": "table: s.b\nextends: [p]\noptimize: {zorder: {mode: full}}\n"}  # fmt: skip
+    project = loaded(tmp_path, files)
+    assert complaints(project) == ["policies/a.yml:3:27 P306"]
+    assert project.diagnostics[0].message == "`s.a` has a Z-order mode and no columns"
+
+
+def test_a_project_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+    root = write_project(tmp_path, {"policies/a.yml": "table: s.a\n"})
+    (root / "maintainer.yml").write_bytes(b"version: 1\n\xff\n")
+    assert [finding.file for finding in load_project(root, environ={}).diagnostics] == ["maintainer.yml"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
+from maintainer.policy import selectors
 from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.selectors import Method, SelectorContext, check_answerable, parse_selector, select
 from tests.support.policies.projects import loaded
@@ -150,3 +151,29 @@ def test_a_file_of_selectors_that_is_no_such_file_is_refused(tmp_path: Path) -> 
 def test_a_command_that_cannot_know_says_so(tmp_path: Path, text: str) -> None:
     with pytest.raises(ProjectError, match="E624: `maintainer list` cannot select by"):
         check_answerable(parse_selector([text], tmp_path), SelectorContext(tmp_path, "list"))
+
+
+def test_selectors_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "MAX_TERMS", 2)
+    assert len(parse_selector(["a b"], tmp_path).alternatives) == 2
+    with pytest.raises(ProjectError) as caught:
+        parse_selector(["a b c"], tmp_path)
+    assert (caught.value.code, caught.value.what) == ("E621", "more than 2 selectors")
+
+
+def test_a_file_of_selectors_is_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "tables.txt"
+    file.write_bytes(b"a\n" * (selectors.MAX_SELECTOR_FILE_BYTES // 2))
+    with pytest.raises(ProjectError) as caught:
+        parse_selector(["@tables.txt"], tmp_path)
+    assert caught.value.code == "E621", "it is read, and has too many lines"
+    with file.open("ab") as more:
+        more.write(b"\n")
+    with pytest.raises(ProjectError) as caught:
+        parse_selector(["@tables.txt"], tmp_path)
+    assert (caught.value.code, caught.value.where) == ("E622", str(file))
+
+
+def test_a_path_may_be_absolute(project: LoadedProject) -> None:
+    assert chosen(project, f"path:{project.root.as_posix()}/policies/sales") == {"sales.orders", "sales.items"}
+    assert chosen(project, f"path:{project.root.as_posix()}/policies/*/leads.yml") == {"crm.leads"}

@@ -148,3 +148,59 @@ def test_a_literal_of_another_type_is_an_error_and_never_an_empty_selection(
 def test_a_value_in_the_log_that_is_not_of_its_type_is_an_error() -> None:
     with pytest.raises(PredicateTypeError, match="'soon' in partition column `c`, which is not a date"):
         selects("c > current_date()", "string", "soon")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c NOT = 1", "NOT here must be followed by IN or BETWEEN"),
+        ("c > TIMESTAMP '2026-13-01 00:00:00'", "TIMESTAMP '2026-13-01 00:00:00'"),
+        ("c > TIMESTAMP '2026-01-01 25:00:00'", "'2026-01-01 25:00:00' is not a time"),
+        ("c > TIMESTAMP '2026-01-01 00:00:00+19:00'", "is not a time"),
+        ("c > TIMESTAMP '2026-01-01 00:00:00+01:60'", "is not a time"),
+        ("c > TIMESTAMP '2026-01-01 00:00:00.1234567'", "is not a time"),
+        ("c > TIMESTAMP '0001-01-01 00:00:00+01:00'", "is not a time"),
+        (f"c > {'9' * 39}", "this number is too long"),
+        ("d > current_date() - 999999", "999999 days are too many"),
+        ("c > SELECT", ""),
+    ],
+)
+def test_what_cannot_be_read_is_said_at_its_place(text: str, message: str) -> None:
+    with pytest.raises(PredicateError) as caught:
+        parse_predicate(text)
+    assert message.removeprefix("TIMESTAMP ") in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["2026-01-01 00:00:00.1234560", "2026-01-01 18:00:00.123456+18:00"])
+def test_digits_beyond_microseconds_may_be_zero(text: str) -> None:
+    assert parse_predicate(f"c = TIMESTAMP '{text}'").text == "c = TIMESTAMP '2026-01-01 00:00:00.123456'"
+
+
+@pytest.mark.parametrize(
+    ("type_name", "literal"),
+    [
+        ("double", "'1'"),
+        ("timestamp", "1"),
+        ("timestamp_ntz", "'noon'"),
+        ("long", "'1'"),
+        ("date", "1"),
+        ("boolean", "1"),
+    ],
+)
+def test_a_literal_of_another_type_than_its_column_is_refused(type_name: str, literal: str) -> None:
+    with pytest.raises(PredicateTypeError) as caught:
+        selects(f"c = {literal}", type_name, "x")
+    assert type_name in f"{caught.value.what} {caught.value.found} {caught.value.allowed}"
+
+
+@pytest.mark.parametrize("type_name", ["long", "decimal(5,2)", "double", "float"])
+@pytest.mark.parametrize("value", ["ten", "--1"])
+def test_a_partition_value_that_is_no_number_is_an_error_and_not_a_miss(type_name: str, value: str) -> None:
+    with pytest.raises(PredicateTypeError) as caught:
+        selects("c > 1", type_name, value)
+    assert value in str(caught.value.found)
+    assert selects("c > 1", type_name, "1.5") is True
+
+
+def test_columns_within_a_negation_count() -> None:
+    assert parse_predicate("NOT (a = 1 OR NOT b IN (2))").columns == ("a", "b")

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
+from maintainer.policy.project import policy_changes
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
+from maintainer.policy.yaml import discovery
 from tests.support.policies.projects import git, write_project
 
 FILES = {
@@ -77,3 +79,52 @@ def test_policies_with_errors_cannot_be_compared_with(root: Path) -> None:
     write_project(root, FILES)
     with pytest.raises(ProjectError, match="E626"):
         modified(root)
+
+
+def test_an_environment_that_is_new_is_compared_with_none(root: Path) -> None:
+    write_project(root, {"maintainer.yml": "environments: {test: {overrides: {limits: {maxFiles: 1}}}, dev: {}}\n"})
+    assert len(modified(root, env="test")) == 3, "all but s.b, which has that value already"
+    write_project(root, {"maintainer.yml": "environments: {test: {}}\n"})
+    assert modified(root, env="test") == set()
+
+
+def test_an_old_project_that_cannot_be_read_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "policies" / "b.yml").unlink()
+    monkeypatch.setattr(discovery, "MAX_FILES", 4)
+    with pytest.raises(ProjectError) as caught:
+        modified(root)
+    assert caught.value.code == "E614", "the commit has five policies"
+
+
+def test_policies_of_a_commit_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_changes, "MAX_ARCHIVE_BYTES", 1000)
+    with pytest.raises(ProjectError) as caught:
+        modified(root)
+    assert (caught.value.code, "larger than 512 MiB" in caught.value.what) == ("E625", True)
+
+
+def test_without_git_there_is_nothing_to_compare_with(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ProjectError) as caught:
+        modified(root)
+    assert (caught.value.code, caught.value.what) == ("E625", "git is not installed")
+
+
+def test_git_has_a_limit_of_time(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 30\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(policy_changes, "GIT_TIMEOUT_SECONDS", 0.2)
+    with pytest.raises(ProjectError) as caught:
+        modified(root)
+    assert (caught.value.code, "did not answer" in caught.value.what) == ("E625", True)
+
+
+def test_links_in_a_commit_are_not_followed(root: Path) -> None:
+    (root / "policies" / "e.yml").symlink_to("/etc/passwd")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "a link")
+    (root / "policies" / "e.yml").unlink()
+    assert modified(root) == set()

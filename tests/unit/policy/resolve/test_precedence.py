@@ -225,3 +225,19 @@ def test_the_digest_depends_on_effective_values_and_on_nothing_else(tmp_path: Pa
     assert digests[0] == digests[1] != digests[2]
     assert digests[0].startswith("sha256:")
     assert len(digests[0]) == 71
+
+
+def test_a_word_takes_the_place_of_a_whole_map_and_a_map_of_a_word(tmp_path: Path) -> None:
+    files = {
+        "policies/_profiles/map.yml": "autoCompact: {maxFileSize: 64MiB}\n",
+        "policies/_profiles/off.yml": "autoCompact: false\n",
+        "policies/a.yml": "table: s.a\nextends: [map]\nautoCompact: false\n",
+        "policies/b.yml": "table: s.b\nextends: [off]\nautoCompact: {maxFileSize: 32MiB}\n",
+        "policies/c.yml": "table: s.c\nextends: [map]\nautoCompact: {minFileSize: 1MiB}\n",
+    }
+    policies = {policy.table.identifier: policy.auto_compact for policy in loaded(tmp_path, files).resolved()}
+    assert policies == {
+        "s.a": AutoCompactPolicy(False),
+        "s.b": AutoCompactPolicy(True, max_file_size_bytes=32 << 20),
+        "s.c": AutoCompactPolicy(True, min_file_size_bytes=1 << 20, max_file_size_bytes=64 << 20),
+    }

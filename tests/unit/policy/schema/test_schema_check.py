@@ -246,3 +246,27 @@ def test_the_whole_vocabulary_is_accepted() -> None:
     assert (
         findings_of((Path(__file__).parents[4] / "tests" / "support" / "policies" / "every_key.yml").read_text()) == []
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        (f"owner: {'x' * 201}", "P206", "owner has 201 characters; at most 200 are allowed"),
+        (f"tags: [{', '.join(f't{n}' for n in range(101))}]", "P206", "tags has 101 items; at most 100 are allowed"),
+        ("match: {tables: ['a.*'], minSize: 1GiB}", "P312", "match.minSize: not supported yet"),
+    ],
+)
+def test_bounds_are_said_with_what_was_found(line: str, code: str, message: str) -> None:
+    head = "version: 1\n" if line.startswith("match") else HEAD
+    finding = only(f"{head}{line}\n")
+    assert (finding.code, finding.message) == (code, message)
+
+
+def test_items_of_a_wrong_type_are_not_also_called_twice() -> None:
+    assert [finding.code for finding in findings_of(f"{HEAD}tags: [[a], [a], {{a: 1}}, {{a: 1}}]\n")] == ["P203"] * 4
+    assert [finding.code for finding in findings_of(f"{HEAD}tags: [a, a]\n")] == ["P207"]
+
+
+def test_what_is_not_supported_may_be_set_to_nothing() -> None:
+    findings = findings_of("version: 1\nmatch: {tables: ['a.*'], minSize: null}\n")
+    assert "P312" not in [finding.code for finding in findings]

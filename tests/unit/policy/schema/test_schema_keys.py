@@ -10,7 +10,7 @@ import pytest
 from maintainer.policy.resolve import merge as builtin
 from maintainer.policy.resolve.merge import SETTING_KEYS
 from maintainer.policy.schema.formats import check_format, schema_validator
-from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
+from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema, shown
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -61,3 +61,16 @@ def test_a_keyword_that_is_not_checked_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "load_schema", lambda name: {"type": "object", "oneOf": []})
     with pytest.raises(ValueError, match="oneOf"):
         schema_validator.__wrapped__("x.json")
+
+
+def test_a_schema_that_is_missing_says_to_install_again() -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.json is missing from the installation"):
+        load_schema("none.json")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "nothing"), (True, "`true`"), (False, "`false`"), ("a", "`a`"), ("7", '`"7"`'), (7, "`7`")],
+)
+def test_a_value_is_shown_as_it_would_be_written(value: object, text: str) -> None:
+    assert shown(value) == text

@@ -12,10 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from maintainer.policy.diagnostics import Span
-from maintainer.policy.yaml.yaml_document import plain_scalar
-from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, PARSER, PURE_PARSER, read_document, read_text
+from maintainer.policy.diagnostics import START_OF_FILE, Span
+from maintainer.policy.yaml.yaml_document import Refusal, plain_scalar
+from maintainer.policy.yaml.yaml_reader import (
+    MAX_FILE_BYTES,
+    PARSER,
+    PURE_PARSER,
+    read_document,
+    read_text,
+    syntax_diagnostic,
+)
 from tests.support.policies.policy_reading import findings_of, places_of
 
 GOOD = "version: 1\ntable: a.b\n"
@@ -387,3 +395,39 @@ def test_places_of_several_documents_do_not_mix() -> None:
     assert first is not None
     assert second is not None
     assert [document.span_of(("a",)).line for document in (first, second, first)] == [1, 3, 1]
+
+
+def test_a_text_in_memory_has_the_bound_of_a_file() -> None:
+    text = GOOD + "#" * (MAX_FILE_BYTES - len(GOOD))
+    document, findings = read_text(text, "t.yml")
+    assert (document is not None, findings) == (True, [])
+    document, (finding,) = read_text(f"{text}#", "t.yml")
+    assert document is None
+    assert read_text(f"{text}#".encode(), "t.yml") == (None, [finding])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that can be opened and not be read")
+def test_a_file_that_fails_while_it_is_read_is_a_finding(tmp_path: Path) -> None:
+    """The first page of a process is never mapped: reading it fails after the file was opened."""
+    process = Path(f"/proc/{os.getpid()}")
+    document, (finding,) = read_document(process / "mem", process)
+    assert document is None
+    assert (finding.file, finding.span) == ("mem", START_OF_FILE)
+    missing, (other,) = read_document(process / "none.yml", process)
+    assert missing is None
+    assert finding.code == other.code
+
+
+def test_a_number_of_another_base_is_proposed_in_decimal_while_it_is_short() -> None:
+    short, long = plain_scalar("-0x1F"), plain_scalar("0x" + "F" * 18)
+    assert isinstance(short, Refusal)
+    assert isinstance(long, Refusal)
+    assert (short.code, long.code) == ("Y117", "Y117")
+    assert short.help == "write `-31`, or put it in quotes if it is text"
+    assert long.help == "write it as a decimal number, or put it in quotes if it is text"
+
+
+def test_a_parsers_error_without_a_place_is_shown_at_the_start() -> None:
+    finding = syntax_diagnostic(yaml.YAMLError("no idea"), GOOD, "t.yml")
+    assert (finding.code, finding.span, finding.message) == ("Y107", START_OF_FILE, "not YAML: no idea")
+    assert str(finding) == "t.yml:1:1: error[Y107] not YAML: no idea"

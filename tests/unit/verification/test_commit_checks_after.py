@@ -1,0 +1,271 @@
+"""Checks after a commit, on versions that are frames of pandas: what passes, what fails, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from maintainer.errors import TableError
+from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
+from maintainer.model.plan.steps import Batch, Bin, VacuumStep
+from maintainer.model.run.outcome import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
+from maintainer.model.table.table_facts import TableFacts
+from maintainer.verification import commit_checks_after
+from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
+from maintainer.verification.verification_result import Pair, Verification, figures_by_name
+from tests.support.tables.builders import make_facts, make_files
+
+ROWS = pd.DataFrame({"id": [1, 2, 3], "day": ["a", "b", "b"]})
+FACTS = make_facts(columns={"id": "long", "day": "string"}, files=make_files(10, 20))
+LOG = Checks(row_count=RowCountCheck.LOG, files=False)
+
+
+class Frames:
+    """Reads versions of a table that are frames in memory; what is asked is noted."""
+
+    def __init__(self, *versions: pd.DataFrame, missing: dict[int, tuple[str, ...]] | None = None) -> None:
+        self.frames = dict(enumerate(versions))
+        self.missing = missing or {}
+        self.asked: list[tuple[str, int]] = []
+        self.rows_in_log: int | None = None
+
+    def frame(self, version: int, what: str) -> pd.DataFrame:
+        self.asked.append((what, version))
+        if version not in self.frames:
+            raise TableError(f"version {version} is gone", code="T401", where="t", help="none")
+        return self.frames[version]
+
+    def dataframe(self, facts: TableFacts, version: int) -> object:
+        return self.frame(version, "frame")
+
+    def columns(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        return tuple(self.frame(version, "columns").columns)
+
+    def row_count(self, facts: TableFacts, version: int, *, scan: bool) -> int:
+        rows = len(self.frame(version, "scan" if scan else "log"))
+        return rows if scan or self.rows_in_log is None else self.rows_in_log
+
+    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+        self.frame(version, "missing")
+        return self.missing.get(version, ())
+
+    def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        raise AssertionError("not asked for")
+
+    def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
+        one, other = (Counter(self.frame(v, "rows").itertuples(index=False, name=None)) for v in (version_a, version_b))
+        return sum(((one - other) + (other - one)).values())
+
+
+def expectation(name: str, **arguments: Any) -> CheckedExpectation:
+    return CheckedExpectation(name, json.dumps(arguments))
+
+
+NOT_NULL = expectation("expect_column_values_to_not_be_null", column="id")
+TWO_DAYS = expectation("expect_column_unique_value_count_to_be_between", column="day", min_value=3)
+
+
+def check(frames: Frames, checks: Checks = Checks(), version: int = 1) -> Verification:  # noqa: B008 (frozen)
+    return GreatExpectationsVerifier().version_pair(frames, FACTS, version, checks)
+
+
+def failed(verification: Verification) -> list[str]:
+    return [each.expectation.partition(": ")[2] for each in verification.assertions if each.outcome != Verdict.PASS]
+
+
+def test_equal_versions_pass_with_their_figures() -> None:
+    done = check(Frames(ROWS, ROWS.iloc[::-1]), Checks(content=ContentCheck.EXACT, files=False))
+    assert (done.verdict, done.detail, done.note) == (Verdict.PASS, None, None)
+    assert (done.version_before, done.version_after, done.rows_before, done.rows_after) == (0, 1, 3, 3)
+    assert (done.content_equal, done.num_files_checked) == (True, None)
+    assert [document.name for document in done.documents] == ["sales.orders@v1.versions"]
+
+
+@pytest.mark.parametrize(
+    ("after", "pairs"),
+    [
+        (ROWS[:2], ["rows before, by scan = rows after, by scan", "rows in one version only = rows that may differ"]),
+        (ROWS.replace("a", "c"), ["rows in one version only = rows that may differ"]),
+        (ROWS.rename(columns={"id": "ID"}), ["columns planned, for after = columns after"]),
+        (ROWS[["day", "id"]], ["columns planned, for after = columns after",
+                               "rows in one version only = rows that may differ"]),
+    ],
+    ids=["lost", "changed", "renamed", "order"],
+)  # fmt: skip
+def test_a_difference_fails_by_its_name(after: pd.DataFrame, pairs: list[str]) -> None:
+    done = check(Frames(ROWS, after), Checks(content=ContentCheck.EXACT))
+    assert (done.verdict, failed(done)) == (Verdict.FAIL, pairs)
+    assert done.detail is not None
+    assert f"{pairs[0]} at version 1: expected " in done.detail
+    assert done.content_equal is ("rows in one version only = rows that may differ" not in pairs)
+
+
+def test_a_version_that_cannot_be_read_is_an_error_and_no_failure() -> None:
+    done = check(Frames(ROWS))
+    assert done.verdict is Verdict.ERROR
+    assert done.detail is not None
+    assert done.detail.startswith("check at version 1 could not be checked: ")
+    assert "version 1 is gone" in done.detail
+
+
+def test_counts_by_the_log_are_scanned_where_only_the_version_is_known() -> None:
+    frames = Frames(ROWS, ROWS)
+    assert check(frames, LOG).verdict is Verdict.PASS
+    assert ("scan", 1) in frames.asked
+    assert ("log", 1) not in frames.asked
+
+
+def batch_and_receipt(**changes: Any) -> tuple[Batch, CommitReceipt]:
+    """A commit that rewrote two files of 100 rows each."""
+    batch = Batch((Bin(FACTS.files),))
+    fingerprint = Fingerprint(200, (1, 2))
+    proof = Proof(fingerprint, fingerprint, 200)
+    receipt = CommitReceipt(
+        1, 0, num_files_removed=2, num_files_added=1, bytes_removed=30, bytes_added=30, proof=proof
+    )  # fmt: skip
+    return batch, replace(receipt, **changes)
+
+
+def after_rewrite(
+    frames: Frames, checks: Checks, verifier: GreatExpectationsVerifier | None = None, **changes: Any
+) -> Verification:
+    batch, receipt = batch_and_receipt(**changes)
+    return (verifier or GreatExpectationsVerifier()).after_rewrite(frames, FACTS, batch, receipt, checks)
+
+
+def test_rows_by_the_log_are_compared_and_an_unknown_count_equals_nothing() -> None:
+    frames = Frames(ROWS, ROWS)
+    done = after_rewrite(frames, LOG)
+    assert (done.verdict, done.rows_before, done.content_equal) == (Verdict.PASS, 3, True)
+    frames.rows_in_log = -1
+    assert failed(after_rewrite(frames, LOG))[-1] == "rows before, by the log = rows after, by the log"
+
+
+def test_with_no_count_files_are_looked_for() -> None:
+    checks = Checks(row_count=RowCountCheck.OFF, content=ContentCheck.OFF)
+    frames = Frames(ROWS, ROWS, missing={1: ("a", "b"), 0: ("b",)})
+    done = after_rewrite(frames, checks)
+    assert (done.verdict, failed(done)) == (Verdict.FAIL, ["live files missing = live files that may be missing"])
+    assert done.note == "live files missing before this commit: 1, such as b"
+    assert (done.num_files_checked, done.content_equal, done.rows_after) == (2, None, None)
+    assert after_rewrite(Frames(ROWS, ROWS), checks).verdict is Verdict.PASS
+
+
+def test_the_audit_decides_with_the_suite_and_then_expectations_are_not_run() -> None:
+    frames = Frames(ROWS, ROWS)
+    done = after_rewrite(frames, replace(LOG, expectations=(NOT_NULL,)), num_files_removed=3)
+    assert (done.verdict, failed(done)) == (Verdict.FAIL, ["files planned = files removed"])
+    assert ("frame", 1) not in frames.asked
+
+
+def test_columns_that_no_proof_covers_are_named_and_rows_not_called_the_same() -> None:
+    fingerprint = Fingerprint(200, (1, 2))
+    proof = Proof(fingerprint, fingerprint, 200, uncovered_columns=("shape", "area"))
+    frames = Frames(ROWS, ROWS)
+    done = after_rewrite(frames, replace(LOG, expectations=(TWO_DAYS,)), proof=proof)
+    assert done.note is not None
+    assert done.note.startswith("the fingerprint does not cover shape, area; ")
+    assert ("frame", 0) in frames.asked, "what fails is run on the version before"
+
+
+def test_expectations_that_failed_before_as_well_do_not_decide() -> None:
+    done = after_rewrite(Frames(ROWS, ROWS), replace(LOG, expectations=(NOT_NULL, TWO_DAYS, NOT_NULL)))
+    assert done.verdict is Verdict.PASS
+    assert [each.outcome for each in done.assertions[-2:]] == [Verdict.PASS, Verdict.FAIL]
+    assert done.note is not None
+    assert "version 0 has the same rows by proof" in done.note
+    assert [document.name for document in done.documents] == [
+        "sales.orders@v1.versions", "sales.orders@v1.expectations",
+    ]  # fmt: skip
+
+
+def test_an_expectation_that_held_before_fails_the_commit() -> None:
+    empty = pd.DataFrame({"id": [1, None, 3], "day": ["a", "b", "b"]})
+    fingerprint = Fingerprint(200, (1, 2))
+    proof = Proof(fingerprint, fingerprint, 200, uncovered_columns=("id",))
+    done = after_rewrite(Frames(ROWS, empty), replace(LOG, expectations=(NOT_NULL,)), proof=proof)
+    assert done.verdict is Verdict.FAIL
+    asserted = done.assertions[-1]
+    assert (asserted.expectation, asserted.outcome, asserted.error) == (NOT_NULL.type, Verdict.FAIL, None)
+    only = GreatExpectationsVerifier().version_pair(Frames(ROWS, empty), FACTS, 1, Checks(expectations=(NOT_NULL,)))
+    assert only.verdict is Verdict.FAIL
+    assert only.detail == "expect_column_values_to_not_be_null at version 1: expected {}, found 1"
+
+
+def test_counts_and_verdicts_are_remembered_for_the_next_batch() -> None:
+    frames, verifier = Frames(ROWS, ROWS, ROWS), GreatExpectationsVerifier()
+    checks = Checks(files=False, expectations=(NOT_NULL,))
+    assert after_rewrite(frames, checks, verifier).verdict is Verdict.PASS
+    assert verifier.counted(FACTS, 1) == 3
+    frames.asked.clear()
+    second = after_rewrite(frames, checks, verifier, version=2, read_version=1)
+    assert second.verdict is Verdict.PASS
+    assert second.rows_before == 3
+    assert [asked for asked in frames.asked if asked[0] in ("scan", "frame")] == [("scan", 2)]
+    assert second.assertions[-1].carried_from == 1
+
+
+def test_counts_of_a_version_that_did_not_pass_are_forgotten() -> None:
+    verifier = GreatExpectationsVerifier()
+    assert verifier.version_pair(Frames(ROWS, ROWS[:2]), FACTS, 1, Checks()).verdict is Verdict.FAIL
+    assert verifier.counted(FACTS, 1) is None
+
+
+def test_memory_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_checks_after, "MAX_REMEMBERED_VERSIONS", 2)
+    verifier = GreatExpectationsVerifier()
+    for version in (1, 2, 3):
+        verifier.remember(FACTS, version, version * 10)
+    assert [verifier.counted(FACTS, version) for version in (1, 2, 3)] == [None, 20, 30]
+    assert verifier.counted(replace(FACTS, table_id="another"), 3) is None
+
+
+VACUUM = VacuumStep((), 0, 0, "x", ())
+
+
+def after_vacuum(frames: Frames, checks: Checks = Checks()) -> Verification:  # noqa: B008 (frozen)
+    facts = replace(FACTS, version=2)
+    return GreatExpectationsVerifier().after_vacuum(
+        frames, facts, VACUUM, VacuumReceipt(1, 1, version_before=1), checks
+    )
+
+
+def test_after_a_vacuum_every_live_file_is_there() -> None:
+    done = after_vacuum(Frames(ROWS, ROWS, ROWS))
+    assert (done.verdict, done.version_before, done.version_after) == (Verdict.PASS, 1, 2)
+    assert (done.num_files_checked, done.detail) == (2, None)
+    lost = after_vacuum(Frames(ROWS, ROWS, ROWS, missing={2: tuple(f"f{n:03}" for n in range(101))}))
+    assert (lost.verdict, failed(lost)) == (Verdict.FAIL, ["live files missing = live files that may be missing"])
+    assert lost.detail is not None
+    assert lost.detail.endswith("at version 2: expected 101, found 0")
+    assert len(lost.documents[0].content["missing"]) == 100
+    gone = after_vacuum(Frames(ROWS))
+    assert (gone.verdict, gone.version_before) == (Verdict.ERROR, 1)
+    assert gone.detail is not None
+    assert "version 2 is gone" in gone.detail
+
+
+def test_without_a_check_of_files_a_vacuum_reads_nothing() -> None:
+    frames = Frames()
+    assert after_vacuum(frames, Checks(files=False)).verdict is Verdict.PASS
+    assert frames.asked == []
+
+
+def test_preflight_builds_the_expectations() -> None:
+    GreatExpectationsVerifier().preflight((NOT_NULL,))
+
+
+def test_two_figures_have_two_names() -> None:
+    assert figures_by_name((Pair("a", "1", "b", None),)) == {"a": "1", "b": None}
+    with pytest.raises(ValueError, match="two figures are named 'a'"):
+        figures_by_name((Pair("a", "1", "b", "1"), Pair("c", "1", "a", "1")))
+
+
+def test_a_detail_names_a_failure_before_an_error() -> None:
+    assert commit_checks_after._detail(()) == ""
