@@ -34,7 +34,6 @@ TARGETS: dict[str, tuple[Source, ...]] = {
         Source("maintainer/planning/vacuum/deletion_limits.py"),
         Source("maintainer/planning/vacuum/vacuum_plan.py"),
         Source("maintainer/planning/budget/other_writers.py"),
-        Source("maintainer/model/table/storage_facts.py"),
     ),
 }
 

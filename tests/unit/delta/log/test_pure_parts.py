@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from maintainer.delta.jvm.gateway import has_signature
 from maintainer.delta.log.conflicting_commit import ConflictingCommit, removed_key
 from maintainer.delta.log.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
@@ -95,3 +97,9 @@ def test_comparable_columns_tell_zeros_apart_and_use_json_for_maps() -> None:
     nested = {"type": "array", "elementType": {"type": "map", "keyType": "string", "valueType": "long"}}
     assert comparable(_field("m", nested)) == ["to_json(struct(`m`), map('ignoreNullFields', 'false')) AS `c:m`"]
     assert comparable(_field("i", "long")) == ["`i` AS `c:i`"]
+
+
+@pytest.mark.parametrize("kind", ["variant", {"type": "array", "elementType": {"type": "variant"}}])
+def test_comparable_variants_are_compared_as_json(kind: object) -> None:
+    assert comparable(_field("v", kind)) == ["to_json(struct(`v`), map('ignoreNullFields', 'false')) AS `c:v`"]
+    assert comparable(_field("f", "float"))[1] == "if(`f` = 0, cast(`f` AS STRING), '') AS `z:f`"

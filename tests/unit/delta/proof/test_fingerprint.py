@@ -91,3 +91,54 @@ def test_sums_are_three_parts_a_hash() -> None:
         "coalesce(sum(shiftrightunsigned(h0, 22) & 4194303L), 0L) AS s0_1",
         "coalesce(sum(shiftrightunsigned(h0, 44) & 4194303L), 0L) AS s0_2",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "collated"),
+    [
+        *((kind, "`c`", "`c`") for kind in ("boolean", "byte", "short", "integer", "long", "date", "timestamp",
+                                            "timestamp_ntz", "binary", "decimal(3,1)", "interval day to second")),
+        *((kind, "`c`", "cast(`c` AS BINARY)") for kind in ("string", "char(3)", "varchar(4)")),
+        *((kind, "`c`, if(`c` = 0, cast(`c` AS STRING), '')",) * 1 + ("`c`, if(`c` = 0, cast(`c` AS STRING), '')",)
+          for kind in ("float", "double")),
+        ("void", None, None),
+        ("null", None, None),
+        ({"type": "udt", "sqlType": "string"}, "`c`", "cast(`c` AS BINARY)"),
+    ],
+)  # fmt: skip
+def test_every_type_that_is_covered_has_its_encoding(kind: Any, plain: str | None, collated: str | None) -> None:
+    for metadata, encoding in (({}, plain), ({"__COLLATIONS": {}}, collated)):
+        schema = {"fields": [{"name": "c", "type": kind, "metadata": metadata}]}
+        hashed = hashed_columns(schema)
+        arguments = "if(isnull(`c`), -1, 0)" + ("" if encoding is None else f", {encoding}")
+        assert hashed.hashes[0] == f"xxhash64('maintainer-a', {arguments})"
+        assert hashed.uncovered == ()
+
+
+@pytest.mark.parametrize("kind", ["geometry", {"type": "matrix"}])
+def test_columns_of_other_types_are_named_once_and_their_nulls_hashed(kind: Any) -> None:
+    schema = _schema(a=kind, b={"type": "struct", "fields": _schema(x=kind, y=kind)["fields"]}, c="long")
+    hashed = hashed_columns(schema)
+    assert hashed.uncovered == ("a", "b")
+    assert hashed.hashes[0].startswith("xxhash64('maintainer-a', if(isnull(`a`), -1, 0), if(isnull(`b`), -2, 1), ")
+
+
+def test_what_is_in_maps_in_lists_has_names_of_its_own() -> None:
+    inner = {"type": "array", "elementType": "long"}
+    kind = {"type": "map", "keyType": inner, "valueType": {"type": "map", "keyType": "long", "valueType": inner}}
+    text = hashed_columns(_schema(c={"type": "array", "elementType": kind})).hashes[0]
+    for expected in (
+        "transform(`c`, e0 -> ",
+        "array_sort(transform(map_entries(e0), e1 -> ",
+        "transform(e1.key, e2 -> ",
+        "array_sort(transform(map_entries(e1.value), e2 -> ",
+        "if(isnull(e1.key), -1, 0)",
+        "if(isnull(e1.value), -2, 1)",
+        "transform(e2.value, e3 -> ",
+    ):
+        assert expected in text
+
+
+def test_more_expressions_come_after_the_columns() -> None:
+    text = hashed_columns(_schema(a="long", b="long"), ("x.y", "z")).hashes[0]
+    assert text.endswith("if(isnull(`b`), -2, 1), `b`, if(isnull(x.y), -3, 2), x.y, if(isnull(z), -4, 3), z)")

@@ -166,3 +166,16 @@ def test_columns_that_cannot_be_sorted_by(columns: tuple[str, ...], code: str, t
 def test_a_column_needs_no_statistics_to_sort_by() -> None:
     facts = make_facts(files=make_files(10, 20), columns_with_stats=())
     assert step_of(plan(facts, RewritePolicy(sort_by=("id",)))).request.sort_columns == ("id",)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{"type": "array", "elementType": "long"}, {"type": "map", "keyType": "long", "valueType": "long"},
+     {"type": "struct", "fields": []}, "variant", "geometry", "geography", "void", "interval day"],
+    ids=str,
+)  # fmt: skip
+def test_rows_are_not_ordered_by_a_type_without_order(kind: object) -> None:
+    facts = make_facts(columns={"id": "long", "c": kind}, files=make_files(10, 20))
+    problem = plan(facts, RewritePolicy(num_files=1, sort_by=("c",))).problem
+    assert problem is not None
+    assert problem.code == "T414"

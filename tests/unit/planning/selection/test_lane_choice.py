@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from maintainer.model.plan.lanes import BY_SPARK, Codec, Lane
+from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Codec, Lane
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.steps import BatchedStep, Bin
-from maintainer.model.table.table_facts import DeletionVector, TableFacts
+from maintainer.model.plan.steps import Batch, BatchedStep, Bin, ClusterStep, CompactStep, PurgeStep
+from maintainer.model.table.table_facts import DeletionVector, Protocol, TableFacts
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.selection.lane_choice import lanes_of
+from maintainer.planning.selection.lane_choice import choose_lane, lanes_of, why_not_copy, why_not_local
 from maintainer.policy.resolve.resolved import PurgePolicy, ResolvedPolicy, RewritePolicy, ZOrderMode, ZOrderPolicy
-from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_policy
+from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_file, make_files, make_policy
 from tests.support.tables.zoo_rows import SCHEMA, field
 
 MIB = 1 << 20
@@ -121,3 +121,73 @@ def test_an_engine_that_issues_commands_has_no_lanes() -> None:
     (bin_,) = bins_of(planned(small(), deletes=False))
     assert bin_.lane == BY_SPARK
     assert lanes_of((bin_,)) == ()
+
+
+STEP = CompactStep((Batch((Bin(make_files(1, 2)),)),), 100, 2, ())
+PURGE = PurgeStep((Batch((Bin(make_files(1)),)),), 100, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("step", "sizes", "deleted", "lane", "reason"),
+    [
+        (STEP, (8 * MIB, 8 * MIB), 0, Lane.COPY, "row groups are copied: files of 8 MiB on average"),
+        (STEP, (8 * MIB, 8 * MIB - 2), 0, Lane.LOCAL, "small enough for the driver: files of 8 MiB on average have sm"),
+        (STEP, (20 * MIB,), 0, Lane.LOCAL, "small enough for the driver: nothing to join"),
+        (PURGE, (20 * MIB,), 0, Lane.COPY, "row groups are copied: files of 20 MiB on average"),
+        (STEP, (20 * MIB, MIB), 5, Lane.LOCAL, "small enough for the driver: files have soft-deleted rows"),
+        (STEP, (20 * MIB, MIB), MAX_DELETED_ROWS // 2, Lane.LOCAL, "small enough for the driver: files have soft-del"),
+        (STEP, (20 * MIB, MIB), MAX_DELETED_ROWS // 2 + 1, Lane.SPARK,
+         f"files have more than {MAX_DELETED_ROWS:,} soft-deleted rows; files have soft-deleted rows"),
+    ],
+)  # fmt: skip
+def test_the_lane_of_one_bin(
+    step: CompactStep | PurgeStep, sizes: tuple[int, ...], deleted: int, lane: Lane, reason: str
+) -> None:
+    bin_ = Bin(tuple(make_file(f"f{n}", size=size, deleted=deleted) for n, size in enumerate(sizes)))
+    choice = choose_lane(step, bin_, None, None)
+    assert choice.lane is lane
+    assert choice.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("size", "optimize", "lane"),
+    [
+        (2 * MIB, {"local_max_size_bytes": 6 * MIB}, Lane.LOCAL),
+        (2 * MIB, {"local_max_size_bytes": 6 * MIB - 1}, Lane.SPARK),
+        (2 * MIB, {"local_max_size_bytes": 24 * MIB, "rewrite": RewritePolicy(num_files=2)}, Lane.LOCAL),
+        (2 * MIB, {"local_max_size_bytes": 24 * MIB - 4, "rewrite": RewritePolicy(num_files=2)}, Lane.SPARK),
+        (2 * MIB, {"local_max_size_bytes": 24 * MIB - 4, "rewrite": RewritePolicy(num_files=1)}, Lane.LOCAL),
+    ],
+)
+def test_a_bin_is_local_up_to_the_bound_itself(size: int, optimize: dict[str, Any], lane: Lane) -> None:
+    (chosen,) = bins_of(planned(small(3, size), policy(**optimize)))
+    assert chosen.lane.lane is lane
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        ("char(3)", None),
+        ("varchar(3)", None),
+        ("decimal(3,1)", None),
+        ({"type": "map", "keyType": "string", "valueType": "date"}, None),
+        ({"type": "map", "keyType": "variant", "valueType": "date"}, "variant"),
+        ({"type": "array", "elementType": "void"}, "void"),
+        ({"type": "array"}, "array"),
+        ({"type": "map", "keyType": "string"}, "map"),
+        ({"type": "map", "valueType": "string"}, "map"),
+    ],
+)
+def test_types_that_lane_local_does_not_know_are_named(kind: object, column: str | None) -> None:
+    why = why_not_local(small(schema_json=schema(field("c", kind))), STEP)
+    assert why == (None if column is None else f"column c is of type {column}")
+
+
+def test_tables_that_only_spark_writes() -> None:
+    assert why_not_local(small(), STEP) is None
+    assert why_not_local(small(location="/lake/t"), STEP) is None
+    materialized = small(protocol=Protocol(3, 7, (), ("materializePartitionColumns",)))
+    assert why_not_local(materialized, STEP) == why_not_copy(materialized, STEP) == "partition columns are in the files"
+    cluster = ClusterStep(STEP.batches, ("id",), 100, 100, 100, 2, False, ())
+    assert why_not_local(small(), cluster) == "Delta's own curve of liquid clustering"
+    assert why_not_copy(small(), cluster) == "only compactions and purges keep row groups as they are"

@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 
 from maintainer.errors import TableError
+from maintainer.model.plan.layout_tags import DROPPED_COLUMNS_TAG
 from maintainer.model.plan.plan import PlannedColumn
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.selection.schema_columns import (
     MAX_COLUMN_ID,
     dropped_columns_digest,
+    files_to_open,
+    find_column,
+    nearest_column,
+    partition_types,
     planned_columns,
     read_schema,
 )
-from tests.support.tables.builders import make_facts
+from tests.support.tables.builders import DAY_MS, HOUR_MS, NOW_MS, make_facts, make_file
 
 
 def mapped(*ids: int, largest: str, mode: str = "name", nested: dict[str, Any] | None = None) -> TableFacts:
@@ -113,3 +118,54 @@ def test_without_ids_that_count_nothing_was_dropped(largest: str, mode: str) -> 
 
 def test_the_largest_id_that_counts() -> None:
     assert dropped_columns_digest(mapped(1, largest=str(MAX_COLUMN_ID))) is not None
+
+
+def test_names_are_found_without_regard_to_case_and_written_so_that_they_can_be_read() -> None:
+    struct = {"type": "struct", "fields": [{"name": "City.Code", "type": "long"}, {"name": "x`y", "type": "date"}]}
+    facts = with_schema({"fields": [{"name": "Address", "type": struct}, {"name": "a.b", "type": "long"},
+                                    {"name": "l", "type": {"type": "array", "elementType": struct}}]})  # fmt: skip
+    code, day = find_column(facts, "address.`city.code`"), find_column(facts, "ADDRESS.`x``y`")
+    assert code is not None
+    assert day is not None
+    assert (code.parts, code.type_name, code.dotted) == (("Address", "City.Code"), "long", "Address.City.Code")
+    assert (code.quoted, day.quoted) == ("Address.`City.Code`", "Address.`x``y`")
+    assert find_column(facts, day.quoted) == day
+    plain = find_column(facts, "A.B")
+    assert plain is not None
+    assert plain.quoted == "`a.b`"
+    for name in ("l.City.Code", "a.b.c", "nothing", "", "Address.x"):
+        assert find_column(facts, name) is None
+    assert nearest_column(facts, "adress.x`y") == "Address.`x``y`"
+
+
+def test_types_that_are_not_said_are_unknown() -> None:
+    facts = replace(make_facts(partitioned_by=("Day",)), partition_columns=("DAY", "gone"))
+    assert partition_types(facts) == {"DAY": "string", "gone": "unknown"}
+    assert planned_columns(with_schema({"fields": [{"name": "a", "type": {}}]}))[0].type == "unknown"
+
+
+def test_a_partition_of_the_schema_that_is_wrong_is_not_read() -> None:
+    mixed = {"fields": [{"name": "a", "type": "long"}, {"name": "b"}]}
+    with pytest.raises(TableError):
+        read_schema(with_schema(mixed))
+
+
+def test_files_are_opened_unless_we_wrote_them_or_they_came_later() -> None:
+    facts = mapped(1, 3, largest="3")
+    digest = dropped_columns_digest(facts)
+    assert digest is not None
+    ours = [make_file(f"o{n}", tags={DROPPED_COLUMNS_TAG: digest}, modified_at_ms=NOW_MS + n * DAY_MS) for n in (0, 5)]
+    others = [
+        make_file(name, modified_at_ms=NOW_MS + after_ms, tags={DROPPED_COLUMNS_TAG: "other"})
+        for name, after_ms in (("late", HOUR_MS + 1), ("same", HOUR_MS), ("b", -5), ("a", -5), ("old", -DAY_MS))
+    ]
+    opened = files_to_open(replace(facts, files=(*ours, *others)))
+    assert [file.path for file in opened] == ["old", "a", "b", "same"]
+    assert [file.path for file in files_to_open(replace(facts, files=tuple(others)))] == [
+        "old",
+        "a",
+        "b",
+        "same",
+        "late",
+    ]
+    assert files_to_open(replace(mapped(1, 2, largest="2"), files=tuple(others))) == ()

@@ -10,6 +10,7 @@ from datetime import date
 
 import pytest
 
+from maintainer.errors import TableError
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import Protocol
@@ -17,6 +18,7 @@ from maintainer.model.table.table_features import REWRITABLE_FEATURES
 from maintainer.planning.needs import next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
+from maintainer.planning.selection.supported_features import check_supported
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy, make_vacuum
 
 TODAY = date(2026, 11, 21)
@@ -76,3 +78,15 @@ def test_an_engine_that_deletes_nothing_leaves_vacuum_alone() -> None:
     (left,) = [one for one in planned.left_alone if one.reason.code is ReasonCode.NOT_BY_ENGINE]
     assert left.reason.origin == "orders.yml:11"
     assert "--engine transaction" in left.reason.text
+
+
+def test_what_is_known_of_a_feature_is_said() -> None:
+    facts = make_facts(protocol=Protocol(3, 7, (), ("icebergCompatV1", "future")))
+    with pytest.raises(TableError) as caught:
+        check_supported(facts)
+    assert "icebergCompatV1 (its files are files of an Iceberg table, too, with rules of their own)" in str(
+        caught.value.found
+    )
+    assert "future" in str(caught.value.found)
+    with pytest.raises(TableError):
+        check_supported(make_facts(protocol=Protocol(3, 7, (), ("catalogOwned",))))
