@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import CompactStep, VacuumStep
-from maintainer.model.table.commit_records import HOURS, CommitsRead, CommitStamp, TableCommit, WriterRhythm
+from maintainer.model.table.commit_records import (
+    HOURS,
+    CommitsRead,
+    CommitStamp,
+    OwnRewrites,
+    TableCommit,
+    WriterRhythm,
+)
 from maintainer.model.table.table_facts import DataFile, RemovedFile, TableFacts, TableRecord, Update
-from maintainer.planning.budget.other_writers import own_rewrites_of, quiet_seconds, without_hot
+from maintainer.planning.budget.other_writers import own_rewrites_of, quiet_seconds, updates_since_ms, without_hot
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from tests.support.runs.fake_lake import plan_all
@@ -339,3 +346,78 @@ def test_every_file_is_kept_or_counted_once() -> None:
 
 def test_plans_with_it_are_plans() -> None:
     assert plan_all(plan_table(TableInput(make_policy(), make_facts(), lost(9), NOW_MS + DAY_MS, TODAY))).tables
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "waits"),
+    [(600_000, False), (599_999, True), (0, True), (-5_000, True)],
+    ids=["at", "in", "now", "ahead"],
+)
+def test_the_quiet_time_ends_to_the_millisecond(ago_ms: int, waits: bool) -> None:
+    updated = replace(update(0), at_ms=NOW_MS - ago_ms)
+    plan = planned(ORDERS, updated)
+    assert (plan.state == "waiting") is waits
+    own = OwnRewrites(1, NOW_MS - ago_ms, False)
+    rests = plan_table(TableInput(POLICY, replace(ORDERS, own_rewrites=own), NEVER_TOUCHED, NOW_MS, TODAY))
+    assert (rests.state == "waiting") is waits
+    if waits:
+        ago = "9m 59s" if ago_ms > 0 else "0s"
+        assert plan.left_alone[0].reason.text == f"hot: MERGE by another writer {ago} ago (quietAfterUpdates 10m)"
+        assert rests.left_alone[0].reason.text == (
+            f"hot: our last rewrite was {ago} ago; it rests for 10m, so that a writer who lost to us can finish "
+            "(quietAfterUpdates 10m)"
+        )
+
+
+def test_quiet_partitions_are_those_unchanged_since_the_millisecond() -> None:
+    files = [
+        make_file(f"{name}{n}", size=10, partition={"day": name}, modified_at_ms=NOW_MS - HOUR_MS + after_ms)
+        for name, after_ms in (("cool", 0), ("hot", 1))
+        for n in range(2)
+    ]
+    facts = make_facts(files=files, partitioned_by=("day",))
+    cool, (left,) = without_hot(facts, lost(1), NOW_MS)
+    assert {file.path for file in cool} == {"cool0", "cool1"}
+    assert left.partition_values == (("day", "hot"),)
+
+
+def test_many_hot_partitions_are_counted_together() -> None:
+    files = [make_file(f"f{n}", size=10, partition={"day": str(n)}, modified_at_ms=NOW_MS) for n in range(60)]
+    _, (left,) = without_hot(make_facts(files=files, partitioned_by=("day",)), lost(2), NOW_MS)
+    text = "60 files of 60 partitions written less than 2h ago, and another writer won in 2 runs in a row"
+    assert (left.reason.text, left.num_files) == (text, 60)
+
+
+def test_a_partition_is_hot_if_any_update_met_it() -> None:
+    assert days_compacted(planned(DAYS, update(1, days=("21",)), update(2, days=("22",)))) == set()
+    assert days_compacted(planned(DAYS, update(1, days=("21",)), update(2, days=("21",)))) == {"22"}
+
+
+def test_updates_are_asked_for_six_hours_back_where_the_next_one_is_likely() -> None:
+    busy = rhythm(60, 24)
+    assert updates_since_ms(POLICY, busy, NOW_MS) == NOW_MS - 6 * HOUR_MS
+    assert updates_since_ms(POLICY, rhythm(0, 24), NOW_MS) == NOW_MS - 10 * MINUTE_MS
+    day_long = replace(POLICY, optimize=replace(POLICY.optimize, quiet_after_updates_seconds=86_400))
+    assert updates_since_ms(day_long, busy, NOW_MS) == NOW_MS - DAY_MS
+
+
+@pytest.mark.parametrize(("more_ms", "has_rhythm"), [(0, True), (-1000, False)])
+def test_an_hour_of_log_is_enough_for_a_rhythm(more_ms: int, has_rhythm: bool) -> None:
+    counted = rhythm(60, 1)
+    young = replace(counted, since_ms=counted.since_ms - more_ms)
+    assert (updates_since_ms(POLICY, young, NOW_MS) < NOW_MS - 10 * MINUTE_MS) is has_rhythm
+
+
+def test_a_rhythm_that_makes_a_table_hot_says_since_when() -> None:
+    (left,) = planned(ORDERS, update(20), writers=rhythm(60, 2)).left_alone
+    assert left.reason.text == (
+        "hot: 120 updates by others in 2h, the last 20m ago; the next one is likely within 10m (quietAfterUpdates)"
+    )
+
+
+def test_a_table_is_remembered_as_losing_to_the_millisecond() -> None:
+    record = replace(lost(1), last_lost_at_ms=NOW_MS - 36 * HOUR_MS)
+    assert quiet_seconds(record, NOW_MS) == 0
+    assert quiet_seconds(record, NOW_MS - 1) == 3600
+    week = replace(lost(60), last_lost_at_ms=NOW_MS - 7 * DAY_MS)
+    assert (quiet_seconds(week, NOW_MS), quiet_seconds(week, NOW_MS - 1)) == (0, 86_400)

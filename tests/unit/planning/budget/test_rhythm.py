@@ -158,3 +158,30 @@ def test_hours_of_the_day_repeat_and_pieces_make_up_the_whole(found: WriterRhyth
     whole = 1 - conflict_ratio(found, start, 2 * half / 1000)
     if whole > 1.001 * (1 - LIKELIEST) and min(spared) > 1.001 * (1 - LIKELIEST):
         assert spared[0] * spared[1] == pytest.approx(whole)
+
+
+def test_less_than_a_second_counts_and_nothing_at_all_does_not() -> None:
+    every_hour = rhythm(dict.fromkeys(range(24), 7))
+    assert conflict_ratio(every_hour, NOW_MS, 0.5) == pytest.approx(1 - math.exp(-0.5 / 3600))
+    assert conflict_ratio(every_hour, NOW_MS, -1) == 0
+
+
+def test_batches_begin_where_the_one_before_ended() -> None:
+    found = rhythm({0: 7, 2: 70})
+    work = [(3600.0, 1), (3600.0, 1), (3600.0, 1)]
+    each = [conflict_ratio(found, NOW_MS + hour * HOUR_MS, 3600) for hour in range(3)]
+    assert len(set(each)) == 3
+    assert lost_ratio(found, NOW_MS, work) == pytest.approx(sum(each) / 3)
+
+
+def test_hours_that_were_looked_at_in_part_count_in_part() -> None:
+    """From 21:30 to 23:45, two updates in each of the hours: an hour seen in part weighs as much as was seen."""
+    start = NOW_MS - NOW_MS % DAY_MS + 21 * HOUR_MS + HOUR_MS // 2
+    counts = tuple(2 if hour in (21, 22, 23) else 0 for hour in range(24))
+    found = WriterRhythm(start, start + 2 * HOUR_MS + HOUR_MS // 4, 6, counts)
+    mean = 6 / 2.25
+    for hour, seen in ((21, 0.5), (22, 1.0), (23, 0.75)):
+        at_ms = NOW_MS - NOW_MS % DAY_MS + hour * HOUR_MS
+        rate = (2 + mean) / (seen + 1)
+        assert conflict_ratio(found, at_ms, 60) == pytest.approx(1 - math.exp(-rate / 60))
+    assert conflict_ratio(found, NOW_MS - NOW_MS % DAY_MS, 60) == pytest.approx(1 - math.exp(-mean / 60))

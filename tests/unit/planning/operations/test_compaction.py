@@ -395,3 +395,76 @@ def test_what_we_packed_stays_where_only_other_bins_have_something_new() -> None
     assert planned.problem is None
     assert bins_of(planned) == [["n0", "n1"]]
     assert left_of(planned) == [("at_target", 2, 90)]
+
+
+def dirty_file(name: str, size: int = 90) -> DataFile:
+    return make_file(name, size=size, records=100, deleted=50)
+
+
+def test_a_bin_with_one_file_of_many_deleted_rows_is_written() -> None:
+    planned = plan(make_policy(), make_facts(files=(make_file("a", size=10), dirty_file("b", 20))))
+    assert bins_of(planned) == [["a", "b"]]
+    assert bins_of(plan(make_policy(), make_facts(files=(dirty_file("b"),)))) == [["b"]]
+
+
+@pytest.mark.parametrize(
+    ("when", "sizes", "text", "line"),
+    [
+        ({"min_small_files": 3}, (10, 20), "2 small files, less than 3 (1 more is needed)", 9),
+        ({"min_small_files": 5}, (10, 20), "2 small files, less than 5 (3 more are needed)", 9),
+        ({"min_small_bytes": 31}, (10, 20), "30 B in them, less than 31 B", 10),
+        ({"min_small_files": 3, "min_small_bytes": 31}, (10, 20),
+         "2 small files, less than 3 (1 more is needed) and 30 B in them, less than 31 B", 9),
+        ({"min_small_files": 2, "min_small_bytes": 30}, (10, 20), None, 0),
+    ],
+)  # fmt: skip
+def test_what_is_not_worth_it_says_what_is_missing(
+    when: dict[str, int], sizes: tuple[int, ...], text: str | None, line: int
+) -> None:
+    lines = {"optimize.when.minSmallFiles": 9, "optimize.when.minSmallBytes": 10}
+    policy = make_policy(optimize=make_optimize(when=WorthPolicy(**when)), lines=lines)
+    planned = plan(policy, make_facts(files=make_files(*sizes)))
+    reasons = [left.reason for left in planned.left_alone]
+    if text is None:
+        assert (reasons, bins_of(planned)) == ([], [["f0", "f1"]])
+    else:
+        assert reasons == [Reason(ReasonCode.NOT_WORTH_IT, f"not worth it yet: {text}", f"orders.yml:{line}")]
+
+
+def test_a_lone_small_file_is_called_one() -> None:
+    policy = make_policy(optimize=make_optimize(when=WorthPolicy(min_small_files=3), max_size=100))
+    files = (make_file("a", size=10), dirty_file("b", 80), dirty_file("c", 100))
+    planned = plan(policy, make_facts(files=files))
+    (left,) = [left for left in planned.left_alone if left.reason.code is ReasonCode.NOT_WORTH_IT] or [None]
+    assert left is None, "both bins hold files with many deleted rows"
+    assert bins_of(planned) == [["a", "b"], ["c"]]
+    assert [reason.text for step in planned.steps for reason in step.reasons] == [
+        "1 file under 75 B",
+        "2 files with more than 5% of their rows deleted",
+    ]
+
+
+def test_only_bins_without_many_deleted_rows_wait_until_they_are_worth_it() -> None:
+    policy = make_policy(
+        optimize=make_optimize(when=WorthPolicy(min_small_files=9)), lines={"optimize.maxDeletedRowsRatio": 12}
+    )
+    files = (make_file("a", size=40), make_file("b", size=50), dirty_file("c", 70), make_file("d", size=30))
+    planned = plan(policy, make_facts(files=files))
+    assert bins_of(planned) == [["c"]]
+    waiting = [left for left in planned.left_alone if left.reason.code is ReasonCode.NOT_WORTH_IT]
+    assert [left.num_files for left in waiting] == [2]
+    (step,) = planned.steps
+    assert step.reasons[-1] == Reason(
+        ReasonCode.DELETED_ROWS, "1 file with more than 5% of its rows deleted", "orders.yml:12"
+    )
+
+
+def test_files_that_came_with_the_last_rewrite_are_not_joined_again() -> None:
+    ours = make_file("ours", size=40, tags={PACKED_TAG: "100"}, modified_at_ms=NOW_MS - HOUR_MS)
+    older = make_file("older", size=40, tags={PACKED_TAG: "100"}, modified_at_ms=NOW_MS - DAY_MS)
+    for after_ms, bins in ((0, []), (1, [["fresh", "older"]])):
+        fresh = make_file("fresh", size=30, modified_at_ms=NOW_MS - HOUR_MS + after_ms)
+        planned = plan(make_policy(), make_facts(files=(older, ours, fresh)))
+        assert [sorted(paths) for paths in bins_of(planned)] == bins
+    told = plan(make_policy(), make_facts(files=(older, ours))).left_alone
+    assert [left.reason.text for left in told] == ["2 files as the last compaction wrote them, nothing new beside them"]

@@ -175,3 +175,45 @@ def test_partitions_outside_where_are_named_with_its_text_and_line() -> None:
     assert (left.reason.code, left.reason.origin) == (ReasonCode.OUTSIDE_WHERE, "orders.yml:5")
     assert left.reason.text == "1 file outside where: c >= 2"
     assert (left.num_files, left.size_bytes, left.partition_values) == (1, 1, (("c", "1"),))
+
+
+def test_partitions_that_wait_are_named_at_the_line_that_holds_them() -> None:
+    asked = table("date", "2026-01-01", "2026-01-02", skip_newest=1)
+    (left,) = select_partitions(asked).left_alone
+    assert left.reason.origin == "orders.yml:6"
+    files = [make_file(f"f{n}", size=1, partition={"c": str(n)}, modified_at_ms=NOW_MS - n * 1000) for n in range(60)]
+    policy = make_policy(optimize=make_optimize(quiet_for_seconds=50), lines={"optimize.quietFor": 7})
+    facts = make_facts(files=files, partitioned_by=("c",))
+    selection = select_partitions(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    assert len(selection.partitions) == 10, "50 seconds old is quiet"
+    assert {left.reason.origin for left in selection.left_alone} == {"orders.yml:7"}
+    assert sum(left.num_files for left in selection.left_alone) == 50
+
+
+def test_many_partitions_are_counted_together_with_their_number() -> None:
+    selection = select_partitions(table("integer", *[str(n) for n in range(100)], where="c > 98"))
+    (left,) = selection.left_alone
+    assert left.reason.text == "99 files of 99 partitions outside where: c > 98"
+    assert left.partition_values is None
+
+
+def test_a_table_without_partitions_has_no_newest_one() -> None:
+    policy = make_policy(optimize=make_optimize(skip_newest_partitions=1))
+    facts = make_facts(files=make_files(1, 2))
+    selection = select_partitions(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    assert (len(selection.partitions), selection.left_alone) == (1, ())
+
+
+def test_text_is_a_time_only_where_all_of_it_is_dates() -> None:
+    mixed = table("string", "2026-01-02", "a", "b", skip_newest=1)
+    assert skipped(mixed) == ["b"]
+
+
+def test_the_newest_change_of_a_partition_counts() -> None:
+    files = [make_file("old", modified_at_ms=1), make_file("new", modified_at_ms=9)]
+    (group,) = group_by_partition(files)
+    assert group.modified_at_ms == 9
+
+
+def test_values_of_partitions_are_one_path() -> None:
+    assert partition_text((("day", "2026-11-20"), ("country", None))) == "day=2026-11-20/country=null"

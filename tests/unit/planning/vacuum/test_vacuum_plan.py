@@ -420,3 +420,126 @@ def test_a_trash_is_refused_where_moving_a_file_copies_it(location: str, refused
     problem = plan(policy_of(trash_seconds=3600), facts).problem
     assert (problem.code if problem is not None else None) == ("T431" if refused else None)
     assert plan(policy_of(), facts).problem is None, "without a trash nothing is moved"
+
+
+def test_a_trash_is_refused_at_its_line() -> None:
+    policy = make_policy(vacuum=make_vacuum(trash_seconds=1), lines={"vacuum": 11, "vacuum.trash": 14})
+    problem = plan(policy, make_facts(location="s3a://b/t", removed_files=())).problem
+    assert problem is not None
+    assert (problem.code, problem.where) == ("T431", "orders.yml:14")
+
+
+def test_a_consumer_that_is_as_new_as_now_needs_nothing_longer() -> None:
+    """A position that is ahead of our clock asks for no time, and one a second back for a second."""
+    policy = policy_of(retention_seconds=0, allow_short_retention=True)
+    facts = make_facts(properties={FILES_PROPERTY: "interval 0 seconds"})
+    for ago_ms, seconds in ((-5_000, 0), (0, 0), (1, 1), (1000, 1), (1001, 2)):
+        position = StreamPosition("s", version=3, needed_since_ms=NOW_MS - ago_ms)
+        history = VacuumHistory(positions=(position,))
+        asked = TableInput(policy, replace(facts, history=history), NEVER_TOUCHED, NOW_MS, TODAY)
+        assert vacuum_horizon(asked).retention_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("why", "code"),
+    [("clone", ReasonCode.KEPT_FOR_CLONE), ("needed", ReasonCode.LIVE_AGAIN), ("nested_table", ReasonCode.NESTED_TABLE),
+     ("symlink", ReasonCode.BEHIND_SYMLINK), ("untracked", ReasonCode.UNTRACKED)],
+)  # fmt: skip
+def test_what_storage_keeps_is_named_by_its_reason(why: Any, code: ReasonCode) -> None:
+    facts = replace(make_facts(removed_files=()), storage=StorageLook(kept=(Kept(why, "so it is", 1),)))
+    assert plan(policy_of(), facts).left_alone == (LeftAlone(Reason(code, "so it is")),)
+
+
+@pytest.mark.parametrize("why", ["clock", "unknown_reference"])
+def test_what_makes_it_unsure_stops_all_deletion(why: Any) -> None:
+    facts = replace(
+        make_facts(removed_files=(removed("old", days_ago=9),)), storage=StorageLook(kept=(Kept(why, "who knows", 1),))
+    )
+    planned = plan(policy_of(), facts)
+    assert planned.steps == ()
+    assert [(reason.code, reason.text) for reason in planned.blocked] == [(ReasonCode.CANNOT_BE_SURE, "who knows")]
+
+
+def test_a_checkpoint_that_was_not_read_is_named_at_the_line_of_consumers() -> None:
+    policy = policy_of(consumers=(Consumer("s", checkpoint="/c"),))
+    facts = replace(make_facts(removed_files=(removed("old", days_ago=9),)), history=VacuumHistory())
+    (reason,) = plan(policy, facts).blocked
+    assert (reason.text, reason.origin) == ("the checkpoint of consumer s was not read", "orders.yml:15")
+
+
+def test_untracked_files_and_trash_are_reasons_with_their_figures() -> None:
+    policy = make_policy(vacuum=make_vacuum(delete_untracked=True), lines={"vacuum": 11, "vacuum.deleteUntracked": 16})
+    files = (
+        RemovedFile("u", 200, NOW_MS - 31 * DAY_MS, kind="untracked"),
+        RemovedFile("v", 100, NOW_MS - 30 * DAY_MS - 1, kind="untracked"),
+        RemovedFile("young", 100, NOW_MS - 30 * DAY_MS, kind="untracked"),
+    )
+    trash = (TrashedRun("r1", "file:/t/1", 3, 1000, 0), TrashedRun("r2", "file:/t/2", 4, 24, 0))
+    facts = replace(make_facts(removed_files=files), storage=StorageLook(trash=trash))
+    (step,) = plan(policy, facts).steps
+    assert isinstance(step, VacuumStep)
+    assert [file.path for file in step.files] == ["u", "v"]
+    assert step.untracked_before_ms == NOW_MS - 30 * DAY_MS
+    assert step.reasons == (
+        Reason(
+            ReasonCode.UNTRACKED_FILES_OLD,
+            "2 files (300 B) that the log never knew, not changed for more than 30d",
+            "orders.yml:16",
+        ),
+        Reason(ReasonCode.TRASH_EXPIRED, "7 files (1 KiB) in the trash past their time"),
+    )
+
+
+def test_untracked_files_that_stay_are_named_with_the_line_that_would_delete_them() -> None:
+    policy = make_policy(vacuum=make_vacuum(), lines={"vacuum": 11, "vacuum.deleteUntracked": 16})
+    file = RemovedFile("u", 200, NOW_MS - 31 * DAY_MS, kind="untracked")
+    record = TableRecord(unproven_versions=(3, 5))
+    (left,) = plan(policy, make_facts(removed_files=(file,)), record).left_alone
+    assert (left.reason.code, left.reason.origin) == (ReasonCode.UNTRACKED, "orders.yml:16")
+
+
+def test_what_is_live_again_and_what_is_unproven_is_said() -> None:
+    live = make_file("back")
+    files = (removed("back", days_ago=9), removed("by-5", days_ago=9, version=5))
+    planned = plan(policy_of(), make_facts(files=(live,), removed_files=files), TableRecord(unproven_versions=(3, 5)))
+    codes = (ReasonCode.LIVE_AGAIN, ReasonCode.UNPROVEN_REWRITE)
+    assert [left.reason.text for left in planned.left_alone if left.reason.code in codes] == [
+        "1 file (100 B) removed once and live again",
+        "1 file (100 B) kept: the rewrite of version 3, 5 is not proven",
+    ]
+    assert not [step for step in planned.steps if isinstance(step, VacuumStep)]
+
+
+def test_nothing_expired_names_who_decides() -> None:
+    planned = plan(policy_of(retention_seconds=1), make_facts(removed_files=()))
+    assert planned.left_alone[0].reason.text == (
+        "nothing removed more than 7d ago is left on storage (table property delta.deletedFileRetentionDuration "
+        "(Delta's default) decides)"
+    )
+
+
+def test_each_cap_that_is_broken_is_said_and_the_files_counted_once() -> None:
+    policy = make_policy(
+        vacuum=make_vacuum(allow_large_delete=False), max_deletes=1, lines={"vacuum": 11, "limits.maxDeletes": 20}
+    )
+    facts = make_facts(
+        files=(make_file(size=100),), removed_files=tuple(removed(f"f{n}", days_ago=9) for n in range(3))
+    )
+    planned = plan(policy, facts, TableRecord(vacuumed_bytes=(10, 20, 30)))
+    over = [left for left in planned.left_alone if left.reason.code is ReasonCode.LARGE_DELETE]
+    assert [(left.num_files, left.size_bytes, left.reason.origin) for left in over] == [
+        (3, 300, "orders.yml:20"), (0, 0, "orders.yml:11"), (0, 0, "orders.yml:11"),
+    ]  # fmt: skip
+    assert planned.blocked == tuple(left.reason for left in over)
+
+
+@pytest.mark.parametrize(("lost", "line"), [(200, "rewritten"), (201, "true")])
+def test_the_line_that_would_allow_it_is_the_least_that_does(lost: int, line: str) -> None:
+    """Half of what storage holds may go; what a rewrite replaced is not lost."""
+    policy = policy_of(allow_large_delete=False)
+    files = (
+        RemovedFile("l", lost, NOW_MS - 9 * DAY_MS, removed_in_version=5),
+        RemovedFile("r", 200, NOW_MS - 9 * DAY_MS, removed_in_version=5, replaced=True),
+    )
+    (reason,) = plan(policy, make_facts(removed_files=files)).blocked
+    assert reason.text.endswith(f"`vacuum.allowLargeDelete: {line}` allows it")
