@@ -2,7 +2,8 @@
  * Loaded before the C library (LD_PRELOAD), holds whoever is about to give a file the name of a Delta version, by
  * rename or by link, until a test lets it go: "DIR/N.held" names both files, "DIR/N.go" lets it go on.
  *
- * HOLD_COMMITS is DIR. With NO_HARD_LINKS set, every link fails as on a file system that has none.
+ * HOLD_COMMITS is DIR. With HOLD_AFTER set, it is held right after that instead: the version stands, and its writer
+ * does not know yet. With NO_HARD_LINKS set, every link fails as on a file system that has none.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -49,10 +50,25 @@ static void hold(const char *from, const char *to)
         usleep(5000);
 }
 
+static void hold_before(const char *from, const char *to)
+{
+    if (getenv("HOLD_AFTER") == NULL)
+        hold(from, to);
+}
+
+static int hold_after(int result, const char *from, const char *to)
+{
+    int reason = errno;
+    if (result == 0 && getenv("HOLD_AFTER") != NULL)
+        hold(from, to);
+    errno = reason;
+    return result;
+}
+
 int rename(const char *from, const char *to)
 {
-    hold(from, to);
-    return real_rename(from, to);
+    hold_before(from, to);
+    return hold_after(real_rename(from, to), from, to);
 }
 
 int link(const char *from, const char *to)
@@ -62,6 +78,6 @@ int link(const char *from, const char *to)
         errno = EPERM;
         return -1;
     }
-    hold(from, to);
-    return next(from, to);
+    hold_before(from, to);
+    return hold_after(next(from, to), from, to);
 }

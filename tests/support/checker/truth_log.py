@@ -211,7 +211,8 @@ class _State:
                 self.known.update(files_of(self.root, action[name]))
 
     def close(self, version: int) -> None:
-        self.history[version] = frozenset(local_file(self.root, path) for path, _ in self.live)
+        # By the path as it stands in the log: a name on disk may hold a % of its own.
+        self.history[version] = frozenset(local_file(self.root, add["path"]) for add in self.live.values())
 
 
 def files_of(root: Path, action: Mapping[str, Any]) -> Iterator[Path]:

@@ -1,0 +1,117 @@
+"""An apply is killed, terminated or stopped at sixteen points, five times each; then `apply` converges.
+
+The process is a real one on a real table, and is struck from outside while it is held at its point. The whole matrix
+is 16 points x 5 blows x 5 seeds; a seed says what the table is like, which lane rewrites it, and in which step a point
+lies that each step has. `make fault` runs all of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from maintainer.cli.main import run
+from tests.support.faults.after_faults import assert_converges, assert_whole
+from tests.support.faults.blows import Blow, victim
+from tests.support.faults.fault_tables import FaultTable, make_fault_table
+from tests.support.faults.held_apply import POINTS, SHORT_LEASE_SECONDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SEEDS = range(5)
+LEASE_SECONDS = 3.0
+KILLED = -signal.SIGKILL
+TERMINATED = 143
+UNHANDLED = {"policies loaded": -signal.SIGTERM, "report written": -signal.SIGTERM}
+"""Points at which SIGTERM ends the process at once: nothing has begun yet, or everything is over."""
+
+
+@pytest.fixture(scope="module")
+def holding_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler (cc) on Linux, to hold the JVM in a system call")
+    library = tmp_path_factory.mktemp("hold") / "hold_commits.so"
+    source = Path(__file__).with_name("hold_commits.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("blow", Blow, ids=lambda blow: blow.value)
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.sampled(3)
+def test_whatever_ends_an_apply_nothing_is_lost_and_the_next_one_converges(
+    point: str,
+    blow: Blow,
+    seed: int,
+    spark: SparkSession,
+    tmp_path: Path,
+    holding_library: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = make_fault_table(tmp_path / "project", seed)
+
+    def apply() -> tuple[int, str]:
+        capsys.readouterr()
+        code = run(["--project", str(table.project), "apply", "--yes"])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    environment, commit = {}, None
+    if point == "published":
+        environment = {"LD_PRELOAD": str(holding_library), "HOLD_COMMITS": str(tmp_path / "held"), "HOLD_AFTER": "1"}
+        commit = table.shape.commit
+    lease_ends = blow is Blow.STOPPED and seed % 2 == 1
+    if lease_ends:
+        environment[SHORT_LEASE_SECONDS] = str(LEASE_SECONDS)
+
+    def meanwhile() -> None:
+        if lease_ends:
+            time.sleep(LEASE_SECONDS + 0.5)
+        before = assert_whole(table).version
+        code, said = apply()
+        assert code in (0, 4), said[-4000:]
+        if code == 4:
+            assert "A406" in said
+            assert assert_whole(table).version == before
+
+    with victim(table.project, point, seed, tmp_path / "held", environment=environment, commit=commit) as held:
+        held.wait_until_held()
+        runs = _runs(table)
+        code = held.strike(blow, meanwhile)
+        said = held.said()
+    assert "Traceback" not in said, said[-4000:]
+    _assert_code(point, blow, code, said)
+    assert_whole(table)
+    assert_converges(table, apply, {name: code for name in runs[:1] if code >= 0})
+
+
+def _runs(table: FaultTable) -> list[str]:
+    return sorted(path.name for path in (table.project / ".maintainer" / "runs").glob("2*"))
+
+
+def _assert_code(point: str, blow: Blow, code: int, said: str) -> None:
+    """Check the exit code: a run that was ended never says that it went well."""
+    match blow:
+        case Blow.PYTHON_KILLED | Blow.BOTH_KILLED:
+            assert code == KILLED, said[-4000:]
+        case Blow.TERMINATED:
+            assert code == UNHANDLED.get(point, TERMINATED), said[-4000:]
+        case Blow.JVM_KILLED if point == "report written":
+            assert code == 0, said[-4000:]  # everything was done, and nothing needs a JVM any more
+        case Blow.JVM_KILLED:
+            assert code in (1, 2), said[-4000:]
+            assert "E612" in said or "E607" in said or "C703" in said, said[-4000:]
+        case Blow.STOPPED:
+            assert code in (0, 1, 4, 6), said[-4000:]

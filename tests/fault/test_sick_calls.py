@@ -1,0 +1,102 @@
+"""The n-th write, rename, link, unlink or read of an apply fails, or ends its process: nothing is lost, and it is said.
+
+Calls are counted over all threads, Python's and the JVM's, below one place: the table, the state folder or the ledger.
+With an even n the fault lasts, as a full disk or a closed folder does; with an odd one it is a single call. The whole
+matrix runs with `make fault`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.faults.after_faults import assert_converges, assert_whole
+from tests.support.faults.fault_tables import SHAPES, FaultTable, make_fault_table
+from tests.support.faults.sick_calls import Call, Effect, SickCalls, Sickness
+from tests.support.faults.sick_worker import SickWorker
+
+pytestmark = pytest.mark.spark
+
+PLACES = ("table", "state", "ledger")
+NUMBERS = range(1, 21)
+CAUSES = {
+    Effect.EACCES: ("Permission denied", "permission denied"),
+    Effect.ENOSPC: ("No space left on device", "no space left", "storage is full"),
+    Effect.EIO: ("Input/output error", "I/O error"),
+}
+"""Words of which one must be in what is said."""
+
+CELLS = [
+    (call, effect)
+    for call in Call
+    for effect in Effect
+    if (call, effect) != (Call.READ, Effect.ENOSPC)  # nothing fills a disk by reading
+]
+
+
+@pytest.fixture(scope="module")
+def sick_calls(tmp_path_factory: pytest.TempPathFactory) -> SickCalls:
+    return SickCalls(tmp_path_factory.mktemp("sick") / "shared")
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory, sick_calls: SickCalls) -> Iterator[SickWorker]:
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler (cc) on Linux, to have system calls fail")
+    folder = tmp_path_factory.mktemp("worker")
+    library = folder / "sick_calls.so"
+    source = Path(__file__).with_name("sick_calls.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+    worker = SickWorker(folder, {"LD_PRELOAD": str(library), "SICK_CALLS": str(sick_calls.path)})
+    yield worker
+    worker.end()
+
+
+def folders_of(table: FaultTable, place: str) -> tuple[Path, Path | None]:
+    """The folder of a place, and what of it does not count: the ledger lies in the state folder."""
+    match place:
+        case "table":
+            return table.path, None
+        case "ledger":
+            return table.ledger, None
+        case _:
+            return table.ledger.parent, table.ledger
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("call", "effect"), CELLS, ids=[f"{call.name} {effect.name}" for call, effect in CELLS])
+@pytest.mark.sampled(3)
+def test_a_call_that_fails_loses_nothing_and_is_named(
+    call: Call, effect: Effect, place: str, number: int, tmp_path: Path, worker: SickWorker, sick_calls: SickCalls
+) -> None:
+    seed = number + len(SHAPES) * PLACES.index(place) + 100 * CELLS.index((call, effect))
+    table = make_fault_table(tmp_path / "project", seed)
+    worker.start()
+    folder, left_out = folders_of(table, place)
+    sick_calls.arm(Sickness(call, effect, folder, number, lasting=number % 2 == 0, left_out=left_out))
+    try:
+        code, said = worker.apply(table.project)
+    finally:
+        sick_calls.disarm()
+    if not sick_calls.num_failed:
+        assert code == 0, said[-4000:]
+        pytest.skip(f"an apply makes {sick_calls.num_calls} such calls")
+    assert "Traceback" not in said
+    assert "E699" not in said, said[-4000:]
+    assert_whole(table)
+    if effect is Effect.SIGKILL:
+        assert code != 0, said[-4000:]
+        worker.end()  # Python is gone, or its JVM
+    elif code != 0:
+        assert any(words in said for words in CAUSES[effect]), f"{sick_calls.first_path}\n{said[-4000:]}"
+        assert str(folder) in said or table.path.name in said, said[-4000:]
+    runs = sorted(path.name for path in (table.project / ".maintainer" / "runs").glob("2*"))
+    codes = {runs[0]: code} if runs and code >= 0 else {}
+    assert_converges(table, lambda: worker.apply(table.project), codes)
