@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,13 +19,13 @@ import pyarrow as pa
 import pytest
 
 from maintainer.delta.engine.ledger_table import LEDGER_SCHEMA
+from tests.support.faults.preloaded import compiled
 from tests.support.policies.projects import write_project
 from tests.support.tables.delta_tables import age
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = Path(__file__).with_name("hold_commits.c")
 DEADLINE_SECONDS = 300.0
 COMMITS = frozenset(
     {
@@ -47,12 +46,7 @@ LEDGER = pa.schema(
 
 @pytest.fixture(scope="module")
 def holding_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs a C compiler (cc) on Linux, to hold the JVM in a system call")
-    library = tmp_path_factory.mktemp("hold") / "hold_commits.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"], check=True)
-    return library
+    return compiled("hold_commits", tmp_path_factory.mktemp("hold"))
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ lies that each step has. `make fault` runs all of it.
 
 from __future__ import annotations
 
-import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +19,7 @@ from tests.support.faults.after_faults import assert_converges, assert_whole
 from tests.support.faults.blows import Blow, victim
 from tests.support.faults.fault_tables import FaultTable, make_fault_table
 from tests.support.faults.held_apply import POINTS, SHORT_LEASE_SECONDS
+from tests.support.faults.preloaded import compiled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,13 +36,7 @@ UNHANDLED = {"policies loaded": -signal.SIGTERM, "report written": -signal.SIGTE
 
 @pytest.fixture(scope="module")
 def holding_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs a C compiler (cc) on Linux, to hold the JVM in a system call")
-    library = tmp_path_factory.mktemp("hold") / "hold_commits.so"
-    source = Path(__file__).with_name("hold_commits.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
-    return library
+    return compiled("hold_commits", tmp_path_factory.mktemp("hold"))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

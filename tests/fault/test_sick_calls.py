@@ -7,9 +7,6 @@ matrix runs with `make fault`.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 
 from tests.support.faults.after_faults import assert_converges, assert_whole
 from tests.support.faults.fault_tables import SHAPES, FaultTable, make_fault_table
+from tests.support.faults.preloaded import compiled
 from tests.support.faults.sick_calls import Call, Effect, SickCalls, Sickness
 from tests.support.faults.sick_worker import SickWorker
 
@@ -30,6 +28,9 @@ CAUSES = {
     Effect.EIO: ("Input/output error", "I/O error"),
 }
 """Words of which one must be in what is said."""
+
+TEMPORARY = ("nothing_temporary_stays",)
+"""Delta writes checksums through a temporary file in the log, and does not remove it when its own writing fails."""
 
 CELLS = [
     (call, effect)
@@ -46,13 +47,8 @@ def sick_calls(tmp_path_factory: pytest.TempPathFactory) -> SickCalls:
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory, sick_calls: SickCalls) -> Iterator[SickWorker]:
-    compiler = shutil.which("cc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs a C compiler (cc) on Linux, to have system calls fail")
     folder = tmp_path_factory.mktemp("worker")
-    library = folder / "sick_calls.so"
-    source = Path(__file__).with_name("sick_calls.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+    library = compiled("sick_calls", folder)
     worker = SickWorker(folder, {"LD_PRELOAD": str(library), "SICK_CALLS": str(sick_calls.path)})
     yield worker
     worker.end()
@@ -72,6 +68,7 @@ def folders_of(table: FaultTable, place: str) -> tuple[Path, Path | None]:
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("call", "effect"), CELLS, ids=[f"{call.name} {effect.name}" for call, effect in CELLS])
+@pytest.mark.contradicts(*TEMPORARY, reason="Delta leaves its own temporary files in a log; in the state nothing may")
 @pytest.mark.sampled(3)
 def test_a_call_that_fails_loses_nothing_and_is_named(
     call: Call, effect: Effect, place: str, number: int, tmp_path: Path, worker: SickWorker, sick_calls: SickCalls
@@ -99,4 +96,5 @@ def test_a_call_that_fails_loses_nothing_and_is_named(
         assert str(folder) in said or table.path.name in said, said[-4000:]
     runs = sorted(path.name for path in (table.project / ".maintainer" / "runs").glob("2*"))
     codes = {runs[0]: code} if runs and code >= 0 else {}
-    assert_converges(table, lambda: worker.apply(table.project), codes)
+    but_not = () if place == "state" else TEMPORARY
+    assert_converges(table, lambda: worker.apply(table.project), codes, but_not=but_not)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.delta.engine.table_reader import DeltaTableReader
 from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.damaged_log import refuse_empty_commits, refuse_other_checksum
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER, refuse_unsafe_log_store
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
@@ -83,7 +84,7 @@ class DeltaTableWriter:
     ) -> CommitReceipt:
         """Write, prove, commit; see ``TableWriter.rewrite``."""
         started = time.monotonic()
-        self._jvm.activate()
+        self._refuse_damaged_log(facts, counts_files=True)
         write_missing_checksum(self._jvm, facts)
         self._refuse_unsafe_store(facts)
         prefix = prefix_of_attempt(stamp)
@@ -126,6 +127,7 @@ class DeltaTableWriter:
         self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
     ) -> CommitReceipt:
         """Set table properties in one commit; see ``TableWriter.set_properties``."""
+        self._refuse_damaged_log(facts)
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: properties")
         return set_properties(self._jvm, facts, step, stamp, before_commit)
@@ -139,6 +141,7 @@ class DeltaTableWriter:
         guard: DeletionGuard = DeletionGuard(),  # noqa: B008 (frozen)
     ) -> VacuumReceipt:
         """Delete exactly the step's files; see ``TableWriter.vacuum``."""
+        self._refuse_damaged_log(facts)
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
         tools = VacuumTools(self._reader.references, self._reader, self.clock)
@@ -149,6 +152,14 @@ class DeltaTableWriter:
         self._jvm.activate()
         storage = TableStorage(self._jvm, self._jvm.log_at(facts.location))
         return undelete(storage, facts.table_id, run_id, facts.ref.identifier)
+
+    def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> None:
+        self._jvm.activate()
+        with table_errors(facts.ref.identifier):
+            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            refuse_empty_commits(storage, facts.ref.identifier)
+            if counts_files:
+                refuse_other_checksum(storage, facts)
 
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:
         jvm, where = self._jvm, facts.ref.identifier

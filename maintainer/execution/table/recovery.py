@@ -70,7 +70,10 @@ def settle(
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit{where or f', which {how}'}")
         if version is None:
             if is_own:
-                journal.settled(intent, Fate.NOT_LANDED, None, detail=moved)
+                stay = _what_stays(intent)
+                work.notes[-1] += f"; {stay}" if stay else ""
+                detail = "; ".join(part for part in (stay, moved) if part) or None
+                journal.settled(intent, Fate.NOT_LANDED, None, detail=detail)
             continue
         if is_own:
             # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
@@ -89,6 +92,19 @@ def settle(
             unproven.discard(version)
             work.notes.append(f"version {version} of an earlier run is proven now")
     return replace(record, unproven_versions=tuple(sorted(unproven))), work
+
+
+def _what_stays(intent: Intent) -> str | None:
+    """Say which files a rewrite that was killed right before its commit may have left; None for what writes none.
+
+    They stay: an engine that outlives its run for a moment could still commit them.
+    """
+    if intent.kind == "set_properties":
+        return None
+    return (
+        f"data files whose names begin with part-{intent.stamp.run_id}- and that no version names may be left of it: "
+        "`vacuum.deleteUntracked` deletes them"
+    )
 
 
 def _was_moved(places: TablePlaces, record: TableRecord, facts: TableFacts, location: str) -> bool:

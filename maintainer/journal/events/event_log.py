@@ -161,6 +161,7 @@ class EventLog:
         self._path = path
         self._lock = threading.Lock()
         self._failed = False
+        self._reason = "the record is closed"
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
             self.is_mine = try_lock(self._handle)
@@ -181,7 +182,8 @@ class EventLog:
             if self._failed:
                 raise FolderUnwritable(
                     "the run folder can no longer be written", code="E651", where=str(self._path),
-                    found="an earlier record was not written", help="free the disk and run apply again",
+                    found=f"an earlier record was not written: {self._reason}",
+                    help="make the folder writable and give it space, then run apply again",
                 )  # fmt: skip
             try:
                 if os.write(self._handle, line) != len(line):
@@ -189,7 +191,7 @@ class EventLog:
                 if durable:
                     os.fsync(self._handle)
             except OSError as error:
-                self._failed = True
+                self._failed, self._reason = True, error.strerror or str(error)
                 raise FolderUnwritable.at(self._path, error, code="E651") from error
 
     @property

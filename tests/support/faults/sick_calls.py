@@ -1,4 +1,4 @@
-"""What a test tells `tests/fault/sick_calls.c`: which call below which folder fails, and how.
+"""What a test tells `sick_calls.c`: which call below which folder fails, and how.
 
 The library and the test share one small file; the layout is `struct sickness` of the C source.
 """

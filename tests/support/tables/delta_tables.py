@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
 
 
 def forget_logs(spark: SparkSession) -> None:
@@ -68,6 +69,11 @@ def zorder(facts: TableFacts, *columns: str, max_file_size_bytes: int = GIB) -> 
 
 def age(path: Path, days: int) -> None:
     """Move everything that a table's log says, and its files' times, into the past; Delta must forget its logs then."""
+    age_by_hours(path, days * 24)
+
+
+def age_by_hours(path: Path, hours: float) -> None:
+    """Do the same by hours."""
     for log in sorted((path / "_delta_log").glob("*.json")):
         lines = []
         for line in log.read_text().splitlines():
@@ -75,14 +81,14 @@ def age(path: Path, days: int) -> None:
             (body,) = action.values()
             for key in ("timestamp", "deletionTimestamp", "modificationTime"):
                 if key in body:
-                    body[key] -= days * DAY_MS
+                    body[key] -= int(hours * HOUR_MS)
             lines.append(json.dumps(action))
         log.write_text("\n".join(lines) + "\n")
     for one in path.rglob("*"):
         if one.name.endswith(".crc"):
             one.unlink()
         elif one.is_file():
-            moment = one.stat().st_mtime - days * DAY_MS / 1000
+            moment = one.stat().st_mtime - hours * HOUR_MS / 1000
             os.utime(one, (moment, moment))
 
 

@@ -90,3 +90,17 @@ def test_after_a_failed_write_nothing_more_is_written(tmp_path: Path, monkeypatc
         log.append({"type": "three"})
     assert log.failed
     assert [event["type"] for event in read_events(path).events] == ["one", "two"]
+
+
+def test_each_refusal_after_a_failed_write_says_why_the_first_one_failed() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no disk that is always full")
+    log = EventLog(full)
+    try:
+        for _ in range(2):
+            with pytest.raises(FolderUnwritable, match="can no longer be written") as caught:
+                log.append({"type": "one"})
+            assert "No space left on device" in (caught.value.found or "")
+    finally:
+        log.close()
