@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile coverage mutation
+.PHONY: help demo test long lint unit spark soak bench docs format clean check-python check-java hostile coverage mutation fault
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ test: check-java $(STAMPS)/dev lint ## lint, types, layers and all tests but the
 
 long: check-java $(STAMPS)/dev ## what `make test` leaves out: whole matrices, the whole demo, minutes each
 	$(PYTEST) $(SPREAD) -m 'long or sampled' $(FAST_TESTS) $(SPARK_TESTS)
+
+fault: check-java $(STAMPS)/dev ## every kill, sick system call and broken table: the fault tests whole, hours
+	$(PYTEST) $(SPREAD) tests/fault
 
 lint: $(STAMPS)/dev ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .

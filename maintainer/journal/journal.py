@@ -15,7 +15,7 @@ from maintainer.errors import CommitConflict, TableHot
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, append_event, read_events
 from maintainer.journal.events.intents import Fate, Intent, record_settlement
 from maintainer.journal.events.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
-from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.codec import encode
@@ -224,11 +224,14 @@ class Journal:
 
         Raises:
             FolderUnwritable: E650 or E651.
+            EnvironmentUnfit: E641, that run's record cannot be read.
         """
         path = self.runs_dir / stamp.run_id / EVENTS_FILE
         if stamp.run_id == self.run_id or not path.is_file():
             return
-        tried_at = (event.get("location") for event in read_events(path).events if event.get("step") == stamp.step_id)
+        with reading_runs(self.runs_dir):
+            events = read_events(path).events
+        tried_at = (event.get("location") for event in events if event.get("step") == stamp.step_id)
         if not any(isinstance(place, str) and is_here(place) for place in tried_at):
             return
         fields = {"step": stamp.step_id, "version": version, "result": result, "detail": detail, "by": self.run_id}

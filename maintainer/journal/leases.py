@@ -124,9 +124,18 @@ class Leases:
         """Make sure, right before a commit, that the lease is still ours.
 
         Raises:
-            Refused: A407, it ended and another run took it.
+            Refused: A407, it ended and another run took it, or it cannot be read.
         """
-        holder = _read(lease.path)
+        try:
+            holder = _read(lease.path)
+        except OSError as error:
+            raise Refused(
+                "the lease on the table cannot be read, so nothing more is committed to it",
+                code="A407",
+                where=table,
+                found=f"{lease.path}: {error.strerror or error}",
+                help="make the folder readable; `maintainer retry` does the rest",
+            ) from error
         if holder is None or holder.token != lease.token or holder.run_id != self._run_id:
             raise Refused(
                 "the lease on the table was lost, so nothing more is committed to it",
@@ -217,8 +226,13 @@ def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
     folder = runs_dir.parent / FOLDER
     if not folder.is_dir():
         return []
-    read = ((path, _read(path)) for path in sorted(folder.glob("*.json")))
-    return [(path, holder) for path, holder in read if holder is not None]
+    leases = []
+    for path in sorted(folder.glob("*.json")):
+        with contextlib.suppress(OSError):
+            holder = _read(path)
+            if holder is not None:
+                leases.append((path, holder))
+    return leases
 
 
 def break_lease(path: Path, by_run: str) -> Holder | None:
@@ -255,8 +269,12 @@ def _lock_of(path: Path) -> Path:
 
 
 def _read(path: Path) -> Holder | None:
-    """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown."""
+    """The lease file, None where there is none; one that is damaged counts as ended, its token as unknown.
+
+    Raises:
+        OSError: It is there and cannot be read. Somebody may hold it.
+    """
     try:
         return decode(Holder, json.loads(path.read_text(encoding="utf-8")), ignore_unknown=True)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None

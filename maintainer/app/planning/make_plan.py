@@ -22,6 +22,7 @@ from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.memory.table_records import Remembered, remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.exit_codes import BUG_CODE
@@ -69,10 +70,12 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     """Plan every table of the request.
 
     Raises:
-        MaintainerError: The engine could not give a worker; problems of single tables are in the plan.
+        MaintainerError: The engine could not give a worker, or past runs cannot be read (E641); problems of single
+            tables are in the plan.
     """
     request = replace(request, options=replace(request.options, deletes=engine.deletes))
-    records = remembered(project.runs_dir)
+    with reading_runs(project.runs_dir):
+        records = remembered(project.runs_dir)
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)

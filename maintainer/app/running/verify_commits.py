@@ -13,6 +13,7 @@ from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
 from maintainer.errors import MaintainerError, Refused
 from maintainer.errors.foreign_text import visible_json
+from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.codec import decode, encode
@@ -73,7 +74,8 @@ def verify_tables(project: Project, worker: ProvingWorker, journal: Journal, req
     """
     clock = journal.now_ms
     started_at_ms = clock()
-    records = remembered(project.runs_dir)
+    with reading_runs(project.runs_dir):
+        records = remembered(project.runs_dir)
     answers = []
     for target in request.targets:
         answer = replace(_verify(worker, journal, records, target, request), is_ledger=target.is_ledger)

@@ -10,7 +10,7 @@ from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.events.intents import Fate, Intent
-from maintainer.journal.folder.atomic_files import read_document
+from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, VacuumReceipt
@@ -117,8 +117,13 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
 
 
 def began_to_delete(runs_dir: Path, intent: Intent) -> bool:
-    """Return whether a run recorded that its first file was about to go."""
-    events = read_events(runs_dir / intent.stamp.run_id / EVENTS_FILE).events
+    """Return whether a run recorded that its first file was about to go.
+
+    Raises:
+        EnvironmentUnfit: E641, its record cannot be read.
+    """
+    with reading_runs(runs_dir):
+        events = read_events(runs_dir / intent.stamp.run_id / EVENTS_FILE).events
     return any(event["type"] == "deleting" and event.get("step") == intent.stamp.step_id for event in events)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
+from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.leases import LONGEST_SECONDS, Leases, break_lease, current_holders, lease_files
 
@@ -199,3 +200,19 @@ def test_two_tables_with_one_id_share_the_lease_of_their_run_and_keep_others_out
     second.release(second.acquire("id-a", "lake/copy"))
     first.close()
     second.close()
+
+
+def test_a_lease_that_cannot_be_read_may_be_somebodys(tmp_path: Path) -> None:
+    clock = Hours()
+    first, second = leases(tmp_path, clock), leases(tmp_path, clock, 2)
+    lease = first.acquire(KEY, TABLE)
+    lease.path.unlink()
+    lease.path.mkdir()  # whoever may read whatever they like cannot read a folder as a file
+    with pytest.raises(Refused) as lost:
+        first.check(lease, TABLE)
+    assert lost.value.code == "A407"
+    assert "cannot be read" in lost.value.what
+    assert "Is a directory" in (lost.value.found or "")
+    with pytest.raises(FolderUnwritable, match="written") as refused:
+        second.acquire(KEY, TABLE)
+    assert refused.value.found == "Is a directory"
