@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from tests.support.checker.contradictions import RULES, assert_truth, contradictions
+from tests.support.checker.truth_log import replay_table
 from tests.unit.support.forged_project import (
     COMPACTED,
     NEW,
@@ -615,3 +618,12 @@ def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path, kept_from
     assert contradictions(project.root) == []
     (tmp_path / TABLE / NEW).unlink()
     assert "live_files_are_there" in {one.rule for one in contradictions(project.root)}
+
+
+def test_names_with_a_percent_of_their_own_are_found(tmp_path: Path) -> None:
+    """delta-rs gives a folder the name that a partition's value has in a URL, and the log encodes its % once more."""
+    rows = pa.table({"id": [1, 2], "region": ["ü=1", "a/b c"]})
+    deltalake.write_deltalake(str(tmp_path), rows, partition_by=["region"])
+    table = replay_table(tmp_path)
+    assert {file.is_file() for file in table.history[0]} == {True}
+    assert table.history[0] <= table.known
