@@ -319,6 +319,8 @@ def test_the_log_of_the_jvm_leaves_out_what_its_configuration_says(tmp_path: Pat
     """The expression that log4j is given, read back from the file as log4j reads it."""
     layout = ElementTree.parse(write_log4j_config(tmp_path)).find(".//PatternLayout")
     assert layout is not None
+    # Without it log4j writes each exception once more, past the pattern.
+    assert layout.attrib["alwaysWriteExceptions"] == "false"
     match = re.search(r"%replace\{%m%n%ex\}\{(.+)\}\{\$1\*\*\*\}$", layout.attrib["pattern"])
     assert match is not None
     assert not set("{}") & set(match[1]), "log4j would read a brace as its own"

@@ -20,7 +20,8 @@ _LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="error">
   <Appenders>
     <Console name="out" target="SYSTEM_ERR">
-      <PatternLayout pattern="%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC} %p %c{1}: %replace{%m%n%ex}{SECRETS}{$1***}"/>
+      <PatternLayout alwaysWriteExceptions="false"
+        pattern="%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC} %p %c{1}: %replace{%m%n%ex}{SECRETS}{$1***}"/>
     </Console>
   </Appenders>
   <Loggers>
@@ -38,7 +39,8 @@ _SECRETS = (
     r"[\"']?(?:=|%3D|[\"']\s*:)\s*[\"']?|://[^/\s:@]*:(?=[^/\s]*@)|\bBearer\s+)[^\s\"'<>,;&]+"
 )
 """What the JVM leaves out of its log: values of settings, signatures and passwords of URLs. Without braces, which log4j
-would read as its own. What it prints past log4j is not covered."""
+would read as its own. Exceptions stand within the pattern: log4j would write them once more, as they are. What the JVM
+prints past log4j is not covered."""
 
 
 def open_log(path: Path) -> BinaryIO:
