@@ -107,7 +107,8 @@ def test_sums_are_three_parts_a_hash() -> None:
     ],
 )  # fmt: skip
 def test_every_type_that_is_covered_has_its_encoding(kind: Any, plain: str | None, collated: str | None) -> None:
-    for metadata, encoding in (({}, plain), ({"__COLLATIONS": {}}, collated)):
+    cases: tuple[tuple[dict[str, Any], str | None], ...] = (({}, plain), ({"__COLLATIONS": {}}, collated))
+    for metadata, encoding in cases:
         schema = {"fields": [{"name": "c", "type": kind, "metadata": metadata}]}
         hashed = hashed_columns(schema)
         arguments = "if(isnull(`c`), -1, 0)" + ("" if encoding is None else f", {encoding}")
