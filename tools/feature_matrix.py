@@ -1,4 +1,4 @@
-"""README's table of operations by table feature, made from the code: ``python -m tools.feature_matrix`` writes it."""
+"""The docs' table of operations by table feature, from the code: ``python -m tools.feature_matrix`` writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maintainer.model.table.table_features import REWRITABLE_FEATURES, WHY_NOT
 from maintainer.planning.selection.supported_features import check_supported
 from tests.support.tables.builders import make_facts
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "features.md"
 BEGIN, END = "<!-- features -->\n", "<!-- /features -->\n"
 PREVIEW = "-preview"
 CLUSTERING = "clustering"
@@ -68,11 +68,11 @@ def _why(name: str) -> str:
 
 
 def main() -> None:
-    """Put the table into the README."""
-    text = README.read_text(encoding="utf-8")
+    """Put the table into its page."""
+    text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    README.write_text(before + BEGIN + "\n".join(lines()) + "\n" + END + after, encoding="utf-8")
+    PAGE.write_text(before + BEGIN + "\n".join(lines()) + "\n" + END + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

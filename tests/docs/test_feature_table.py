@@ -1,4 +1,4 @@
-"""README's table of operations by table feature is what the code does, and each "yes" is shown on a real table."""
+"""The docs' table of operations by table feature is what the code does, and each "yes" is shown on a real table."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from maintainer.model.table.table_features import REWRITABLE_FEATURES, UNSUPPORTED_CODES, WHY_NOT
 from tests.support.tables.feature_tables import TABLES
-from tools.feature_matrix import BEGIN, CLUSTERING, END, PREVIEW, README, lines, operations, refusal
+from tools.feature_matrix import BEGIN, CLUSTERING, END, PAGE, PREVIEW, lines, operations, refusal
 
 
-def test_the_readme_has_the_table_that_the_code_makes() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_the_page_has_the_table_that_the_code_makes() -> None:
+    text = PAGE.read_text(encoding="utf-8")
     shown = text[text.index(BEGIN) + len(BEGIN) : text.index(END)].splitlines()
     assert shown == lines(), "python -m tools.feature_matrix writes it"
 

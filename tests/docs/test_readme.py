@@ -1,4 +1,4 @@
-"""The README says what is so: its commands, links and exit codes are held against the program."""
+"""The README and the page of commands say what is so: commands, links, exit codes and pictures are held against it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,35 @@ import pytest
 from maintainer.cli.main import COMMANDS
 from maintainer.errors import ExitCode
 from maintainer.policy.project.policy_project import load_project
+from tools.before_after_picture import PICTURE, look_ups, picture
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def test_the_table_of_commands_is_the_programs() -> None:
-    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|.*\| [a-z ]+ \|$", README, flags=re.MULTILINE)
+    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|.*\| [a-z ]+ \|$", COMMANDS_PAGE, flags=re.MULTILINE)
     named = [name.split()[0] for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert named == list(COMMANDS)
 
 
 def test_every_exit_code_is_explained() -> None:
-    paragraph = README[README.index("Exit codes:") :].split("\n\n")[0]
+    paragraph = COMMANDS_PAGE[COMMANDS_PAGE.index("Exit codes:") :].split("\n\n")[0]
     assert {int(code) for code in re.findall(r"\b(\d{1,3})\b", paragraph)} == {code.value for code in ExitCode}
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_picture_shows_what_the_demo_printed() -> None:
+    transcript = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+    before, after = look_ups(transcript)
+    assert PICTURE.read_text(encoding="utf-8") == picture(before, after), "python -m tools.before_after_picture"
+    assert f"reads {before.num_read} of {before.num_files} files before the run and {after.num_read} of" in README
+    assert f"reads {after.size} where it read {before.size}" in README
 
 
 def test_the_two_commands_are_in_the_makefile() -> None:
