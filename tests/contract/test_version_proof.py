@@ -17,6 +17,7 @@ from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committ
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.verify.version_proof import TablePlace, VersionProof, prove_version
 from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +40,7 @@ def _prove(engine: DeltaTableEngine, path: Path, version: int) -> tuple[Committe
     facts = engine.reader.facts(TableRef(str(path)))
     metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
     files = committed_files(version, _log(path, version), PartitionNames.of(metadata))
-    place = TablePlace(str(path), facts.location, facts.property_map.get("delta.enableRowTracking") == "true")
+    place = TablePlace(str(path), facts.location, keeps_row_ids(facts.property_map))
     return files, prove_version(engine.jvm.spark, place, files)
 
 

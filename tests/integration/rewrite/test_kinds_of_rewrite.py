@@ -56,6 +56,26 @@ def partitions(spark: SparkSession, path: Path, num_partitions: int, files_each:
 
 
 class TestCompaction:
+    @pytest.mark.every_run
+    def test_row_ids_stay_where_row_tracking_is_switched_on_in_capitals(
+        self, spark: SparkSession, maintenance: Maintenance, lake: Path
+    ) -> None:
+        """Delta takes ``TRUE`` for true and keeps the word; such a table once went to a lane that knows no row ids."""
+        path = lake / "capitals"
+        spark.sql(
+            f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta TBLPROPERTIES ('delta.enableRowTracking'='TRUE')"
+        )
+        for number in range(3):
+            rows = spark.range(number * 100, number * 100 + 100).coalesce(1)
+            rows.write.format("delta").mode("append").save(str(path))
+        assert maintenance.facts(path).property_map["delta.enableRowTracking"] == "TRUE"
+        ids = ("_metadata.row_id", "_metadata.row_commit_version")
+        before = spark_rows(spark, path, None, *ids)
+        outcome = maintenance.apply(maintenance.plan(path, make_optimize(min_size=1 << 20, max_size=1 << 21)))
+        assert outcome.status is TableStatus.DONE
+        assert len(maintenance.facts(path).files) == 1
+        assert spark_rows(spark, path, None, *ids) == before
+
     def test_with_a_shuffle(self, spark: SparkSession, maintenance: Maintenance, lake: Path) -> None:
         path = lake / "shuffled"
         partitions(spark, path, 2, files_each=3)

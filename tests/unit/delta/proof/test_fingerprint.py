@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -93,23 +94,24 @@ def test_sums_are_three_parts_a_hash() -> None:
     )
 
 
+ZERO_AS_TEXT = "`c`, if(`c` = 0, cast(`c` AS STRING), '')"
+
+
 @pytest.mark.parametrize(
     ("kind", "plain", "collated"),
     [
         *((kind, "`c`", "`c`") for kind in ("boolean", "byte", "short", "integer", "long", "date", "timestamp",
                                             "timestamp_ntz", "binary", "decimal(3,1)", "interval day to second")),
         *((kind, "`c`", "cast(`c` AS BINARY)") for kind in ("string", "char(3)", "varchar(4)")),
-        *((kind, "`c`, if(`c` = 0, cast(`c` AS STRING), '')",) * 1 + ("`c`, if(`c` = 0, cast(`c` AS STRING), '')",)
-          for kind in ("float", "double")),
+        *((kind, ZERO_AS_TEXT, ZERO_AS_TEXT) for kind in ("float", "double")),
         ("void", None, None),
         ("null", None, None),
         ({"type": "udt", "sqlType": "string"}, "`c`", "cast(`c` AS BINARY)"),
     ],
 )  # fmt: skip
 def test_every_type_that_is_covered_has_its_encoding(kind: Any, plain: str | None, collated: str | None) -> None:
-    cases: tuple[tuple[dict[str, Any], str | None], ...] = (({}, plain), ({"__COLLATIONS": {}}, collated))
-    for metadata, encoding in cases:
-        schema = {"fields": [{"name": "c", "type": kind, "metadata": metadata}]}
+    for metadata, encoding in (("{}", plain), ('{"__COLLATIONS": {}}', collated)):
+        schema = {"fields": [{"name": "c", "type": kind, "metadata": json.loads(metadata)}]}
         hashed = hashed_columns(schema)
         arguments = "if(isnull(`c`), -1, 0)" + ("" if encoding is None else f", {encoding}")
         assert hashed.hashes[0] == f"xxhash64('maintainer-a', {arguments})"

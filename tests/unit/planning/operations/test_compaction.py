@@ -431,12 +431,11 @@ def test_what_is_not_worth_it_says_what_is_missing(
         assert reasons == [Reason(ReasonCode.NOT_WORTH_IT, f"not worth it yet: {text}", f"orders.yml:{line}")]
 
 
-def test_a_lone_small_file_is_called_one() -> None:
+def test_bins_with_many_deleted_rows_are_always_worth_it() -> None:
     policy = make_policy(optimize=make_optimize(when=WorthPolicy(min_small_files=3), max_size=100))
     files = (make_file("a", size=10), dirty_file("b", 80), dirty_file("c", 100))
     planned = plan(policy, make_facts(files=files))
-    # Both bins hold files with many deleted rows.
-    assert not [left for left in planned.left_alone if left.reason.code is ReasonCode.NOT_WORTH_IT]
+    assert planned.left_alone == (), "both bins hold files with many deleted rows"
     assert bins_of(planned) == [["a", "b"], ["c"]]
     assert [reason.text for step in planned.steps for reason in step.reasons] == [
         "1 file under 75 B",
