@@ -145,3 +145,8 @@ def test_what_is_in_maps_in_lists_has_names_of_its_own() -> None:
 def test_more_expressions_come_after_the_columns() -> None:
     text = hashed_columns(_schema(a="long", b="long"), ("x.y", "z")).hashes[0]
     assert text.endswith("if(isnull(`b`), -2, 1), `b`, if(isnull(x.y), -3, 2), x.y, if(isnull(z), -4, 3), z)")
+
+
+def test_partial_sums_are_put_together_three_by_three() -> None:
+    assert combine(7, (1, 2, 3, 4, 5, 6)) == Fingerprint(7, (1 + 2 * 2**22 + 3 * 2**44, 4 + 5 * 2**22 + 6 * 2**44))
+    assert combine(0, ()) == Fingerprint(0, ())

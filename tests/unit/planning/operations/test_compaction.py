@@ -467,3 +467,19 @@ def test_files_that_came_with_the_last_rewrite_are_not_joined_again() -> None:
         assert [sorted(paths) for paths in bins_of(planned)] == bins
     told = plan(make_policy(), make_facts(files=(older, ours))).left_alone
     assert [left.reason.text for left in told] == ["2 files as the last compaction wrote them, nothing new beside them"]
+
+
+def test_one_file_that_came_later_is_enough_to_join_all_again() -> None:
+    ours = make_file("ours", size=20, tags={PACKED_TAG: "100"}, modified_at_ms=NOW_MS - HOUR_MS)
+    before = make_file("before", size=30, modified_at_ms=NOW_MS - DAY_MS)
+    after = make_file("after", size=40, modified_at_ms=NOW_MS)
+    assert bins_of(plan(make_policy(), make_facts(files=(ours, before, after)))) == [["ours", "before", "after"]]
+
+
+def test_of_a_bin_that_is_written_for_its_deleted_rows_no_file_waits() -> None:
+    policy = make_policy(optimize=make_optimize(when=WorthPolicy(min_small_files=9)))
+    dirty = make_file("b", size=20, partition={"p": "1"}, records=100, deleted=50)
+    clean = [make_file(name, size=10, partition={"p": number}) for name, number in (("a", "1"), ("c", "2"), ("d", "2"))]
+    planned = plan(policy, make_facts(files=(dirty, *clean), partitioned_by=("p",)))
+    assert bins_of(planned) == [["a", "b"]]
+    assert left_of(planned) == [("not_worth_it", 2, 20)]

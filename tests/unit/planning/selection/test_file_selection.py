@@ -217,3 +217,28 @@ def test_the_newest_change_of_a_partition_counts() -> None:
 
 def test_values_of_partitions_are_one_path() -> None:
     assert partition_text((("day", "2026-11-20"), ("country", None))) == "day=2026-11-20/country=null"
+
+
+def newest_of(columns: dict[str, str], *values: tuple[str, ...]) -> list[tuple[str | None, ...]]:
+    files = [make_file("-".join(one), partition=dict(zip(columns, one, strict=True))) for one in values]
+    facts = make_facts(files=files, columns={"id": "long", **columns}, partitioned_by=tuple(columns))
+    policy = make_policy(optimize=make_optimize(skip_newest_partitions=1))
+    taken = select_partitions(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))).partitions
+    kept = {partition.values for partition in taken}
+    return [tuple(dict(file.partition_values).values()) for file in files if file.partition_values not in kept]
+
+
+def test_of_two_columns_of_text_the_one_that_is_all_dates_decides_alone() -> None:
+    columns = {"country": "string", "day": "string"}
+    rows = [("de", "2026-01-01"), ("at", "2026-01-02"), ("ch", "2026-01-02")]
+    assert newest_of(columns, *rows) == rows[1:]
+    mixed = [("zz", "2026-01-01"), ("2026-01-05", "2026-01-02")]
+    assert newest_of(columns, *mixed) == mixed[1:], "one country that looks like a date makes no column of time"
+
+
+def test_of_two_times_the_first_decides() -> None:
+    columns = {"day": "date", "at": "timestamp"}
+    rows = [("2026-01-01", "2026-01-09 00:00:00"), ("2026-01-02", "2026-01-03 00:00:00"), ("2026-01-02", "2026-01-04")]
+    assert newest_of(columns, *rows) == rows[1:]
+    plain = {"year": "integer", "month": "integer"}
+    assert newest_of(plain, ("2025", "12"), ("2026", "9"), ("2026", "10")) == [("2026", "10")]
