@@ -54,8 +54,8 @@ unit: $(STAMPS)/dev ## the tests that need no Spark: seconds
 coverage: $(STAMPS)/dev ## branch coverage of all that decides, by the tests that need no Spark: fails under 100 % (3 minutes)
 	$(PYTEST) $(SPREAD) -q --cov --cov-report=term $(FAST_TESTS)
 
-mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes)
-	$(BIN)/python -m tools.mutation
+mutation: $(STAMPS)/dev ## small wrong changes in what decides about rows and files; tests must notice (10 minutes on idle cores)
+	$(BIN)/python -m tools.mutation $(MUTATION)
 
 spark: check-java $(STAMPS)/dev ## the tests on real Spark and Delta
 	$(PYTEST) $(SPREAD) -m 'not long' $(SPARK_TESTS)

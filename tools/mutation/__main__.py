@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, settings
 from tools.mutation import trials
 from tools.mutation.mutants import mutants_of
 from tools.mutation.page import PAGE, page
-from tools.mutation.survivors import key_of, read_reasons, unused
+from tools.mutation.survivors import key_of, place_of, read_fates, read_reasons, unused, write_fates
 from tools.mutation.targets import SUITES, TARGETS
-from tools.mutation.trials import Fate, Trials
+from tools.mutation.trials import KILLED, Fate, Trials
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = "mutation"
@@ -36,28 +36,33 @@ def main() -> int:
         drawn = [mutant for place, mutant in enumerate(every) if place in chosen]
     if asked.only:
         drawn = [mutant for mutant in drawn if asked.only in f"{mutant.file}:{mutant.line}: {mutant.change}"]
+    known = read_fates() if asked.again else {}
+    fates = {mutant: fate for mutant in drawn if (fate := known.get(place_of(mutant, ROOT))) in KILLED}
+    drawn = [mutant for mutant in drawn if mutant not in fates]
     say(f"{len(drawn):,} of {len(every):,} mutants in {len(mutants)} targets, seed {asked.seed}")
     run = Trials(ROOT, drawn, asked.jobs, say)
     _pytest(run)
     if run.failed or len(run.fates) != len(drawn):
         say(f"nothing was shown: tests fail without any change, or were not run: {run.failed[:5]}")
         return 2
+    fates |= run.fates
+    write_fates(fates, ROOT)
     reasons = read_reasons()
     unexplained = [
         mutant
-        for mutant, fate in run.fates.items()
+        for mutant, fate in fates.items()
         if fate is Fate.NOT_RUN or (fate is Fate.SURVIVED and key_of(mutant, ROOT) not in reasons)
     ]
     for mutant in unexplained:
         say(f"lives without a reason: {mutant.file}:{mutant.line}: {mutant.change}")
-    whole = len(drawn) == sum(map(len, (mutants_of(ROOT, s.file, s.names) for t in TARGETS.values() for s in t)))
+    whole = len(fates) == sum(map(len, (mutants_of(ROOT, s.file, s.names) for t in TARGETS.values() for s in t)))
     stale = unused(reasons, every, ROOT) if whole else []
     for file, line, change in stale:
         say(f"a reason for a change that is no more: {file}: {line}: {change}")
-    killed = sum(fate in (Fate.KILLED, Fate.TIMED_OUT) for fate in run.fates.values())
-    say(f"{killed:,} of {len(drawn):,} mutants were killed, {len(unexplained)} live without a reason")
+    killed = sum(fate in KILLED for fate in fates.values())
+    say(f"{killed:,} of {len(fates):,} mutants were killed, {len(unexplained)} live without a reason")
     if whole:
-        PAGE.write_text(page(mutants, run.fates, reasons, ROOT, run.num_tests), encoding="utf-8")
+        PAGE.write_text(page(mutants, fates, reasons, ROOT, run.num_tests), encoding="utf-8")
         say(f"written: {PAGE.relative_to(ROOT)}")
     return 1 if unexplained or stale else 0
 
@@ -72,6 +77,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="what is drawn by")
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="these targets only")
     parser.add_argument("--only", help="mutants with this text in FILE:LINE: CHANGE")
+    parser.add_argument(
+        "--again", action="store_true", help="only what the last run here did not kill, after new tests"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     return parser.parse_args()
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tools.mutation.mutants import Mutant
 from tools.mutation.survivors import Key, key_of
-from tools.mutation.trials import Fate
+from tools.mutation.trials import KILLED, Fate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mutation.md"
-_KILLED = (Fate.KILLED, Fate.TIMED_OUT)
 
 _INTRODUCTION = """# Mutation testing
 
@@ -41,7 +40,7 @@ def page(
         lines.append(_row(target, listed, fates))
     lines.append(_row("all", [mutant for listed in mutants.values() for mutant in listed], fates))
     for target, listed in mutants.items():
-        living = [mutant for mutant in listed if fates[mutant] not in _KILLED]
+        living = [mutant for mutant in listed if fates[mutant] not in KILLED]
         if living:
             lines += [f"\n## {target}: what lives, and why\n", "| where | change | why it may live |", "|---|---|---|"]
         for mutant in living:
@@ -52,7 +51,7 @@ def page(
 
 
 def _row(name: str, listed: Sequence[Mutant], fates: Mapping[Mutant, Fate]) -> str:
-    killed = sum(fates[mutant] in _KILLED for mutant in listed)
+    killed = sum(fates[mutant] in KILLED for mutant in listed)
     late = sum(fates[mutant] is Fate.TIMED_OUT for mutant in listed)
     return f"| {name} | {len(listed):,} | {killed:,} | {late:,} | {len(listed) - killed:,} |"
 

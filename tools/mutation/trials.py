@@ -48,6 +48,9 @@ class Fate(Enum):
     TIMED_OUT = 4
 
 
+KILLED = (Fate.KILLED, Fate.TIMED_OUT)
+
+
 @dataclass
 class Learned:
     """Which tests run which lines of the files, by their places, and how long each takes."""

@@ -421,3 +421,9 @@ def test_a_table_is_remembered_as_losing_to_the_millisecond() -> None:
     assert quiet_seconds(record, NOW_MS - 1) == 3600
     week = replace(lost(60), last_lost_at_ms=NOW_MS - 7 * DAY_MS)
     assert (quiet_seconds(week, NOW_MS), quiet_seconds(week, NOW_MS - 1)) == (0, 86_400)
+
+
+def test_an_update_of_a_moment_ago_is_named_and_not_the_rhythm_it_is_part_of() -> None:
+    for writers in (rhythm(1, 24), rhythm(60, 24)):
+        (left,) = planned(ORDERS, update(1), writers=writers).left_alone
+        assert left.reason.text == "hot: MERGE by another writer 1m ago (quietAfterUpdates 10m)"

@@ -129,6 +129,9 @@ def skipped(asked: TableInput) -> list[str]:
         ("timestamp_ntz", ("2026-01-02", "2026-01-10", "soon"), "2026-01-10"),
         ("date", ("2026-01-02", "2026-01-10", None), "2026-01-10"),
         ("integer", ("9", "10", "-11"), "10"),
+        ("byte", ("9", "10", "-11"), "10"),
+        ("short", ("9", "10", "-11"), "10"),
+        ("float", ("9.5", "10", "-11"), "10"),
         ("decimal(5,1)", ("9.5", "10", "NaN"), "10"),
         ("double", ("9.5", "Infinity", "1e3"), "1e3"),
         ("long", ("9", "ten", "8"), "9"),
@@ -240,5 +243,8 @@ def test_of_two_times_the_first_decides() -> None:
     columns = {"day": "date", "at": "timestamp"}
     rows = [("2026-01-01", "2026-01-09 00:00:00"), ("2026-01-02", "2026-01-03 00:00:00"), ("2026-01-02", "2026-01-04")]
     assert newest_of(columns, *rows) == rows[1:]
+    for time in ("timestamp", "timestamp_ntz"):
+        later = [("b", "2026-01-01 00:00:00"), ("a", "2026-01-02 00:00:00")]
+        assert newest_of({"country": "string", "at": time}, *later) == later[1:]
     plain = {"year": "integer", "month": "integer"}
     assert newest_of(plain, ("2025", "12"), ("2026", "9"), ("2026", "10")) == [("2026", "10")]

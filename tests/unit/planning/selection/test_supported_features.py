@@ -88,5 +88,6 @@ def test_what_is_known_of_a_feature_is_said() -> None:
         caught.value.found
     )
     assert "future" in str(caught.value.found)
-    with pytest.raises(TableError):
+    with pytest.raises(TableError) as caught:
         check_supported(make_facts(protocol=Protocol(3, 7, (), ("catalogOwned",))))
+    assert caught.value.code == "T407"
