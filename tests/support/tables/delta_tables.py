@@ -83,7 +83,9 @@ def age_by_hours(path: Path, hours: float) -> None:
                 if key in body:
                     body[key] -= int(hours * HOUR_MS)
             lines.append(json.dumps(action))
+        written = log.stat()
         log.write_text("\n".join(lines) + "\n")
+        os.utime(log, (written.st_atime, written.st_mtime))
     for one in path.rglob("*"):
         if one.name.endswith(".crc"):
             one.unlink()

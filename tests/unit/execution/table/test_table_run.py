@@ -396,6 +396,22 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     assert bench.record(plan_of(table)).unproven_versions == bench.record(plan_of(copy)).unproven_versions == ()
 
 
+def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settled(bench: Bench) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=1)
+    bench.run(plan_of(table, compact(table)))
+    bench.run(plan_of(table))
+    first = read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events
+    (settled,) = [event for event in first if event["type"] == "settled"]
+    assert (settled["fate"], settled["version"]) == ("not_landed", None)
+    assert "begin with part-20261121T220001Z-0000-" in settled["detail"]
+    assert "vacuum.deleteUntracked" in settled["detail"]
+
+
 @pytest.mark.parametrize("station", ["commit", "landed"])
 def test_an_open_commit_is_settled_where_its_table_was_moved_to(bench: Bench, station: str) -> None:
     table = three_files(bench)
