@@ -39,6 +39,7 @@ CAUSES = {
     "commit_is_a_folder": ("T403", ".json"),
     "garbage_utf8": ("T403", ".json"),
     "future_protocol": ("Delta protocol version",),
+    "protocol_without_features": ("T403", "minReaderVersion"),
     "no_metadata": ("T403", "metadata"),
     "no_protocol": ("T403", "protocol"),
     "no_object": ("T403", ".json"),

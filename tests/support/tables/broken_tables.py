@@ -118,11 +118,18 @@ def garbage_utf8(path: Path, chance: random.Random) -> None:
 
 def future_protocol(path: Path, chance: random.Random) -> None:
     """The newest commit asks for a protocol that nobody knows yet."""
+    _set_protocol(path, chance, {"readerFeatures": ["timeTravel"], "writerFeatures": ["timeTravel"]})
+
+
+def protocol_without_features(path: Path, chance: random.Random) -> None:
+    """The newest commit asks for such a protocol and lists no features, which every later one must."""
+    _set_protocol(path, chance, {})
+
+
+def _set_protocol(path: Path, chance: random.Random, features: dict[str, list[str]]) -> None:
     file = commit(path, _newest(path))
-    features = {"readerFeatures": ["timeTravel"], "writerFeatures": ["timeTravel"]}
-    newest = {"minReaderVersion": chance.randint(4, 99), "minWriterVersion": chance.randint(8, 99)}
-    newer = {"protocol": {**newest, **(features if chance.random() < 0.5 else {})}}
-    _write(file, [*_actions(file), newer])
+    versions = {"minReaderVersion": chance.randint(4, 99), "minWriterVersion": chance.randint(8, 99)}
+    _write(file, [*_actions(file), {"protocol": {**versions, **features}}])
 
 
 def no_metadata(path: Path, chance: random.Random) -> None:
@@ -152,7 +159,8 @@ BROKEN_LOGS: dict[str, Breakage] = {
     breakage.__name__: breakage
     for breakage in (
         truncated_json, gap, doubled_version, bad_last_checkpoint, bad_checkpoint, bad_checksum, empty_commit,
-        commit_is_a_folder, garbage_utf8, future_protocol, no_metadata, no_protocol, remove_of_nothing, no_object,
+        commit_is_a_folder, garbage_utf8, future_protocol, protocol_without_features, no_metadata, no_protocol,
+        remove_of_nothing, no_object,
     )
 }  # fmt: skip
 """Each way by its name."""
