@@ -107,7 +107,7 @@ def project_files(requirement: str) -> dict[str, str]:
 
 
 _WORTH_ADDING = {
-    ".gitignore": "; add the line `.maintainer/` to it",
+    ".gitignore": "; add the lines `.maintainer/` and `plan.json` to it",
     ".pre-commit-config.yaml": "; add the hook `maintainer-validate` to it",
     "requirements.txt": "; add a line for maintainer to it",
 }

@@ -96,7 +96,7 @@ def test_init_makes_a_project_without_findings(tmp_path: Path, capsys: pytest.Ca
     for name in ("maintainer.yml", *(str(path.relative_to(root)) for path in root.glob("policies/*/*.yml"))):
         first = (root / name).read_text().splitlines()[0]
         assert ((root / name).parent / first.partition("$schema=")[2]).is_file()
-    assert (root / ".gitignore").read_text() == ".maintainer/\n"
+    assert (root / ".gitignore").read_text() == ".maintainer/\nplan.json\n"
     assert set(json.loads((root / ".vscode/settings.json").read_text())["yaml.schemas"]) == {
         "./schemas/project.schema.json",
         "./schemas/policy.schema.json",
@@ -121,7 +121,7 @@ def test_init_leaves_other_files_alone_and_says_so(tmp_path: Path, capsys: pytes
     (tmp_path / ".gitignore").write_text("mine\n")
     assert run(["init", str(tmp_path)]) == 0
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
-    assert "= .gitignore   already exists and was not changed; add the line `.maintainer/`" in capsys.readouterr().out
+    assert "= .gitignore   already exists and was not changed; add the lines `.maintainer/` and `plan.json`" in capsys.readouterr().out
 
 
 def test_our_hook_and_the_one_of_init_run_the_same_command(tmp_path: Path) -> None:
