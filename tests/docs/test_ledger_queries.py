@@ -1,4 +1,4 @@
-"""Every ready query of docs/ledger.md runs, and answers what it says; here in an engine that is not Spark."""
+"""Every ready query (ledger, costs, alerts) runs and answers what it says; here in an engine that is not Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from maintainer.delta.engine.ledger_table import _COLUMNS
 from maintainer.journal.ledger.ledger_rows import LedgerRow
-from tests.support.runs.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGE, answers, query
+from tests.support.runs.ledger_queries import EXPECTED, HISTORY, LEDGER_ROWS, PAGES, answers, query
 
 ARROW = {
     "string": pa.string(),
@@ -57,4 +57,4 @@ def test_a_ready_query_answers_what_it_says(lake: deltalake.QueryBuilder, about:
 
 
 def test_no_ready_query_is_left_out() -> None:
-    assert len(re.findall("```sql", PAGE)) == len(EXPECTED)
+    assert len(re.findall("```sql", PAGES)) == len(EXPECTED)

@@ -46,11 +46,16 @@ def test_every_selector_is_one() -> None:
             assert parse_selector([text], ROOT).alternatives
 
 
-@pytest.mark.parametrize("page", [POLICIES, FIRST], ids=["policies", "first-policy"])
-def test_every_command_exists(page: str) -> None:
+@pytest.mark.parametrize(
+    "page_name", ["policies", "first-policy", "what-to-persist", "upgrades", "costs", "alerts", "security"]
+)
+def test_every_command_exists(page_name: str) -> None:
+    page = (ROOT / "docs" / f"{page_name}.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ maintainer (.*)$", page, flags=re.MULTILINE)
     commands += re.findall(r"`maintainer ([^`]+)`", page)
-    assert len(commands) > 5
+    for script in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL):
+        commands += [line.partition(" > ")[0] for line in re.findall(r"^maintainer (.*)$", script, flags=re.MULTILINE)]
+    assert commands
     for line in commands:
         group = cli.make_context("maintainer", shlex.split(line, comments=True))
         name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])

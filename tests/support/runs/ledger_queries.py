@@ -1,4 +1,7 @@
-"""The ready queries of docs/ledger.md, a ledger to ask, and what each must answer, whichever engine runs it."""
+"""The ready queries of the pages on ledger, costs and alerts, a ledger to ask, and what each must answer.
+
+Whichever engine runs them answers the same.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from pathlib import Path
 
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 
-PAGE = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("ledger.md", "costs.md", "alerts.md"))
 MONDAY_MS = int(datetime(2026, 11, 16, 22, tzinfo=timezone.utc).timestamp() * 1000)
 DAY_MS = 86_400_000
 
@@ -82,13 +86,24 @@ EXPECTED: Mapping[str, list[tuple[object, ...]]] = {
     "Writers that our commits overtook": [(6, "MERGE", 4, "zorder", 5)],
     "Verification debt": [("sales.orders", "compact", 5, "2026-11-09 22:00", "none", "history")],
     "How the layout of an incremental": [("2026-11-17 22:00", "unindexed", 4.5, 1.5, 3.0, 1.0)],
+    "What each run cost, the newest first": [
+        (ROW.run_id, 3, 6.0, 1000, 980, 0),
+        ("20261110T220000Z-aaaa", 1, 2.0, 0, 0, 0),
+        ("20261109T220000Z-aaaa", 1, 2.0, 50, 50, 0),
+    ],
+    "Files that queries no longer open": [("sales.orders", 20, 430, 4.0), ("lake/orders", 10, 600, 2.0)],
+    "Steps that did not succeed, and what they took": [
+        ("crm.leads", "failed", "C702", 1, 2.0),
+        ("sales.orders", "yielded", "C718", 1, 2.0),
+    ],
+    "Tables in trouble": [("crm.leads", 1, "2026-11-16 22:00", "C702")],
 }
 """By the beginning of the sentence above the query."""
 
 
 def query(about: str) -> str:
     """The ready query whose introduction begins so; the table of the last one is the ledger's here."""
-    found = re.search(re.escape(about) + r".*?```sql\n(.*?)```", PAGE, re.DOTALL)
+    found = re.search(re.escape(about) + r".*?```sql\n(.*?)```", PAGES, re.DOTALL)
     assert found is not None, about
     return found[1].replace("sales.orders", "lake/orders") if about.startswith("How the layout") else found[1]
 

@@ -1,0 +1,164 @@
+"""Paths, versions, formats and examples on the pages on state, upgrades, costs and security are the program's."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from maintainer.app.lookback.hook_commits import LOOKED_FILE
+from maintainer.cli.main import cli
+from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
+from maintainer.delta.spark.installed_versions import DELTA_VERSION, SPARK_LINE
+from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
+from maintainer.delta.vacuum.trash import FOLDER as TRASH
+from maintainer.journal.leases import FOLDER as LEASES
+from maintainer.journal.ledger.ledger_pending import MARK_FILE
+from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
+from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
+from maintainer.model.run.results_document import FORMAT_VERSION as RESULTS_FORMAT
+from maintainer.policy.project.policy_project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PERSIST, UPGRADES, COSTS, SECURITY = (
+    (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("what-to-persist", "upgrades", "costs", "security")
+)
+START_PAGES = sorted((DOCS / "start").glob("*.md"))
+
+
+def yaml_blocks(page: str) -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the rows of the first table below a heading."""
+    lines = page[page.index(f"\n## {heading}\n") :].split("\n## ")[1].splitlines()
+    table = [line for line in lines if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[1:]]
+
+
+def parse(arguments: list[str]) -> str:
+    """Read a call of the command line as the program does, and name its command."""
+    group = cli.make_context("maintainer", list(arguments))
+    name, command, rest = cli.resolve_command(group, [*group._protected_args, *group.args])
+    assert command is not None
+    command.make_context(name, rest, parent=group)
+    assert name is not None
+    return name
+
+
+@pytest.mark.parametrize("page", [PERSIST, COSTS], ids=["what-to-persist", "costs"])
+def test_examples_of_policies_and_projects_are_valid(page: str, tmp_path: Path) -> None:
+    blocks = [block for block in yaml_blocks(page) if "version: 1\n" in block]
+    assert blocks
+    for number, block in enumerate(blocks):
+        file = (
+            tmp_path / str(number) / ("maintainer.yml" if block.startswith("# maintainer.yml\n") else "policies/t.yml")
+        )
+        file.parent.mkdir(parents=True)
+        file.write_text(block, encoding="utf-8")
+        project = load_project(tmp_path / str(number), environ={})
+        assert (project.diagnostics, project.files_read) == ((), 1)
+
+
+def test_the_state_lies_where_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text(yaml_blocks(PERSIST)[0], encoding="utf-8")
+
+    def places(env: str | None, **environ: str) -> tuple[str, str]:
+        settings = load_project(tmp_path, env, environ=environ).project
+        return settings.run_dir, settings.state
+
+    assert places(None) == (str(tmp_path / ".maintainer/runs"), str(tmp_path / ".maintainer/ledger"))
+    assert places(None, MAINTAINER_STATE="/srv/prod") == ("/srv/prod/runs", "/srv/prod/ledger")
+    assert places("dev", MAINTAINER_STATE="/srv/prod") == (
+        str(tmp_path / ".maintainer/dev/runs"),
+        str(tmp_path / ".maintainer/dev/ledger"),
+    )
+
+
+def test_the_jobs_call_maintainer_as_it_is_called() -> None:
+    _, workflow, cron_job = (yaml.safe_load(block) for block in yaml_blocks(PERSIST))
+    program, *arguments = shlex.split(workflow[0]["run"])
+    assert (program, parse(arguments)) == ("maintainer", "apply")
+    pod: dict[str, Any] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    program, *arguments = container["command"]
+    arguments[arguments.index("/project")] = str(ROOT)
+    assert (program, parse(arguments)) == ("maintainer", "apply")
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] in volumes}
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert all(value.startswith(tuple(mounts)) for value in environment.values())
+    assert set(workflow[0]["env"]) <= set(environment)
+
+
+def test_the_table_has_what_the_program_remembers() -> None:
+    paths = {
+        path for cells in rows(PERSIST, "What lies where") for path in re.findall(r"`(\.maintainer/[^`]+)`", cells[0])
+    }
+    files = {f".maintainer/{name}" for name in (STATE_FILE, MARK_FILE, LOOKED_FILE)}
+    assert paths == files | {".maintainer/runs/", ".maintainer/ledger/", f".maintainer/{LEASES}/"}
+    assert f"`{TRASH}/`" in PERSIST
+
+
+def test_the_versions_are_those_that_are_checked() -> None:
+    fits = {cells[0]: cells[1] for cells in rows(UPGRADES, "What fits")}
+    assert fits["Python"] == " to ".join(f"{major}.{minor}" for major, minor in (OLDEST_PYTHON, NEWEST_PYTHON))
+    java = " or ".join(map(str, SUPPORTED_MAJORS))
+    assert fits["Java"] == f"{java}, with the module `{VECTOR_MODULE}`"
+    assert fits["Spark"] == SPARK_LINE
+    assert fits["Delta"] == f"{DELTA_VERSION}, exactly"
+
+
+def test_the_formats_are_those_of_the_files() -> None:
+    formats = {cells[0]: cells[1] for cells in rows(UPGRADES, "Files, and the versions that they carry")}
+    assert formats["a saved plan, `plan.json`"].startswith(f"`format_version` {PLAN_FORMAT},")
+    assert formats["`results.json` of a run"] == f"`format_version` {RESULTS_FORMAT}"
+    assert formats["`.maintainer/state.json`"] == f'`format_version` "{STATE_FORMAT}"'
+
+
+def test_the_defaults_are_those_of_the_schema() -> None:
+    schema = json.loads((ROOT / "schemas" / "policy.schema.json").read_text(encoding="utf-8"))["definitions"]
+    for key in ("optimize.batchSize", "limits.timeout"):
+        group, _, name = key.partition(".")
+        default = schema[group]["properties"][name]["default"]
+        assert re.search(rf"`{re.escape(key)}`, {default} by default", COSTS), key
+
+
+def test_the_example_of_the_demo_is_what_it_printed() -> None:
+    demo = (DOCS / "demo.md").read_text(encoding="utf-8")
+    looks = re.search(
+        r"reads (\d+ of \d+ files) and (\S+ MiB) before the run, and (\d+) of (\d+) files\nand (\S+ MiB) after", COSTS
+    )
+    assert looks is not None
+    before, size_before, read_after, files_after, size_after = looks.groups()
+    assert f"reads {before}, {size_before};" in demo
+    assert f"reads {read_after} of {files_after} files, {size_after};" in demo
+
+
+def test_what_the_page_on_security_names_is_there() -> None:
+    assert (ROOT / re.findall(r"`(tests/[^`]+\.py)`", SECURITY)[0]).is_file()
+    workflow = (ROOT / "maintainer/cli/setup/new_project/workflow.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(workflow)["jobs"]
+    assert [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks")] == list(jobs)
+    on_own_runner = [name for name, job in jobs.items() if "MAINTAINER_RUNNER" in job["runs-on"]]
+    told = [cells[0].strip("`") for cells in rows(SECURITY, "Pull requests, and forks") if cells[1].startswith("your")]
+    assert told == on_own_runner
+    assert "pull_request_target" not in workflow
+
+
+def test_a_start_page_is_ten_lines_and_on_the_front_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert len(START_PAGES) == 4
+    for page in START_PAGES:
+        assert f"](start/{page.name})" in index
+        lines = re.findall(
+            r"^(\d+)\. \[[^\]]+\]\([^)]+\).*: .+\.$", page.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
+        assert lines == [str(number) for number in range(1, 11)], page.name
