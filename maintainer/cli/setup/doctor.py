@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -35,12 +36,14 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
     context: CliContext = ctx.obj
     engine = spec.engine
     locations: list[str] = []
-    project = guarded("project", lambda: _project(context, locations))
+    runs_dirs: list[Path] = []
+    project = guarded("project", lambda: _project(context, locations, runs_dirs))
     subject = DoctorInput(
         root=context.project_root,
         locations=tuple(locations),
         try_spark=not no_spark,
         options=SessionOptions(engine.master, engine.conf, remote=engine.remote, record_classes=True),
+        runs_dir=runs_dirs[0] if runs_dirs else None,
     )
     speak = output == "text" and context.verbosity >= 0
     checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)
@@ -52,7 +55,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         ctx.exit(int(ExitCode.FINDINGS))
 
 
-def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
+def _project(context: CliContext, locations: list[str], runs_dirs: list[Path]) -> Iterator[Check]:
     from maintainer.app.project_folders import PolicyProblems, Project
 
     try:
@@ -65,6 +68,7 @@ def _project(context: CliContext, locations: list[str]) -> Iterator[Check]:
             raise
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
+    runs_dirs.append(project.runs_dir)
     locations.extend(policy.table.location for policy in project.policies)
     yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(locations)}")
 

@@ -49,6 +49,7 @@ class DoctorInput:
         try_spark: Whether to fetch JARs and start a session; False looks only.
         options: How a run would start its session.
         env: The environment; the process's own if None.
+        runs_dir: The folder of all runs; ``.maintainer/runs`` below ``root`` if None.
     """
 
     root: Path
@@ -56,6 +57,7 @@ class DoctorInput:
     try_spark: bool = True
     options: SessionOptions = field(default_factory=SessionOptions)
     env: Mapping[str, str] | None = None
+    runs_dir: Path | None = None
 
 
 def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = None) -> list[Check]:
@@ -70,9 +72,10 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
     say = progress or (lambda _: None)
     checks = guarded("python", _python) + guarded("packages", _packages)
     env = os.environ if subject.env is None else subject.env
+    runs_dir = subject.runs_dir or subject.root / ".maintainer" / "runs"
     if remote_of(subject.options, env) is not None:
         checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
-        checks += guarded("run folder", lambda: doctor_storage.check_run_folder(subject.root))
+        checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
         if subject.try_spark:
             say("spark connect")
             checks += guarded("spark connect", lambda: check_connect(subject.options, env))
@@ -86,7 +89,7 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
     )
     checks += guarded("jars", lambda: _jars(subject, java, versions, say))
     checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
-    checks += guarded("run folder", lambda: doctor_storage.check_run_folder(subject.root))
+    checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
     checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, subject.locations))
     if subject.try_spark:
         blockers = [check.name for check in checks if check.status is Status.FAIL and check.name in _NEEDED]

@@ -26,8 +26,8 @@ MAX_NAMED_TABLES = 20
 _FIRST_PLAUSIBLE_SECONDS = 1_750_000_000  # June 2025: before this version was written
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _MULTI_WRITER_HINT = (
-    "set spark.delta.logStore.s3a.impl to io.delta.storage.S3DynamoDBLogStore in maintainer.yml, "
-    "or make sure that nothing else writes there"
+    "--conf spark.delta.logStore.s3a.impl=io.delta.storage.S3DynamoDBLogStore for every writer; "
+    "or `singleWriter: true` in maintainer.yml, if nothing else writes there during a run"
 )
 
 
@@ -45,9 +45,9 @@ def check_disk(root: Path) -> Iterator[Check]:
             yield Check(name, Status.OK, detail)
 
 
-def check_run_folder(root: Path) -> Iterator[Check]:
-    """Whether a run can be recorded, and whether that disk's clock agrees with ours."""
-    folder = nearest_existing(root / ".maintainer" / "runs")
+def check_run_folder(runs_dir: Path) -> Iterator[Check]:
+    """Whether a run can be recorded in the folder of all runs, and whether that disk's clock agrees with ours."""
+    folder = nearest_existing(runs_dir)
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".maintainer-probe-") as probe:
             probe.write(b"probe")
@@ -62,7 +62,7 @@ def check_run_folder(root: Path) -> Iterator[Check]:
             f'chmod u+w "{folder}", or run in a project folder that is yours',
         )
     else:
-        yield Check("run folder", Status.OK, f"{root / '.maintainer' / 'runs'} can be written")
+        yield Check("run folder", Status.OK, f"{runs_dir} can be written")
         yield _clock(written_at)
 
 

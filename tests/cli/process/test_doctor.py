@@ -68,3 +68,28 @@ def test_missing_table_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     [line] = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
     assert line.split(maxsplit=2) == ["FAIL", "table", f"{tmp_path}/lake/t does not exist"]
+
+
+def test_the_run_folder_that_the_project_names_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\nrunDir: ${env:STATE}/runs\n")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "file").write_text("no folder")
+
+    def run_folder(state: str) -> tuple[str, str]:
+        done = doctor(tmp_path, "--no-spark", "-o", "json", STATE=str(tmp_path / state))
+        check = next(check for check in json.loads(done.stdout)["checks"] if check["name"] == "run folder")
+        return check["status"], check["detail"]
+
+    assert run_folder("kept") == ("ok", f"{tmp_path}/kept/runs can be written")
+    assert run_folder("file") == ("FAIL", f"{tmp_path}/file cannot be written: Not a directory")
+
+
+def test_the_fix_for_s3_is_one_that_the_project_takes(tmp_path: Path) -> None:
+    (tmp_path / "maintainer.yml").write_text("version: 1\nsingleWriter: true\n")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yaml").write_text("version: 1\ntable: s3a://lake/t\n")
+    checks = json.loads(doctor(tmp_path, "--no-spark", "-o", "json").stdout)["checks"]
+    assert next(check["status"] for check in checks if check["name"] == "project") == "ok"
+    fix = next(check["fix"] for check in checks if check["name"] == "tables: S3")
+    assert "--conf spark.delta.logStore.s3a.impl=" in fix
+    assert "`singleWriter: true` in maintainer.yml" in fix

@@ -119,7 +119,7 @@ def test_disk_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, s
 
 
 def test_run_folder_is_probed_and_nothing_is_left(tmp_path: Path) -> None:
-    checks = list(doctor_storage.check_run_folder(tmp_path))
+    checks = list(doctor_storage.check_run_folder(tmp_path / "runs"))
     assert [check.name for check in checks] == ["run folder", "clock"]
     assert {check.status for check in checks} == {Status.OK}
     assert list(tmp_path.iterdir()) == []
@@ -130,7 +130,7 @@ def test_run_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
-    [check] = doctor_storage.check_run_folder(tmp_path)
+    [check] = doctor_storage.check_run_folder(tmp_path / "runs")
     assert check.status is Status.FAIL
     assert check.fix is not None
     assert check.fix.startswith(f'chmod u+w "{tmp_path}"')
