@@ -84,6 +84,7 @@ CROSS_FILE: dict[str, str] = {
     "P353": "rules of one priority disagree",
     "P354": "an environment variable cannot be used",
     "P355": "a folder that is a link",
+    "P356": "run folders on other storage",
     "P360": "a policy test fails",
     "P361": "a policy test of a table without a policy",
 }

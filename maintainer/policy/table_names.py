@@ -63,6 +63,12 @@ def absolute_path(written: str, root: Path) -> str:
     return f"{name}:{authority}{path}" if path != "/" or not authority else f"{name}:{authority}"
 
 
+def is_uri(written: str) -> bool:
+    """Return whether a place is on other storage than this machine's folders: any scheme but ``file:``."""
+    scheme = _SCHEME.match(written)
+    return scheme is not None and scheme[1].lower() != "file"
+
+
 def name_parts(identifier: str) -> tuple[str, ...]:
     """Split a catalog name at its dots, without back-ticks."""
     return tuple(

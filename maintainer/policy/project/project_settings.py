@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -22,7 +22,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
-from maintainer.policy.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, absolute_path, is_uri, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.units import parse_duration, parse_size
@@ -196,7 +196,23 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    return dataclasses.replace(document, data=data), findings
+    return dataclasses.replace(document, data=data), [*findings, *_run_dirs_elsewhere(document, data)]
+
+
+def _run_dirs_elsewhere(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
+    """Refuse run folders on an object store: they are made and locked by the operating system.
+
+    A URI would be taken for a folder with a colon in its name, in whatever folder the command was started.
+    """
+    environments = data.get("environments")
+    named = environments.items() if isinstance(environments, dict) else ()
+    levels: list[tuple[DataPath, object]] = [((), data), *((("environments", name), level) for name, level in named)]
+    for path, level in levels:
+        written = level.get("runDir") if isinstance(level, dict) else None
+        if isinstance(written, str) and is_uri(written):
+            message = f"`runDir` is a folder of this machine, not `{written}`"
+            help = "name a folder that is mounted here; `state:`, the ledger, may be a URI"
+            yield document.error_at((*path, "runDir"), "P356", message, help)
 
 
 def _replaced(

@@ -193,3 +193,13 @@ def test_explain_says_whose_policy_it_is(tmp_path: Path) -> None:
         f"{LEDGER}   built-in",
         "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy",
     ]
+
+
+@pytest.mark.parametrize("place", ["s3://lake/runs", "abfss://c@a.dfs.core.windows.net/runs", "hdfs:/runs"])
+def test_run_folders_lie_on_this_machine(tmp_path: Path, place: str) -> None:
+    """A URI was taken for a relative folder, so a run remembered nothing of the one before."""
+    text = f"runDir: '{place}'\nenvironments:\n  prod: {{runDir: '{place}'}}\n  dev: {{runDir: file:/srv/runs}}\n"
+    assert complaints(loaded(tmp_path, {"maintainer.yml": text})) == [
+        "maintainer.yml:2:9 P356",
+        "maintainer.yml:4:18 P356",
+    ]
