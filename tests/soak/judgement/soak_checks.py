@@ -137,8 +137,15 @@ def files_left_by_writers(
 def late_files(
     table: SoakTable, settings: SoakSettings, commits: list[LoggedCommit], grace_seconds: float, now_ms: int
 ) -> list[str]:
-    """Return files that the log removed longer ago than a vacuum may take, and which are still there."""
-    removed = {path: commit.timestamp_ms for commit in commits for path in commit.removes}
+    """Return files that the log removed longer ago than a vacuum may take, and which are still there.
+
+    A file that gets a deletion vector is removed and added in one commit: it is live.
+    """
+    removed: dict[str, int] = {}
+    for commit in commits:
+        removed |= dict.fromkeys(commit.removes, commit.timestamp_ms)
+        for path in commit.adds:
+            removed.pop(path, None)
     limit = now_ms - 1000 * grace_seconds
     there = files_on_disk(table, settings)
     return sorted(path for path, moment in removed.items() if moment < limit and path in there)

@@ -9,7 +9,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from tests.soak.judgement.commit_replay import TableReplay, read_commits, replay, strange_commits
+from tests.soak.judgement.commit_replay import LoggedCommit, TableReplay, read_commits, replay, strange_commits
 from tests.soak.judgement.failure_causes import OTHERS, OURS, UNCLEAR, cause_of
 from tests.soak.judgement.soak_checks import content, late_files, reader, settled_operations
 from tests.soak.judgement.soak_verdict import memory_figures
@@ -159,6 +159,8 @@ def test_files_that_vacuum_forgot_are_noticed(settings: SoakSettings) -> None:
     assert late_files(PLAIN, settings, commits, 60, now_ms + 30_000) == []
     late = late_files(PLAIN, settings, commits, 60, now_ms + 90_000)
     assert {Path(path).name for path in late} == {Path(path).name for path in old}
+    again = LoggedCommit(commits[-1].version + 1, commits[-1].info, adds=(late[0],), removes=(late[0],))
+    assert late_files(PLAIN, settings, [*commits, again], 60, now_ms + 90_000) == late[1:], "live with deleted rows"
 
 
 def test_growth_is_measured_in_the_last_life_after_its_warm_up() -> None:
