@@ -100,10 +100,10 @@ def _extract(root: Path, ref: str, target: Path) -> None:
             if not member.isfile() or name.is_absolute() or ".." in name.parts:
                 continue  # links are not followed in a project, so they are not made here either
             content = tar.extractfile(member)
-            if content is not None:
-                path = target / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content.read())
+            assert content is not None  # only of what is no file
+            path = target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
 
 
 def _git(root: Path, *arguments: str, ref: str) -> bytes:

@@ -263,3 +263,18 @@ def test_a_project_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None
     root = write_project(tmp_path, {"policies/a.yml": "table: s.a\n"})
     (root / "maintainer.yml").write_bytes(b"version: 1\n\xff\n")
     assert [finding.file for finding in load_project(root, environ={}).diagnostics] == ["maintainer.yml"]
+
+
+def test_two_settings_of_the_project_file_are_one_finding_whatever_they_reach(tmp_path: Path) -> None:
+    files = {"maintainer.yml": "defaults:\n  optimize: {minFileSize: 2GiB, maxFileSize: 1GiB}\n",
+             "policies/a.yml": "table: s.a\n", "policies/b.yml": "table: s.b\n"}  # fmt: skip
+    assert [line.rpartition(" ")[2] for line in complaints(loaded(tmp_path, files))] == ["P302"]
+
+
+def test_rules_that_contradict_one_another_are_refused_for_a_table_that_only_they_name(tmp_path: Path) -> None:
+    rule = 'match: {tables: ["s.*"]}\nlimits: {maxFiles: %d}\n'
+    project = loaded(tmp_path, {"policies/a.yml": rule % 1, "policies/b.yml": rule % 2})
+    with pytest.raises(ProjectError) as caught:
+        project.resolve_table("s.t")
+    assert caught.value.code == "E617"
+    assert caught.value.where == "policies/b.yml:3"

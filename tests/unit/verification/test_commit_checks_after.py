@@ -155,6 +155,8 @@ def test_with_no_count_files_are_looked_for() -> None:
     assert done.note == "live files missing before this commit: 1, such as b"
     assert (done.num_files_checked, done.content_equal, done.rows_after) == (2, None, None)
     assert after_rewrite(Frames(ROWS, ROWS), checks).verdict is Verdict.PASS
+    lost = after_rewrite(Frames(ROWS, ROWS, missing={1: ("a",)}), checks)
+    assert (lost.verdict, lost.note) == (Verdict.FAIL, None), "nothing was missing before"
 
 
 def test_the_audit_decides_with_the_suite_and_then_expectations_are_not_run() -> None:

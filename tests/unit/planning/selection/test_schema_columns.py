@@ -169,3 +169,12 @@ def test_files_are_opened_unless_we_wrote_them_or_they_came_later() -> None:
         "late",
     ]
     assert files_to_open(replace(mapped(1, 2, largest="2"), files=tuple(others))) == ()
+
+
+def test_a_column_without_a_number_uses_none() -> None:
+    facts = mapped(1, 2, largest="3")
+    schema = json.loads(facts.schema_json)
+    schema["fields"][1]["metadata"] = {"delta.columnMapping.id": "2"}
+    assert dropped_columns_digest(replace(facts, schema_json=json.dumps(schema))) == dropped_columns_digest(
+        mapped(1, largest="3")
+    )

@@ -485,3 +485,14 @@ def test_a_new_revision_is_never_made_without_its_sample() -> None:
             plan_table(
                 TableInput(policy, replace(ready, column_sample=sample), NEVER_TOUCHED, NOW_MS, date(2026, 11, 21))
             )
+
+
+def test_a_request_by_hand_is_due_whatever_the_pace() -> None:
+    leveled = [tagged(f"r{n}", "01", 60) for n in range(2)]
+    record = replace(NEVER_TOUCHED, last_optimize_at_ms=NOW_MS - 1000)
+    policy = honoured()
+    policy = replace(policy, optimize=replace(policy.optimize, every_seconds=86_400))
+    for properties, due in ((REQUEST, True), ({}, False)):
+        facts = read(policy, known(*files(100, 100), *leveled, **properties))
+        planned = plan_table(TableInput(policy, facts, record, NOW_MS, date(2026, 11, 21)))
+        assert any(isinstance(step, ZOrderStep) for step in planned.steps) is due
