@@ -278,3 +278,9 @@ def test_rules_that_contradict_one_another_are_refused_for_a_table_that_only_the
         project.resolve_table("s.t")
     assert caught.value.code == "E617"
     assert caught.value.where == "policies/b.yml:3"
+
+
+def test_a_warning_about_two_settings_of_one_file_is_given_once(tmp_path: Path) -> None:
+    """The file is checked by itself, and again as part of the effective policy, where it is nobody else's."""
+    both = "table: s.a\noptimize: {minFileSize: 1000MiB, maxFileSize: 1GiB}\n"
+    assert complaints(loaded(tmp_path, {"policies/a.yml": both})) == ["policies/a.yml:3:25 P303"]
