@@ -182,7 +182,7 @@ def test_code_in_a_policys_predicate_ends_before_spark(tmp_path: Path, capsys: p
     for number, payload in enumerate(MORE_PREDICATES):
         policy = {"version": 1, "table": f"s.t{number}", "optimize": {"where": payload}}
         (folder / f"t{number}.yml").write_text(json.dumps(policy), encoding="utf-8")
-    assert run(["--project", str(tmp_path), "apply"]) == 2
+    assert run(["--project", str(tmp_path), "apply", "--yes"]) == 2
     shown = capsys.readouterr().err
     named = set(re.findall(r"--> policies/(t[0-9]+)\.yml:1:[0-9]+", shown))
     assert named == {f"t{number}" for number in range(len(MORE_PREDICATES))}
