@@ -108,7 +108,7 @@ def _assert_code(point: str, blow: Blow, code: int, said: str, *, in_ledger: boo
         case Blow.PYTHON_KILLED | Blow.BOTH_KILLED:
             assert code == KILLED, said[-4000:]
         case Blow.TERMINATED if in_ledger:
-            assert code in (1, TERMINATED), said[-4000:]
+            assert code == TERMINATED, said[-4000:]
             assert "the ledger" in said, said[-4000:]
         case Blow.TERMINATED:
             assert code == UNHANDLED.get(point, TERMINATED), said[-4000:]

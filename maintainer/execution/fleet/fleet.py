@@ -236,13 +236,15 @@ class _Fleet:
         try:
             self._results.write(outcome)
             of_ledger = self._append_to_ledger(outcome)
+            stop_reason = context.switch.stop_reason  # a signal may have come meanwhile: every record says the same
             outcome = replace(
                 outcome,
+                interrupted_by=stop_reason,
                 problems=() if of_ledger is None else (of_ledger,),
                 duration_seconds=context.clock.monotonic() - self._started,
             )
             self._results.write(outcome)
-            context.journal.finished(context.switch.stop_reason)
+            context.journal.finished(stop_reason)
         except FolderUnwritable as error:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
         context.journal.close()

@@ -16,7 +16,7 @@ import pytest
 from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, ProjectError
 from maintainer.execution.fleet.fleet import FleetBounds, run_fleet
 from maintainer.execution.fleet.worker_pool import CANCEL_AGAIN_SECONDS
-from maintainer.execution.run.cancellation import StopSwitch
+from maintainer.execution.run.cancellation import TERMINATED, StopSwitch
 from maintainer.execution.run.run_context import Clock, RetryBounds
 from maintainer.journal.events.event_log import EVENTS_FILE, read_events
 from maintainer.journal.folder.run_folder import RunFolder
@@ -544,6 +544,23 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
         "small files",
     )
     assert not list(run.runs_dir.rglob("ledger_pending.jsonl"))
+
+
+def test_a_signal_during_the_ledgers_append_is_in_every_record(run: Run) -> None:
+    class Interrupting(Sink):
+        def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+            run.switch.stop(TERMINATED)
+            super().append(run_id, rows)
+
+    run.ledger = Interrupting()
+    table = run.lake.table("a", (1, 2), (3,))
+    outcome = run(plan_all(plan_of(table, compact(table))))
+    assert by_table(outcome) == {"a": "done"}
+    assert outcome.interrupted_by == TERMINATED
+    (folder,) = [path for path in run.runs_dir.iterdir() if path.is_dir()]
+    results = json.loads((folder / "results.json").read_text())
+    (finished,) = [event for event in read_events(folder / "events.jsonl").events if event["type"] == "run_finished"]
+    assert results["interrupted_by"] == finished["interrupted_by"] == TERMINATED
 
 
 @pytest.mark.parametrize(
