@@ -116,6 +116,6 @@ def _assert_code(point: str, blow: Blow, code: int, said: str, *, in_ledger: boo
             assert code == 0, said[-4000:]  # everything was done, and nothing needs a JVM any more
         case Blow.JVM_KILLED:
             assert code in (1, 2), said[-4000:]
-            assert "E612" in said or "E607" in said or "C703" in said, said[-4000:]
+            assert any(cause in said for cause in ("E601", "E607", "E612", "C703")), said[-4000:]
         case Blow.STOPPED:
             assert code in (0, 1, 4, 6), said[-4000:]

@@ -119,6 +119,15 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     """
     executable = locate_java(env)
     with_module, output = _run(executable, [f"--add-modules={VECTOR_MODULE}", "-version"], env)
+    if with_module < 0:
+        # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
+        raise EnvironmentUnfit(
+            "Java was ended from outside before it answered",
+            code="E601",
+            where=str(executable),
+            found=f"signal {-with_module}",
+            help="look for what ends processes here, such as the kernel when memory is short, and try again",
+        )
     if with_module != 0:
         exit_code, output = _run(executable, ["-version"], env)
     else:

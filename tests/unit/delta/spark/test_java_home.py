@@ -48,6 +48,13 @@ def test_version_is_read_from_every_spelling(line: str, expected: tuple[str, int
     assert java.parse_version(line) == expected
 
 
+def test_a_java_that_is_killed_is_not_said_to_lack_a_module(tmp_path: Path, path_env: dict[str, str]) -> None:
+    fake_java(tmp_path / "bin", f'case "$1" in --add*) kill -9 $$;; esac\n{answering("17.0.9")}')
+    with pytest.raises(EnvironmentUnfit, match="ended from outside") as caught:
+        java.inspect_java(path_env)
+    assert (caught.value.code, caught.value.found) == ("E601", "signal 9")
+
+
 def test_java_home_comes_before_path(tmp_path: Path, path_env: dict[str, str]) -> None:
     fake_java(tmp_path / "bin", answering("21.0.1"))
     fake_java(tmp_path / "home" / "bin", answering("17.0.9"))
