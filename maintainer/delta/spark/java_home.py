@@ -122,7 +122,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     if with_module < 0:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
         raise EnvironmentUnfit(
-            "Java was ended from outside before it answered",
+            "the Java that was found was ended from outside before it answered",
             code="E601",
             where=str(executable),
             found=f"signal {-with_module}",
