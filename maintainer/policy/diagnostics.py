@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ READING: dict[str, str] = {
     "Y121": "a second `: ` on one line",
     "Y122": "a YAML directive",
     "Y123": "a secret in a policy",
+    "Y124": "a space that YAML does not take for one",
 }
 
 SCHEMA: dict[str, str] = {
@@ -166,6 +168,15 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in sorted(candidates)}
     matches = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, near: str) -> str:
+    """Return the help that offers ``near`` for ``word``, and names a letter of another script: both may look alike."""
+    odd = next((letter for letter in word if not letter.isascii() and letter not in near), None)
+    if odd is None:
+        return f"did you mean `{near}`?"
+    name = unicodedata.name(odd, "").lower()
+    return f"did you mean `{near}`? What is written has the character U+{ord(odd):04X}" + (f", {name}" if name else "")
 
 
 def nearest_table(word: str, names: Iterable[str]) -> str | None:

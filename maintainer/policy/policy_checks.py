@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from maintainer.model.run.auto_compaction import DEFAULT_MAX_FILE_SIZE_BYTES
-from maintainer.policy.diagnostics import Diagnostic, Severity, nearest
+from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.resolve.merge import SETTING_KEYS, Keys, Layer, Level, Merged, Setting, base_value, spelled
 from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSource, TableSource
@@ -167,7 +167,7 @@ def check_extends(tables: Iterable[TableSource], known: Iterable[str]) -> Iterat
         for position, name in table.extends_at.items():
             if name not in names:
                 near = nearest(name, names)
-                help = f"did you mean `{near}`?" if near else f"make policies/_profiles/{name}.yml"
+                help = did_you_mean(name, near) if near else f"make policies/_profiles/{name}.yml"
                 yield table.document.error_at(("extends", position), "P351", f"there is no profile `{name}`", help)
 
 

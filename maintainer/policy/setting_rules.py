@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.policy.diagnostics import Severity, nearest
+from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import read_timestamp
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES
 from maintainer.policy.yaml.yaml_document import Path
@@ -293,7 +293,7 @@ def _expectations(settings: Settings) -> Iterator[Finding]:
                 yield Finding("P316", (*path, key), "cannot be set in a policy", help, at_key=True)
             elif key != "type" and key not in known:
                 near = nearest(key, known)
-                help = f"did you mean `{near}`?" if near else f"it takes {', '.join(known) or 'no argument'}"
+                help = did_you_mean(key, near) if near else f"it takes {', '.join(known) or 'no argument'}"
                 yield Finding("P316", (*path, key), f"is not an argument of `{name}`", help, at_key=True)
         missing = [key for key in arguments.required if key not in expectation]
         if missing:

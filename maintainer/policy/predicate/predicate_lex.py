@@ -31,6 +31,11 @@ _TOKEN = re.compile(
 )
 
 
+_TYPOGRAPHIC_QUOTES = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2032\u2033\u00b4"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
+"""What word processors and chats put in the place of straight quotes and of the minus sign."""
+
+
 class PredicateError(ValueError):
     """A predicate that is not in the grammar.
 
@@ -94,6 +99,12 @@ def _unreadable(text: str, position: int) -> PredicateError:
         return PredicateError("this back-ticked name has no end", position, len(rest), "close it with `")
     if rest[0] == '"':
         return PredicateError("text stands in single quotes", position, 1, "write 'text'")
+    if rest[0] in _TYPOGRAPHIC_QUOTES:
+        message = f"`{rest[0]}` is a typographic quote, U+{ord(rest[0]):04X}"
+        return PredicateError(message, position, 1, "use straight quotes: 'text'")
+    if rest[0] in _DASHES:
+        message = f"`{rest[0]}` is a typographic dash, U+{ord(rest[0]):04X}"
+        return PredicateError(message, position, 1, "use the minus sign of the keyboard: -")
     if rest[0] == ";":
         return PredicateError("a predicate is one condition, without semicolons", position, 1, f"allowed: {ALLOWED}")
     if rest.startswith(("/*", "#", "--")):

@@ -234,6 +234,8 @@ class _Parser:
             self._fail("current_date() is moved by whole days", amount, "write `current_date() - 7`")
         if interval and self._next().upper not in ("DAY", "DAYS"):
             self._fail("intervals are counted in days", self._tokens[self._position - 1], "write INTERVAL 7 DAYS")
+        if not interval and self._peek.upper in ("DAY", "DAYS"):
+            self._fail("days are counted without the word", self._peek, f"write `current_date() {sign.text} {digits}`")
         if int(digits) > MAX_DAYS:
             self._fail(f"{digits} days are too many", amount, f"at most {MAX_DAYS} are allowed")
         return CurrentDate(int(digits) if sign.text == "+" else -int(digits))

@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
-from maintainer.policy.diagnostics import Severity, nearest
+from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
-from maintainer.policy.schema.schema_keys import JsonObject, load_schema, resolve_reference
+from maintainer.policy.schema.schema_keys import JsonObject, load_schema, meant_time, resolve_reference
 from maintainer.units import UnitError, parse_duration, parse_size, spelled_size
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _check_time(value: str | int | float) -> Problem | None:
     help = "write a time of day with two digits each, like `22:00`"
     if text == "24:00":
         help = "write `00:00`; a window from `22:00` to `00:00` ends at midnight"
-    elif re.fullmatch(r"[0-9]:[0-5][0-9]", text):
-        help = f"write `0{text}`"
+    elif meant := meant_time(text):
+        help = f"write `{meant}`"
     return Problem("P205", f"{_quoted(text)} is not a time of day", help)
 
 
@@ -118,7 +118,7 @@ def _check_timezone(value: str | int | float) -> Problem | None:
     except (OSError, ValueError, KeyError):
         pass
     near = nearest(name, _timezones())
-    help = f"did you mean `{near}`?" if near else "write an IANA name, like `Europe/Berlin` or `UTC`"
+    help = did_you_mean(name, near) if near else "write an IANA name, like `Europe/Berlin` or `UTC`"
     return Problem("P314", f"{_quoted(name)} is not a time zone", help)
 
 
@@ -156,6 +156,14 @@ def _check_table(value: str | int | float) -> Problem | None:
     return None
 
 
+def _nearest_expectation(name: str) -> str | None:
+    """Return the expectation that was likely meant, never its opposite: `not` stays where it is or was meant to be."""
+    words = sorted(name.casefold().split("_"))
+    same_words = [known for known in EXPECTATIONS if sorted(known.split("_")) == words]
+    same_sense = [known for known in EXPECTATIONS if ("not" in known.split("_")) == ("not" in words)]
+    return same_words[0] if same_words else nearest(name, same_sense)
+
+
 def _check_expectation(value: str | int | float) -> Problem | None:
     name = str(value)
     if name in REFUSED_EXPECTATIONS:
@@ -166,8 +174,8 @@ def _check_expectation(value: str | int | float) -> Problem | None:
         )
     if name in EXPECTATIONS:
         return None
-    near = nearest(name, EXPECTATIONS)
-    help = f"did you mean `{near}`?" if near else _EXPECTATION_HELP
+    near = _nearest_expectation(name)
+    help = did_you_mean(name, near) if near else _EXPECTATION_HELP
     return Problem("P311", f"Great Expectations has no {_quoted(name)}", help)
 
 

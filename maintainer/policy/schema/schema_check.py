@@ -28,7 +28,7 @@ from maintainer.policy.schema.schema_keys import (
     written,
 )
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.yaml.yaml_document import Document, Path, plain_scalar
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -225,8 +225,18 @@ class _SchemaCheck:
         is_collection = isinstance(value, (dict, list))
         if "enum" in schema and not is_collection:
             return self._not_allowed(schema, value, path)
-        message = f"{dotted(path)} must be {expected(schema)}, not {shown(value)}"
-        return self._document.error_at(path, "P203", message, type_help(schema, value), at_key=is_collection)
+        source = self._source(value, path)
+        message = f"{dotted(path)} must be {expected(schema)}, not {f'`{source}`' if source else shown(value)}"
+        return self._document.error_at(path, "P203", message, type_help(schema, value, source), at_key=is_collection)
+
+    def _source(self, value: object, path: Path) -> str | None:
+        """Return a number as the file has it, for `2.5e8` and `1.10` have other texts once they are read."""
+        if type(value) not in (int, float):
+            return None
+        span = self._document.span_of(path)
+        line = self._document.text.split("\n")[span.line - 1]
+        source = line[span.column - 1 : span.end_column - 1]
+        return source if span.line == span.end_line and plain_scalar(source) == value else None
 
     def _not_allowed(self, schema: JsonObject, value: object, path: Path) -> Diagnostic:
         if path == ("version",):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from maintainer.policy.diagnostics import nearest
+from maintainer.policy.diagnostics import did_you_mean, nearest
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.policy.yaml.yaml_document import plain_scalar
 
@@ -190,9 +192,15 @@ def either(words: list[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else "nothing"
 
 
-def type_help(schema: JsonObject, value: object) -> str | None:
-    """Say how to write a value of the right type."""
+def type_help(schema: JsonObject, value: object, source: str | None = None) -> str | None:
+    """Say how to write a value of the right type; ``source`` is a number as the file has it."""
     format, types = schema.get("x-format"), _types(schema)
+    source = str(value) if source is None else source
+    if format == "time" and type(value) in (int, float):
+        meant = meant_time(source)
+        return f"write `{meant}`" if meant else "write a time of day with two digits each, like `22:00`"
+    if format == "size" and isinstance(value, float) and value.is_integer() and 0 <= value < 2**53:
+        return f"write `{int(value)}`, or a size like `128MiB`"
     if format == "duration" and type(value) is int and 0 <= value < 10**6:
         return f"write `{value}d` for days or `{value}h` for hours"
     if format in _UNIT_HELP:
@@ -206,11 +214,32 @@ def type_help(schema: JsonObject, value: object) -> str | None:
         if digits.isdigit() and digits.isascii() and len(digits) < 19:
             return f"write `{int(digits)}`"
     if "string" in types and isinstance(value, (int, float)):
-        literal = str(value).lower() if isinstance(value, bool) else str(value)
+        literal = str(value).lower() if isinstance(value, bool) else source
         return f'put it in quotes: `"{_cut(literal)}"`'
+    if (
+        "number" in types
+        and isinstance(value, str)
+        and (share := re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%", value))
+    ):
+        number = Decimal(share[1]) / 100
+        if number <= schema.get("maximum", number):
+            return f"write `{number.normalize():f}`"
     if "array" in types and isinstance(value, (str, int, float)):
         return f"write a list: `[{_cut(str(value))}]`"
     return example_help(schema)
+
+
+def meant_time(text: str) -> str | None:
+    """Return the time of day that ``22``, ``9:30``, ``2230``, ``22.30`` or ``10 pm`` likely means, if any."""
+    match = re.fullmatch(r"([0-9]{1,2})(?:[:.h]?([0-5][0-9]))?(?: ?([ap])\.?m\.?)?", text.lower(), re.ASCII)
+    if match is None:
+        return None
+    hour, half = int(match[1]), match[3]
+    if half and not 1 <= hour <= 12:
+        return None
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return f"{hour:02}:{match[2] or '00'}" if hour < 24 else None
 
 
 def example_help(schema: JsonObject) -> str | None:
@@ -229,7 +258,7 @@ def enum_help(allowed: list[str], value: object) -> str | None:
     if value is False and "off" in allowed:
         return "write `off`"
     near = nearest(str(value), allowed) if isinstance(value, (str, int, float)) else None
-    return f"did you mean `{near}`?" if near else None
+    return did_you_mean(str(value), near) if near else None
 
 
 def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
@@ -240,20 +269,25 @@ def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
         return f"`{key}` belongs {either(places)}"
     near = nearest(key, known)
     if near:
-        return f"did you mean `{near}`?"
+        return did_you_mean(key, near)
     return "known here: " + ", ".join(known) if known else "no key is allowed here"
 
 
-def written(example: object) -> str:
-    """Return an example as one line of YAML."""
+def written(example: object, *, in_brackets: bool = False) -> str:
+    """Return an example as one line of YAML; text between brackets needs quotes more often."""
     if isinstance(example, bool):
         return "true" if example else "false"
     if isinstance(example, dict):
-        return "{" + ", ".join(f"{key}: {written(value)}" for key, value in example.items()) + "}"
+        pairs = (
+            f"{written(key, in_brackets=True)}: {written(value, in_brackets=True)}" for key, value in example.items()
+        )
+        return "{" + ", ".join(pairs) + "}"
     if isinstance(example, list):
-        return "[" + ", ".join(map(written, example)) + "]"
+        return "[" + ", ".join(written(item, in_brackets=True) for item in example) + "]"
     text = str(example)
-    special = isinstance(example, str) and (text[:1] in "*&!%@`'\"[]{}" or ": " in text or "'" in text)
+    special = isinstance(example, str) and (
+        text[:1] in "*&!%@`'\"[]{}" or ": " in text or "'" in text or (in_brackets and bool(set(text) & set(",[]{}")))
+    )
     return f'"{text}"' if special else text
 
 

@@ -28,7 +28,7 @@ from yaml.events import (
 )
 
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
-from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, plain_scalar, refused_character
+from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, odd_space, plain_scalar, refused_character
 
 MAX_DEPTH = 20
 MAX_NODES = 10_000
@@ -176,6 +176,8 @@ class Composer:
             return None
         if (refusal := refused_character(key)) is not None:
             self._report(refusal.code, refusal.message, event, refusal.help)
+        elif not event.style and (space := odd_space(key)) is not None:
+            self._report(space.code, space.message, event, space.help)
         elif not event.style and key == "<<":
             self._report("Y109", "merge keys (`<<`) are not allowed", event, "use `extends:` and a profile")
         elif not event.style and not isinstance(plain_scalar(key), str):

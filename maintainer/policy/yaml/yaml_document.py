@@ -64,6 +64,21 @@ def refused_character(text: str) -> Refusal | None:
     return Refusal("Y105", message, "remove it; text may hold line feeds, tabs and what can be seen")
 
 
+_ODD_SPACES = "\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000"
+_ODD_SPACE = re.compile(rf"^[ ]*([{_ODD_SPACES}])|:([{_ODD_SPACES}])")
+
+
+def odd_space(text: str) -> Refusal | None:
+    """Return why a key or line is refused: a space that only looks like one begins it, or follows its `:`."""
+    match = _ODD_SPACE.search(text)
+    if match is None:
+        return None
+    space = match[1] or match[2]
+    name = "a no-break space" if space == "\u00a0" else f"the space U+{ord(space):04X}"
+    place = "for indentation" if match[1] else "behind `:`"
+    return Refusal("Y124", f"{name} is used {place}", "write ordinary spaces; YAML takes this one for a letter")
+
+
 def plain_scalar(text: str) -> str | int | float | bool | Refusal | None:
     """Return the value of a plain scalar, or why it is refused.
 

@@ -20,7 +20,7 @@ import yaml
 from maintainer.errors.foreign_text import first_secret
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
 from maintainer.policy.yaml.yaml_composer import Composer
-from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, refused_character
+from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, odd_space, refused_character
 
 _QUOTE_HELP = "put text with special characters in quotes"
 
@@ -104,6 +104,8 @@ def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic
     if mark is None or (_AT_CONTEXT.search(whole) and getattr(error, "context_mark", None) is not None):
         mark = getattr(error, "context_mark", None) or mark
     span = _span(mark, text)
+    if (space := odd_space(text.split("\n")[span.line - 1])) is not None:
+        return Diagnostic(space.code, Severity.ERROR, space.message, file, span, space.help)
     for pattern, code, message, help in _TRANSLATIONS:
         if match := pattern.search(whole):
             shown = message.format(*(group or "" for group in match.groups()))
@@ -126,9 +128,9 @@ def _span(mark: yaml.Mark | None, text: str) -> Span:
 
 
 def _quoted_line(text: str, span: Span) -> str:
-    """Propose the offending word in quotes: ``*.orders`` becomes ``"*.orders"``."""
-    word = re.match(r"[^\s,\]}\"]+", text.split("\n")[span.line - 1][span.column - 1 :])
-    return f'put it in quotes: `"{word[0][:60]}"`' if word else _QUOTE_HELP
+    """Propose the offending word in quotes: ``*.orders`` becomes ``"*.orders"``, the key ``*:`` is ``"*":``."""
+    word = re.match(r"([^\s,\]}\"]+?)(:?)(?=[\s,\]}\"]|$)", text.split("\n")[span.line - 1][span.column - 1 :])
+    return f'put it in quotes: `"{word[1][:60]}"{word[2]}`' if word else _QUOTE_HELP
 
 
 def _one_line(text: str) -> str:
@@ -167,6 +169,8 @@ PARSER = getattr(yaml, "CLoader", PURE_PARSER)
 
 # A tab is allowed where only a comment can be.
 _TAB = re.compile(r"^(?:[^\t#\n]|(?<!\s)(?<!^)#)*\t", re.MULTILINE)
+_OPENING_MARKER, _CLOSING_MARKER = re.compile(r"^<{7} \S", re.MULTILINE), re.compile(r"^>{7} \S", re.MULTILINE)
+_ANY_MARKER = re.compile(r"(?:<{7}|\|{7}|>{7}) \S|={7}$")
 _DIRECTIVE = re.compile(r"(?:[ \n]|#[^\n]*\n)*(?<![^\n])%")
 
 
@@ -242,6 +246,8 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
     text = text.replace("\r\n", "\n")
     if refused := _refused_characters(text, file):
         return None, refused
+    if (conflict := _unresolved_conflict(text, file)) is not None:
+        return None, [conflict]
     if (place := first_secret(text)) is not None:
         # No other finding: one that quotes a value alone would show the secret without what gives it away.
         return None, [_at(text, place, "Y123", "what looks like a secret", file, _SECRET_HELP)]
@@ -279,6 +285,17 @@ def _refused_characters(text: str, file: str) -> list[Diagnostic]:
         message, help = "a YAML directive (`%...`) is not allowed", "remove the line; files are always read as YAML 1.2"
         findings.append(_at(text, directive.end() - 1, "Y122", message, file, help))
     return sorted(findings)
+
+
+def _unresolved_conflict(text: str, file: str) -> Diagnostic | None:
+    """Find the lines that Git leaves around two versions of one place, from the beginning of a line."""
+    opening, closing = _OPENING_MARKER.search(text), _CLOSING_MARKER.search(text)
+    if opening is None or closing is None:
+        return None
+    lines = [number for number, line in enumerate(text.split("\n"), 1) if _ANY_MARKER.match(line)]
+    shown = ", ".join(map(str, lines[:-1])) + f" and {lines[-1]}"
+    help = f"keep what is right of both versions, and remove the markers on the lines {shown}"
+    return _at(text, opening.start(), "Y107", "a conflict of Git that was not resolved", file, help)
 
 
 def _at(text: str, offset: int, code: str, message: str, file: str, help: str) -> Diagnostic:

@@ -72,6 +72,9 @@ def test_columns_are_listed_once_in_order() -> None:
         ("d = 'a\\b'", 4, 5, "a backslash in a text means different things to different engines"),
         ("d = 1e5", 4, 3, "`1e5` is not a number"),
         ("d <=> 1", 2, 3, "an operator is expected here, not `<=>`"),
+        ("d > current_date() - 7 days", 23, 4, "days are counted without the word"),
+        ("d = \u2018x\u2019", 4, 1, "`\u2018` is a typographic quote, U+2018"),
+        ("d > current_date() \u2013 7", 19, 1, "`\u2013` is a typographic dash, U+2013"),
         ("größe = 1", 0, 5, "`größe` must be quoted"),
     ],
 )
@@ -83,6 +86,22 @@ def test_what_is_not_in_the_grammar_is_refused_with_its_place(
     assert (caught.value.offset, caught.value.length) == (offset, length)
     assert caught.value.message.startswith(message)
     assert caught.value.help
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("d > current_date() - 7 days", "write `current_date() - 7`"),
+        ("d < current_date() + 1 DAY", "write `current_date() + 1`"),
+        ("d = \u2018x\u2019", "use straight quotes: 'text'"),
+        ("\u201cd = 3\u201d", "use straight quotes: 'text'"),
+        ("d > current_date() \u2212 7", "use the minus sign of the keyboard: -"),
+    ],
+)
+def test_the_help_says_what_to_write(text: str, help: str) -> None:
+    with pytest.raises(PredicateError) as caught:
+        parse_predicate(text)
+    assert caught.value.help == help
 
 
 def test_depth_and_length_are_bounded() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.schema.formats import check_format
+from maintainer.policy.schema.known_expectations import EXPECTATIONS
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.yaml.yaml_reader import read_text
 from tests.support.policies.policy_reading import findings_of
@@ -125,6 +127,27 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
         ),
         ("owner: ${env:TEAM}", "P309", 8, "owner uses an environment variable", None),
         ("minFileSize: 64MiB", "P201", 1, "unknown key `minFileSize` at the top level", None),
+        (
+            "window: [{from: 22, to: 04:00}]",
+            "P203",
+            17,
+            "window[0].from must be a time of day, not `22`",
+            "write `22:00`",
+        ),
+        (
+            "window: [{from: 22.30, to: 04:00}]",
+            "P203",
+            17,
+            "window[0].from must be a time of day, not `22.30`",
+            "write `22:30`",
+        ),
+        (
+            "window: [{from: 99, to: 04:00}]",
+            "P203",
+            17,
+            "window[0].from must be a time of day, not `99`",
+            "write a time of day with two digits each, like `22:00`",
+        ),
         ("optimise: {}", "P201", 1, "unknown key `optimise` at the top level", "did you mean `optimize`?"),
         (
             "optimize: {minFileSzie: 1}",
@@ -132,6 +155,57 @@ def only(content: str, file: str = "policies/t.yml") -> Diagnostic:
             12,
             "unknown key `minFileSzie` in optimize",
             "did you mean `minFileSize`?",
+        ),
+        (
+            "optimize: {maxFileSize: 2.5e8}",
+            "P203",
+            25,
+            "optimize.maxFileSize must be a size, not `2.5e8`",
+            "write `250000000`, or a size like `128MiB`",
+        ),
+        (
+            "optimize: {maxFileSize: 1.50}",
+            "P203",
+            25,
+            "optimize.maxFileSize must be a size, not `1.50`",
+            "write a size like `128MiB` or `1GiB`",
+        ),
+        ("owner: 1.10", "P203", 8, "owner must be text, not `1.10`", 'put it in quotes: `"1.10"`'),
+        (
+            "optimize: {maxDeletedRowsRatio: 20%}",
+            "P203",
+            33,
+            "optimize.maxDeletedRowsRatio must be a number, not `20%`",
+            "write `0.2`",
+        ),
+        (
+            "optimize: {maxDeletedRowsRatio: 120%}",
+            "P203",
+            33,
+            "optimize.maxDeletedRowsRatio must be a number, not `120%`",
+            "write it like `0.05`",
+        ),
+        (
+            "v\u0430cuum: {retention: 7d}",
+            "P201",
+            1,
+            "unknown key `v\u0430cuum` at the top level",
+            "did you mean `vacuum`? What is written has the character U+0430, cyrillic small letter a",
+        ),
+        (
+            "vacuum: {mode: l\u0456te}",
+            "P204",
+            16,
+            "vacuum.mode must be `auto`, `full` or `lite`, not `l\u0456te`",
+            "did you mean `lite`? What is written has the character U+0456, cyrillic small letter "
+            "byelorussian-ukrainian i",
+        ),
+        (
+            "verify: {expectations: [{type: expect_column_values_to_be_not_null, column: a}]}",
+            "P311",
+            32,
+            "verify.expectations[0].type: Great Expectations has no `expect_column_values_to_be_not_null`",
+            "did you mean `expect_column_values_to_not_be_null`?",
         ),
         ("properties: {a b: c}", "P205", 14, "`a b` is not a name for a key here", None),
         (
@@ -156,6 +230,37 @@ def test_one_finding(line: str, code: str, column: int, message: str, help: str 
     assert finding.message == message
     if help is not None:
         assert finding.help == help
+
+
+def test_an_expectation_is_never_mistaken_for_its_opposite() -> None:
+    for name in EXPECTATIONS:
+        words = name.split("_")
+        for moved in range(len(words)) if "not" in words else ():
+            rest = [word for word in words if word != "not"]
+            mistyped = "_".join([*rest[:moved], "not", *rest[moved:]])
+            problem = check_format("expectation", mistyped)
+            if problem is not None:
+                assert problem.help == f"did you mean `{name}`?"
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("22", "write `22:00`"),
+        ("9:30", "write `09:30`"),
+        ("9", "write `09:00`"),
+        ("10pm", "write `22:00`"),
+        ("12 am", "write `00:00`"),
+        ("2230", "write `22:30`"),
+        ("25", "write a time of day with two digits each, like `22:00`"),
+        ("22:60", "write a time of day with two digits each, like `22:00`"),
+        ("13pm", "write a time of day with two digits each, like `22:00`"),
+    ],
+)
+def test_a_time_of_day_is_offered_where_one_is_meant(text: str, help: str) -> None:
+    problem = check_format("time", text)
+    assert problem is not None
+    assert (problem.code, problem.help) == ("P205", help)
 
 
 def test_a_key_of_another_map_is_sent_home() -> None:

@@ -234,6 +234,8 @@ def test_there_are_enough_kinds() -> None:
     ("content", "help"),
     [
         ("tables: [*.orders]\n", 'put it in quotes: `"*.orders"`'),
+        ("budget: {tables: {*: {maxBytes: 1GiB}}}\n", 'put it in quotes: `"*":`'),
+        ("tables:\n  *.orders: 1\n", 'put it in quotes: `"*.orders":`'),
         ("owner: a\nowner: b\n", "first set on line 1; YAML would silently keep only the last"),
         ("x: 0x1F\n", "write `31`, or put it in quotes if it is text"),
         ("x: -0017\n", "write `-17`, or put it in quotes if it is text"),
@@ -243,6 +245,56 @@ def test_there_are_enough_kinds() -> None:
 def test_the_help_says_what_to_write(content: str, help: str) -> None:
     _, findings = read_text(content, "t.yml")
     assert [one.help for one in findings] == [help]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "lines"),
+    [
+        ("version: 1\n<<<<<<< HEAD\ntable: a.b\n=======\ntable: a.c\n>>>>>>> branch\n", 2, "2, 4 and 6"),
+        ("<<<<<<< HEAD\nversion: 1\n||||||| base\n=======\nversion: 1\n>>>>>>> branch\n", 1, "1, 3, 4 and 6"),
+        (
+            "table: a.b\noptimize:\n<<<<<<< HEAD\n  maxThreads: 3\n=======\n  maxThreads: 4\n>>>>>>> branch\n",
+            3,
+            "3, 5 and 7",
+        ),
+    ],
+)
+def test_a_conflict_of_git_is_named(content: str, line: int, lines: str) -> None:
+    document, (finding,) = read_text(content, "t.yml")
+    assert document is None
+    assert (finding.code, finding.span.line, finding.span.column) == ("Y107", line, 1)
+    assert finding.message == "a conflict of Git that was not resolved"
+    assert finding.help == f"keep what is right of both versions, and remove the markers on the lines {lines}"
+
+
+def test_text_that_only_looks_like_a_marker_is_text() -> None:
+    _, findings = read_text("version: 1\ntable: a.b\ndescription: |\n  <<<<<<< HEAD\n  >>>>>>> x\n", "t.yml")
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ("optimize:\n\u00a0\u00a0maxThreads: 8\n", 2, "a no-break space is used for indentation"),
+        ("optimize:\n  \u00a0maxThreads: 8\n", 2, "a no-break space is used for indentation"),
+        ("optimize:\n  every: 1d\n\u2003\u2003maxThreads: 8\n", 3, "the space U+2003 is used for indentation"),
+        ("version: 1\nowner:\u00a0team\n", 2, "a no-break space is used behind `:`"),
+    ],
+)
+@pytest.mark.parametrize("parser", [PARSER, PURE_PARSER])
+def test_a_space_that_is_none_is_named(content: str, line: int, message: str, parser: type) -> None:
+    _, (finding,) = read_text(content, "t.yml", parser)
+    assert (finding.code, finding.span.line, finding.message) == ("Y124", line, message)
+    assert finding.help == "write ordinary spaces; YAML takes this one for a letter"
+
+
+def test_a_no_break_space_inside_a_text_is_text() -> None:
+    document, findings = read_text(
+        'owner: a\u00a0b\ndescription: |\n  \u00a0indented\n  x:\u00a0y\n"a:\u00a0b": 1\n', "t.yml"
+    )
+    assert findings == []
+    assert document is not None
+    assert document.data == {"owner": "a\u00a0b", "description": "\u00a0indented\nx:\u00a0y\n", "a:\u00a0b": 1}
 
 
 def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
