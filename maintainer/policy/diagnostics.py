@@ -87,6 +87,8 @@ CROSS_FILE: dict[str, str] = {
     "P354": "an environment variable cannot be used",
     "P355": "a folder that is a link",
     "P356": "run folders on other storage",
+    "P357": "a rule that reaches no table",
+    "P358": "a rule whose settings are all replaced",
     "P360": "a policy test fails",
     "P361": "a policy test of a table without a policy",
 }

@@ -81,7 +81,7 @@ _TEXTS = Path(__file__).parent / "new_project"
 _FILES = {
     "maintainer.yml": "maintainer.yml",
     "policies/sales/orders.yml": "orders.yml",
-    "policies/_fleet/bronze.yml": "bronze_rule.yml",
+    "policies/_fleet/nightly.yml": "nightly_rule.yml",
     "policies/_tests/orders.yml": "orders_tests.yml",
     **{f"schemas/{name}": name for name in (POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA)},
     ".github/workflows/maintainer.yml": "workflow.yml",

@@ -39,6 +39,7 @@ from maintainer.policy.resolve.resolve import (
     table_source,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.rule_reach import check_reach
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files
@@ -84,6 +85,7 @@ class LoadedProject:
         if not any(finding.is_error for finding in findings):
             resolutions = self.resolutions if self.keep_resolutions else self.each_resolution()
             findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
+            findings.extend(check_reach(self.rules, self.tables, self.rules_by_file))
         places: dict[tuple[str, str, int, int], Diagnostic] = {}
         for finding in sorted(findings):
             places.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)

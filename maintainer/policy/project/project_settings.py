@@ -22,6 +22,7 @@ from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
+from maintainer.policy.schema.schema_check import TEMPLATE
 from maintainer.policy.table_names import absolute_glob, absolute_path, is_uri, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
@@ -215,6 +216,10 @@ def _run_dirs_elsewhere(document: Document, data: Mapping[str, object]) -> Itera
             yield document.error_at((*path, "runDir"), "P356", message, help)
 
 
+_FILLED_IN = frozenset({"state", "runDir", "catalog", "owner"})
+"""Keys of maintainer.yml whose texts name something."""
+
+
 def _replaced(
     value: object,
     path: DataPath,
@@ -226,12 +231,15 @@ def _replaced(
         return {key: _replaced(inner, (*path, key), document, environ, findings) for key, inner in value.items()}
     if isinstance(value, list):
         return [_replaced(inner, (*path, at), document, environ, findings) for at, inner in enumerate(value)]
-    if not isinstance(value, str) or "${env:" not in value:
+    if not isinstance(value, str):
         return value
 
-    def refuse(message: str) -> None:
-        help = "set it, or give a default as in `${env:NAME:-default}`"
+    def refuse(message: str, help: str = "set it, or give a default as in `${env:NAME:-default}`") -> None:
         findings.append(document.error_at(path, "P354", message, help))
+
+    if path[-1] in _FILLED_IN and (template := TEMPLATE.search(value)):
+        name = re.sub(r"\W", "", template[0]) or "NAME"
+        refuse(f"`{template[0][:60]}` is not filled in, and would be part of the name", f"write `${{env:{name[:60]}}}`")
 
     def text_of(match: re.Match[str]) -> str:
         variable = _VARIABLE.fullmatch(match.group())

@@ -17,7 +17,13 @@ from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
-from maintainer.policy.schema.schema_keys import JsonObject, load_schema, meant_time, resolve_reference
+from maintainer.policy.schema.schema_keys import (
+    RULES_MANAGE_NOTHING,
+    JsonObject,
+    load_schema,
+    meant_time,
+    resolve_reference,
+)
 from maintainer.units import UnitError, parse_duration, parse_size, spelled_size
 
 if TYPE_CHECKING:
@@ -151,7 +157,7 @@ def _check_table(value: str | int | float) -> Problem | None:
         )
         return Problem("P205", f"{_quoted(text)} is not a table's name", help)
     if "/" not in text and re.search(r"[*?\[]", text):
-        help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`'
+        help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`; {RULES_MANAGE_NOTHING}'
         return Problem("P205", f"{_quoted(text)} is a pattern, and `table` names one table", help)
     return None
 

@@ -7,6 +7,7 @@ that was refused while reading is neither checked nor called missing.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,12 @@ class _SchemaCheck:
         for path in variables:
             help = "only maintainer.yml may use them: what a policy says must not depend on the machine"
             yield self._document.error_at(path, "P309", f"{dotted(path)} uses an environment variable", help)
+        if self._kind is not DocumentKind.PROJECT:
+            for path, template in _unfilled(data):
+                message = f"{dotted(path)}: `{template[:60]}` is not filled in, and would be part of the name"
+                help = "write the name itself; only maintainer.yml may use variables, as `${env:NAME}`"
+                variables.add(path)
+                yield self._document.error_at(path, "P309", message, help)
         allowed = {key: value for key, value in data.items() if key not in self._refused}
         for path, error in self._errors(allowed):
             if path not in variables:
@@ -270,6 +277,24 @@ class _SchemaCheck:
 
 def _where(path: Path) -> str:
     return f"in {dotted(path)}" if path else "at the top level"
+
+
+TEMPLATE = re.compile(r"\$\{(?!env:)[^{}]*\}|\{\{[^{}]*\}\}|\{%.*?%\}")
+"""How shells and other tools write what they fill in; nothing here does."""
+
+
+def _unfilled(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the names of tables, owners and tags that hold a template, and the template."""
+    match = data.get("match")
+    texts: dict[Path, object] = {("table",): data.get("table"), ("owner",): data.get("owner")}
+    lists: dict[Path, object] = {("tags",): data.get("tags")}
+    if isinstance(match, dict):
+        lists.update({("match", key): match.get(key) for key in ("tables", "exclude", "tags")})
+    for path, items in lists.items():
+        texts.update({(*path, at): item for at, item in enumerate(items if isinstance(items, list) else [])})
+    for path, text in texts.items():
+        if isinstance(text, str) and (template := TEMPLATE.search(text)):
+            yield path, template[0]
 
 
 def _texts_with_variables(value: object, path: Path) -> Iterator[Path]:

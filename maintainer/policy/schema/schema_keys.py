@@ -261,12 +261,18 @@ def enum_help(allowed: list[str], value: object) -> str | None:
     return did_you_mean(str(value), near) if near else None
 
 
+RULES_MANAGE_NOTHING = (
+    "a rule manages no table by itself: `maintainer inventory --write` makes a policy for each table that has none"
+)
+
+
 def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
     """Name the map that the key belongs in, or the key that was likely meant, or what is known here."""
     homes = [home for home in _homes().get(key, []) if home != dotted(path)]
     if homes:
         places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
-        return f"`{key}` belongs {either(places)}"
+        help = f"`{key}` belongs {either(places)}"
+        return f"{help}; {RULES_MANAGE_NOTHING}" if key == "tables" and not path else help
     near = nearest(key, known)
     if near:
         return did_you_mean(key, near)

@@ -128,7 +128,7 @@ class Composer:
         mark = len(self._marks) - 4
         while not isinstance(event := self._next(), MappingEndEvent):
             before = len(self._marks)
-            key = self._key(event, lines)
+            key = self._key(event, lines, in_brackets=bool(start.flow_style))
             value_event = self._next()
             if key is None:
                 self._skip(value_event)
@@ -162,13 +162,14 @@ class Composer:
             self._end(mark, event)
         return node
 
-    def _key(self, event: Any, lines: dict[str, int]) -> str | None:  # noqa: ANN401
+    def _key(self, event: Any, lines: dict[str, int], *, in_brackets: bool) -> str | None:  # noqa: ANN401
         """Check a key and mark its place; None where it is refused, and its value is to be skipped."""
         if isinstance(event, AliasEvent):
             self._refuse_alias(event)
             return None
         if not isinstance(event, ScalarEvent):
-            self._report("Y114", "a list or map cannot be a key", event, "keys are text")
+            help = "keys are text; a template such as `{{ name }}` is not filled in: write the name itself"
+            self._report("Y114", "a list or map cannot be a key", event, help if in_brackets else "keys are text")
             self._skip(event)
             return None
         key = event.value

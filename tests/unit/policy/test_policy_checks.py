@@ -88,7 +88,10 @@ def test_rules_of_one_priority_that_disagree_name_both_lines(tmp_path: Path) -> 
         {"policies/b.yml": "match: {tags: [x]}\npriority: 1\nlimits: {maxFiles: 2}\n"},
         {"policies/b.yml": "match: {tags: [x]}\nlimits: {maxFiles: 1}\n"},
         {"policies/b.yml": "match: {tags: [x]}\nlimits: {maxFiles: null}\n"},
-        {"policies/b.yml": 'match: {tags: [x], exclude: ["s.*"]}\nlimits: {maxFiles: 2}\n'},
+        {
+            "policies/b.yml": 'match: {tags: [x], exclude: ["s.*"]}\nlimits: {maxFiles: 2}\n',
+            "policies/w.yml": "table: other.w\ntags: [x]\n",
+        },
     ],
 )
 def test_rules_do_not_disagree_by_priority_value_null_or_reach(tmp_path: Path, change: dict[str, str]) -> None:

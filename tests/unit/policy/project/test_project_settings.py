@@ -56,6 +56,25 @@ def test_a_variable_that_is_not_set_is_an_error_at_its_line(tmp_path: Path) -> N
     assert project.diagnostics[0].message == "the environment variable `LAKE` is not set"
 
 
+@pytest.mark.parametrize(
+    ("line", "template", "help"),
+    [
+        ("state: ${LAKE}/ledger", "${LAKE}", "write `${env:LAKE}`"),
+        ("runDir: '{{ runs }}/x'", "{{ runs }}", "write `${env:runs}`"),
+        ("defaults: {owner: '${TEAM}'}", "${TEAM}", "write `${env:TEAM}`"),
+    ],
+)
+def test_a_template_of_another_tool_is_an_error(tmp_path: Path, line: str, template: str, help: str) -> None:
+    (finding,) = loaded(tmp_path, {"maintainer.yml": f"{line}\n"}).diagnostics
+    assert finding.code == "P354"
+    assert finding.message == f"`{template}` is not filled in, and would be part of the name"
+    assert finding.help == help
+
+
+def test_a_template_in_a_description_is_text(tmp_path: Path) -> None:
+    assert complaints(loaded(tmp_path, {"maintainer.yml": "defaults: {description: '${TEAM} {{ x }}'}\n"})) == []
+
+
 @pytest.mark.parametrize("text", ["${env:}", "${env:1A}", "${env:A", "${env:A:?x}"])
 def test_a_malformed_variable_is_an_error(tmp_path: Path, text: str) -> None:
     assert complaints(loaded(tmp_path, {"maintainer.yml": f"state: '{text}'\n"})) == ["maintainer.yml:2:8 P354"]

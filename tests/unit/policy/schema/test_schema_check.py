@@ -8,6 +8,7 @@ from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.schema.formats import check_format
 from maintainer.policy.schema.known_expectations import EXPECTATIONS
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
+from maintainer.policy.schema.schema_keys import RULES_MANAGE_NOTHING
 from maintainer.policy.yaml.yaml_reader import read_text
 from tests.support.policies.policy_reading import findings_of
 
@@ -320,7 +321,43 @@ def test_keys_that_do_not_belong(file: str, content: str, key: str) -> None:
 def test_a_pattern_is_no_table(table: str) -> None:
     finding = only(f'version: 1\ntable: "{table}"\n')
     assert finding.code == "P205"
-    assert finding.help == f'for many tables write `match: {{tables: ["{table}"]}}`'
+    assert finding.help == f'for many tables write `match: {{tables: ["{table}"]}}`; {RULES_MANAGE_NOTHING}'
+
+
+def test_a_list_of_tables_is_led_to_policies_of_their_own() -> None:
+    missing, unknown = findings_of("version: 1\ntables: [s.a, s.b]\n")
+    assert (missing.code, unknown.code) == ("P202", "P201")
+    assert unknown.help == f"`tables` belongs under `match`; {RULES_MANAGE_NOTHING}"
+    assert "`maintainer inventory --write`" in RULES_MANAGE_NOTHING
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("table: ${LAKE}/orders\n", "table: `${LAKE}` is not filled in, and would be part of the name"),
+        ('table: "{{ env }}.orders"\n', "table: `{{ env }}` is not filled in, and would be part of the name"),
+        ("table: a.b\nowner: ${USER}\n", "owner: `${USER}` is not filled in, and would be part of the name"),
+        ("table: a.b\ntags: [a, '${T}']\n", "tags[1]: `${T}` is not filled in, and would be part of the name"),
+        (
+            "match: {tables: ['{{ s }}.*']}\n",
+            "match.tables[0]: `{{ s }}` is not filled in, and would be part of the name",
+        ),
+    ],
+)
+def test_a_template_is_no_name(content: str, message: str) -> None:
+    finding = only(f"version: 1\n{content}")
+    assert (finding.code, finding.message) == ("P309", message)
+    assert finding.help == "write the name itself; only maintainer.yml may use variables, as `${env:NAME}`"
+
+
+def test_a_template_in_a_description_is_text() -> None:
+    assert findings_of(HEAD + "description: ${USER} writes {{ this }}\n") == []
+
+
+def test_a_template_without_quotes_is_named() -> None:
+    key, _ = findings_of("version: 1\ntable: {{ env }}.orders\n")
+    assert key.code == "Y114"
+    assert key.help == "keys are text; a template such as `{{ name }}` is not filled in: write the name itself"
 
 
 @pytest.mark.parametrize("table", ["s3://lake/sales/orders", "../lake/o", "/lake/a[1]/b", "c.s.t", "`odd name`.t"])
