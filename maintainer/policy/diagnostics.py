@@ -74,6 +74,7 @@ MEANING: dict[str, str] = {
     "P318": "a value that Delta would refuse",
     "P319": "rewrites that exclude one another",
     "P320": "a table property that keeps too little",
+    "P321": "a table property that Delta does not have",
 }
 
 TITLES: dict[str, str] = {**READING, **SCHEMA, **MEANING}

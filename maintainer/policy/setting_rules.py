@@ -12,7 +12,10 @@ from typing import Any
 
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_lex import read_timestamp
+from maintainer.policy.property_names import DELTA, KNOWN_PROPERTIES, PropertyKind, kind_of, refused_value
+from maintainer.policy.schema.expectation_arguments import argument_problems
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES
+from maintainer.policy.schema.schema_keys import shown
 from maintainer.policy.yaml.yaml_document import Path
 from maintainer.units import UnitError, format_duration, format_size, parse_duration
 
@@ -90,8 +93,14 @@ def check_properties(settings: Settings) -> Iterator[Finding]:
         elif name.startswith(_PROTOCOL):
             message = "changes the table's protocol, which cannot be undone"
             yield Finding("P315", path, message, "change it by hand, once, with all readers in mind", at_key=True)
-        elif name.lower() in _LOST_AT_ZERO:
+        elif (kind := kind_of(name)) is None:
+            near = nearest(name[len(DELTA) :], (known[len(DELTA) :] for known in KNOWN_PROPERTIES))
+            help = did_you_mean(name, DELTA + near) if near else f"a property of your own cannot begin with `{DELTA}`"
+            yield Finding("P321", path, "is not a table property of Delta", help, at_key=True)
+        elif kind is PropertyKind.INTERVAL:
             yield from _check_interval(path, name.lower(), value, short_is_meant=short_is_meant)
+        elif (allowed := refused_value(name, str(value))) is not None:
+            yield Finding("P318", path, f"must be {allowed}, not {shown(value)}", f"write {allowed}")
 
 
 def _check_interval(path: Path, name: str, value: object, *, short_is_meant: bool) -> Iterator[Finding]:
@@ -108,7 +117,7 @@ def _check_interval(path: Path, name: str, value: object, *, short_is_meant: boo
         message = "months and years have no fixed length" if "month" in str(error) else "is not an interval of Delta"
         yield Finding("P318", path, message, help)
         return
-    if seconds == 0:
+    if seconds == 0 and name in _LOST_AT_ZERO:
         yield Finding("P320", path, f"is 0: {_LOST_AT_ZERO[name]}", "write at least `interval 7 days`")
     elif name == DELETED_FILES and seconds < SAFE_SECONDS and not short_is_meant:
         message = f"{format_duration(seconds)} is below 7d: a VACUUM by others may take files that are still used"
@@ -299,6 +308,8 @@ def _expectations(settings: Settings) -> Iterator[Finding]:
         if missing:
             needs = " and ".join(f"`{key}`" for key in missing)
             yield Finding("P316", (*path, "type"), f"needs {needs}", f"add `{missing[0]}:`")
+        for problem in argument_problems(name, {key: value for key, value in expectation.items() if key in known}):
+            yield Finding("P316", (*path, problem.argument), problem.message, problem.help)
         mostly = expectation.get("mostly")
         if "mostly" in known and mostly is not None and not (type(mostly) in (int, float) and 0 <= mostly <= 1):
             yield Finding("P316", (*path, "mostly"), "must be a number from 0 to 1", "write it like `0.99`")

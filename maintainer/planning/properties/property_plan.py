@@ -13,7 +13,8 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, DEFAULT, LEGACY_AUTO_OPTIMIZE, OWN_PROPERTIES
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.properties.property_names import (
+from maintainer.policy.diagnostics import nearest
+from maintainer.policy.property_names import (
     KNOWN_PROPERTIES,
     RESERVED_BY_SPARK,
     PropertyKind,
@@ -22,7 +23,6 @@ from maintainer.planning.properties.property_names import (
     kind_of,
     parse_interval_ms,
 )
-from maintainer.policy.diagnostics import nearest
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy
 from maintainer.units import format_duration
 

@@ -224,6 +224,10 @@ def type_help(schema: JsonObject, value: object, source: str | None = None) -> s
         number = Decimal(share[1]) / 100
         if number <= schema.get("maximum", number):
             return f"write `{number.normalize():f}`"
+    if "object" in types and isinstance(value, str) and "type" in schema.get("required", ()):
+        return f"write a map: `{{type: {_cut(value)}, column: NAME}}`"
+    if "array" in types and isinstance(value, str) and "type" in schema.get("items", {}).get("required", ()):
+        return f"write a list of maps: `[{{type: {_cut(value)}, column: NAME}}]`"
     if "array" in types and isinstance(value, (str, int, float)):
         return f"write a list: `[{_cut(str(value))}]`"
     return example_help(schema)

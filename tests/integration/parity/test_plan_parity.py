@@ -30,7 +30,7 @@ from maintainer.model.plan.steps import CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.properties.property_names import KNOWN_PROPERTIES, PropertyKind
+from maintainer.policy.property_names import KNOWN_PROPERTIES, PropertyKind
 from maintainer.policy.resolve.resolved import OptimizePolicy, ZOrderMode, ZOrderPolicy
 from tests.support.runs.app_runs import commit_info
 from tests.support.tables.builders import NEVER_TOUCHED, make_optimize, make_policy

@@ -11,8 +11,8 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.properties.property_names import format_interval, parse_interval_ms
 from maintainer.planning.schedule import closes_at_ms, describe, held_back, is_open, opens_at_ms
+from maintainer.policy.property_names import format_interval, parse_interval_ms
 from maintainer.policy.resolve.resolved import Suspension, Window
 from tests.support.tables.builders import DAY_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_files, make_policy
 

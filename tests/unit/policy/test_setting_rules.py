@@ -307,3 +307,140 @@ def test_a_property_that_keeps_deleted_files_for_hours_is_a_warning() -> None:
 
 def test_a_short_retention_that_is_meant_passes_unless_it_is_0() -> None:
     assert findings_of(HEAD + "vacuum: {retention: 1h, allowShortRetention: true}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message", "help"),
+    [
+        (
+            "delta.logRetentionDuraton: interval 3 days",
+            "P321",
+            "delta.logRetentionDuraton: is not a table property of Delta",
+            "did you mean `delta.logRetentionDuration`?",
+        ),
+        (
+            "delta.mine: 1",
+            "P321",
+            "delta.mine: is not a table property of Delta",
+            "a property of your own cannot begin with `delta.`",
+        ),
+        (
+            "delta.appendOnly: tru",
+            "P318",
+            "delta.appendOnly: must be `true` or `false`, not `tru`",
+            "write `true` or `false`",
+        ),
+        (
+            'delta.enableDeletionVectors: "yes"',
+            "P318",
+            "delta.enableDeletionVectors: must be `true` or `false`, not `yes`",
+            "write `true` or `false`",
+        ),
+        (
+            "delta.writepartitioncolumnstoparquet: 1",
+            "P318",
+            'delta.writepartitioncolumnstoparquet: must be `true` or `false`, not `"1"`',
+            "write `true` or `false`",
+        ),
+        (
+            "delta.checkpointInterval: ten",
+            "P318",
+            "delta.checkpointInterval: must be a whole number from 1, not `ten`",
+            "write a whole number from 1",
+        ),
+        (
+            "delta.dataSkippingNumIndexedCols: -2",
+            "P318",
+            'delta.dataSkippingNumIndexedCols: must be a whole number from -1, not `"-2"`',
+            "write a whole number from -1",
+        ),
+        (
+            "delta.columnMapping.mode: names",
+            "P318",
+            "delta.columnMapping.mode: must be `none` or `id` or `name`, not `names`",
+            "write `none` or `id` or `name`",
+        ),
+        (
+            "delta.checkpointRetentionDuration: 2d",
+            "P318",
+            "delta.checkpointRetentionDuration: is not an interval of Delta",
+            "write `interval 2 days`",
+        ),
+    ],
+)
+def test_a_property_of_delta_is_known_and_has_its_type(line: str, code: str, message: str, help: str) -> None:
+    finding = only(f"{HEAD}properties: {{{line}}}\n")
+    assert (finding.code, finding.message, finding.help) == (code, f"properties.{message}", help)
+
+
+def test_properties_that_delta_takes_and_free_names_are_valid() -> None:
+    properties = [
+        "delta.appendOnly: true",
+        "DELTA.CHECKPOINTINTERVAL: 20",
+        "delta.enableDeletionVectors: 'TRUE'",
+        "delta.dataSkippingNumIndexedCols: -1",
+        "delta.columnMapping.mode: name",
+        "delta.constraints.positive: amount > 0",
+        "delta.sampleRetentionDuration: 0 days",
+        "owner.team: tru",
+        "deltaish: x",
+    ]
+    assert findings_of(HEAD + "properties:\n" + "".join(f"  {line}\n" for line in properties)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "message"),
+    [
+        ("values_to_be_between, column: a, min_value: 9, max_value: 3", "min_value", "`9` is above max_value, `3`"),
+        (
+            "values_to_be_between, column: a, min_value: 2026-02-01, max_value: 2026-01-01",
+            "min_value",
+            "`2026-02-01` is above max_value, `2026-01-01`",
+        ),
+        ("values_to_be_between, column: a", "type", "has no bounds"),
+        ("mean_to_be_between, column: a, strict_min: true", "type", "has no bounds"),
+        (
+            'values_to_match_regex, column: a, regex: "([a-z"',
+            "regex",
+            "`([a-z` is not a regular expression: unterminated character set at character 2",
+        ),
+        (
+            "values_to_match_regex_list, column: a, regex_list: [ok, '*x']",
+            "regex_list",
+            "`*x` is not a regular expression: nothing to repeat at character 1",
+        ),
+        ('values_to_be_in_set, column: a, value_set: "x,y"', "value_set", "must be a list, not `x,y`"),
+        ("values_to_be_of_type, column: a, type_: 3", "type_", "must be text, not `3`"),
+        ("values_to_not_be_null, column: 3", "column", "must be text, not `3`"),
+    ],
+)
+def test_an_expectation_that_cannot_work_is_an_error(arguments: str, place: str, message: str) -> None:
+    finding = only(f"{HEAD}verify: {{expectations: [{{type: expect_column_{arguments}}}]}}\n")
+    assert finding.code == "P316"
+    assert finding.message.startswith(f"verify.expectations[0].{place}: {message}")
+    assert finding.help
+
+
+def test_a_count_of_rows_is_a_whole_number() -> None:
+    finding = only(f"{HEAD}verify: {{expectations: [{{type: expect_table_row_count_to_equal, value: many}}]}}\n")
+    assert finding.message == "verify.expectations[0].value: must be a whole number, not `many`"
+
+
+def test_expectations_that_may_work_are_valid() -> None:
+    expectations = [
+        "values_to_be_between, column: a, min_value: 3, max_value: 3",
+        "values_to_be_between, column: a, min_value: 9, max_value: x",
+        "values_to_be_between, column: a, max_value: 2026-01-01",
+        "values_to_match_regex, column: a, regex: '\\p{L}++[a[b]]'",  # Java's, which Spark runs
+        "values_to_be_in_set, column: a, value_set: [x, 1]",
+        "quantile_values_to_be_between, column: a, quantile_ranges: {quantiles: [0.5], value_ranges: [[1, 2]]}",
+    ]
+    lines = "".join(f"    - {{type: expect_column_{text}}}\n" for text in expectations)
+    assert findings_of(f"{HEAD}verify:\n  expectations:\n{lines}") == []
+
+
+def test_an_expectation_as_text_is_shown_as_a_map() -> None:
+    finding = only(f"{HEAD}verify: {{expectations: [expect_column_to_exist]}}\n")
+    assert (finding.code, finding.help) == ("P203", "write a map: `{type: expect_column_to_exist, column: NAME}`")
+    finding = only(f"{HEAD}verify: {{expectations: expect_column_to_exist}}\n")
+    assert finding.help == "write a list of maps: `[{type: expect_column_to_exist, column: NAME}]`"

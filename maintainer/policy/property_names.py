@@ -15,6 +15,9 @@ from decimal import Decimal
 
 from maintainer.model.closed_types import TextEnum
 
+DELTA = "delta."
+"""How every property of Delta begins, in any case."""
+
 
 class PropertyKind(TextEnum):
     """How values of a property compare, and whether setting it is maintenance."""
@@ -85,6 +88,35 @@ def kind_of(key: str) -> PropertyKind | None:
     if lower.startswith(_PROTOCOL_PREFIXES):
         return PropertyKind.PROTOCOL
     return None if lower.startswith("delta.") else PropertyKind.TEXT
+
+
+_PROTOCOL_BOOLEANS = frozenset({"delta.appendonly", "delta.ignoreprotocoldefaults"})
+_NUMBERS = {  # by name in lower case: the smallest number that Delta takes
+    "delta.checkpointinterval": 1,
+    "delta.dataskippingnumindexedcols": -1,
+    "delta.dataskippingstringprefixlength": 0,
+    "delta.randomprefixlength": 1,
+}
+_CHOICES = {"delta.columnmapping.mode": ("none", "id", "name"), "delta.checkpointpolicy": ("classic", "v2")}
+
+
+def refused_value(key: str, value: str) -> str | None:
+    """Return what Delta takes for this property where ``value`` is none of it; None where it may be right.
+
+    Intervals are read by `parse_interval_ms`.
+    """
+    lower = key.lower()
+    of_protocol = lower in _PROTOCOL_BOOLEANS or (
+        kind_of(key) is PropertyKind.PROTOCOL and lower.startswith("delta.enable")
+    )
+    if kind_of(key) is PropertyKind.BOOLEAN or of_protocol:
+        return None if value.lower() in ("true", "false") else "`true` or `false`"
+    if lower in _NUMBERS:
+        least = _NUMBERS[lower]
+        is_number = re.fullmatch(r"-?[0-9]{1,9}", value) is not None and int(value) >= least
+        return None if is_number else f"a whole number from {least}"
+    choices = _CHOICES.get(lower, ())
+    return None if not choices or value.lower() in choices else " or ".join(f"`{choice}`" for choice in choices)
 
 
 _MICROSECONDS = {
