@@ -39,6 +39,9 @@ def holding_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("hold_commits", tmp_path_factory.mktemp("hold"))
 
 
+@pytest.mark.contradicts(
+    "nothing_temporary_stays", reason="a kill leaves the half of a report; at every other point it is asserted below"
+)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("blow", Blow, ids=lambda blow: blow.value)
 @pytest.mark.parametrize("point", POINTS)
@@ -116,6 +119,6 @@ def _assert_code(point: str, blow: Blow, code: int, said: str, *, in_ledger: boo
             assert code == 0, said[-4000:]  # everything was done, and nothing needs a JVM any more
         case Blow.JVM_KILLED:
             assert code in (1, 2), said[-4000:]
-            assert any(cause in said for cause in ("E601", "E607", "E612", "C703")), said[-4000:]
+            assert any(cause in said for cause in ("E601", "E607", "E612", "E652", "C703")), said[-4000:]
         case Blow.STOPPED:
             assert code in (0, 1, 4, 6), said[-4000:]
