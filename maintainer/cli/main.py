@@ -12,6 +12,7 @@ import pkgutil
 import sys
 import time
 import traceback
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -97,6 +98,18 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{place} is not a click command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments begin with; offer the nearest one where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0].lower(), COMMANDS, n=1)
+            if near and args[0] not in COMMANDS:
+                raise click.UsageError(f"No such command '{args[0]}'. Did you mean '{near[0]}'?", ctx) from error
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List commands from the table, so that ``--help`` imports none of them."""

@@ -23,6 +23,9 @@ from maintainer.policy.setting_rules import Finding, Settings, check_settings
 from maintainer.policy.yaml.yaml_document import Document, Path
 from maintainer.units import UnitError, format_size
 
+WITH_TRASH = ("file", "hdfs", "viewfs")
+"""Schemes on which moving a file costs no copy."""
+
 
 def check_file(document: Document) -> list[Diagnostic]:
     """Return what one file alone has wrong, sorted: types and forms by its schema, then what its settings mean.
@@ -46,6 +49,18 @@ def check_effective(resolution: Resolution) -> Iterator[Diagnostic]:
         if finding.across is not None and finding.other is not None:
             yield from _between(finding, finding.across, finding.other, resolution)
     yield from _incomplete(resolution)
+    yield from _trash(resolution)
+
+
+def _trash(resolution: Resolution) -> Iterator[Diagnostic]:
+    """Warn of a trash on an object store, which `plan` refuses; a name's place only the catalog knows."""
+    table, setting = resolution.policy.table, resolution.merged.get("vacuum.trash")
+    scheme = table.location.partition("://")[0].lower() if table.is_path and "://" in table.location else "file"
+    if setting is not None and setting.document is not None and scheme not in WITH_TRASH:
+        message = f"vacuum.trash of `{table}`: there is no trash on an object store, and `plan` will refuse it"
+        yield _at(
+            setting, "P307", message, "remove it for this table; it is for local disks and HDFS", Severity.WARNING
+        )
 
 
 def _bases(document: Document, kind: DocumentKind) -> list[Path]:

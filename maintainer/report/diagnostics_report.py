@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from maintainer import __version__
 from maintainer.errors.foreign_text import visible_json, without_secrets
 from maintainer.policy.diagnostics import CROSS_FILE, TITLES, Diagnostic, Severity
+from maintainer.policy.schema.schema_keys import describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
@@ -133,9 +134,20 @@ def render_concise(report: DiagnosticsReport, style: Style = PLAIN) -> Iterator[
     yield from _closing(report, style)
 
 
+def _key_of(message: str) -> str | None:
+    """Return the key that a message begins with, or the map that it is in; None where it begins with none."""
+    name = re.match(r"[A-Za-z][\w.\[\]-]*", message, re.ASCII)
+    parts = re.sub(r"\[[0-9]+\]", "", name[0]).rstrip(".").split(".") if name else []
+    if len(parts) < 2 and not re.match(r"[\w\[\]]+(?:: | must | is empty| has | cannot | uses )", message, re.ASCII):
+        return None
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((key for key in names if describe(key) is not None), None)
+
+
 def _closing(report: DiagnosticsReport, style: Style) -> Iterator[str]:
     role = Role.BAD if report.failed else Role.WARN if report.diagnostics else Role.GOOD
-    hint = " `maintainer schema vacuum.retention` explains a key." if report.diagnostics else ""
+    key = next(filter(None, (_key_of(diagnostic.message) for diagnostic in report.diagnostics)), None)
+    hint = f" `maintainer schema {key}` explains the key." if key else ""
     yield style.paint(report.summary(), role) + hint
 
 

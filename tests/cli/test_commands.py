@@ -31,7 +31,9 @@ def test_help_lists_every_command_with_its_sentence(capsys: pytest.CaptureFixtur
 
 def test_a_mistyped_command_is_a_usage_error_with_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["aply"]) == 2
-    assert "No such command 'aply'" in capsys.readouterr().err
+    assert "No such command 'aply'. Did you mean 'apply'?" in capsys.readouterr().err
+    assert run(["xyzzy"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 def test_verbose_and_quiet_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -277,6 +277,10 @@ def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
         places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
         help = f"`{key}` belongs {either(places)}"
         return f"{help}; {RULES_MANAGE_NOTHING}" if key == "tables" and not path else help
+    if key.lower().startswith("delta.") and not path:
+        retention = "; how long maintainer keeps files is `vacuum: {retention: 7d}`"
+        own = retention if key.lower() == "delta.deletedfileretentionduration" else ""
+        return f"`{key}` belongs under `properties`{own}"
     near = nearest(key, known)
     if near:
         return did_you_mean(key, near)

@@ -172,6 +172,27 @@ def test_a_message_cannot_start_a_workflow_command(project: Path) -> None:
     assert "%25" in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("optimize: {zorder: {columns: []}}", "optimize.zorder.columns"),
+        ("verify: {expectations: [{type: expect_x}]}", "verify.expectations.type"),
+        ("properties: {delta.appendOnly: tru}", "properties"),
+        ("owner: ''", "owner"),
+        ("autoCompact: yes", "autoCompact"),
+    ],
+)
+def test_the_summary_names_the_key_of_the_first_finding(project: Path, line: str, key: str) -> None:
+    (project / "policies" / "orders.yml").write_text(f"version: 1\ntable: sales.orders\n{line}\n")
+    assert run("validate").stdout.endswith(f"s). `maintainer schema {key}` explains the key.\n")
+    assert run("schema", key).exit_code == 0
+
+
+def test_the_summary_names_no_key_where_no_finding_does(project: Path) -> None:
+    (project / "policies" / "orders.yml").write_text('version: 1\ntable: "a\n')
+    assert run("validate").stdout.endswith("s).\n")
+
+
 def test_junit(bad: Path) -> None:
     top = ElementTree.fromstring(run("validate", "-o", "junit").stdout)
     assert (top.get("tests"), top.get("failures")) == ("4", "3")

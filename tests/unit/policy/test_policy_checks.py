@@ -7,6 +7,7 @@ import pytest
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.diagnostics import Severity
 from maintainer.policy.project.policy_project import PolicyErrors, load_project
 from maintainer.policy.selectors import SelectorContext, parse_selector, select
 from tests.support.policies.projects import complaints, loaded, write_project
@@ -96,6 +97,19 @@ def test_rules_of_one_priority_that_disagree_name_both_lines(tmp_path: Path) -> 
 )
 def test_rules_do_not_disagree_by_priority_value_null_or_reach(tmp_path: Path, change: dict[str, str]) -> None:
     assert complaints(loaded(tmp_path, {**RULES, **change})) == []
+
+
+@pytest.mark.parametrize("table", ["s3://b/t", "abfss://c@a.dfs.core.windows.net/t", "gs://b/t"])
+def test_a_trash_on_an_object_store_is_a_warning(tmp_path: Path, table: str) -> None:
+    project = loaded(tmp_path, {"policies/t.yml": f"table: {table}\nvacuum: {{trash: 3d}}\n"})
+    (finding,) = project.diagnostics
+    assert (finding.code, finding.severity, finding.span.line) == ("P307", Severity.WARNING, 3)
+    assert "there is no trash on an object store" in finding.message
+
+
+@pytest.mark.parametrize("table", ["s.t", "/lake/t", "lake/t", "hdfs://n/t", "file:///lake/t"])
+def test_a_trash_elsewhere_is_none(tmp_path: Path, table: str) -> None:
+    assert complaints(loaded(tmp_path, {"policies/t.yml": f"table: {table}\nvacuum: {{trash: 3d}}\n"})) == []
 
 
 def test_a_map_and_a_scalar_of_one_key_disagree(tmp_path: Path) -> None:

@@ -270,6 +270,27 @@ def test_a_key_of_another_map_is_sent_home() -> None:
     assert only(HEAD + "optimize: {owner: x}\n").help == "`owner` belongs at the top level"
 
 
+def test_a_property_of_delta_is_sent_to_the_properties() -> None:
+    finding = only(HEAD + "delta.deletedFileRetentionDuration: interval 7 days\n")
+    assert finding.help == (
+        "`delta.deletedFileRetentionDuration` belongs under `properties`; how long maintainer keeps files is "
+        "`vacuum: {retention: 7d}`"
+    )
+    assert only(HEAD + "delta.appendOnly: true\n").help == "`delta.appendOnly` belongs under `properties`"
+
+
+@pytest.mark.parametrize(
+    ("content", "file", "helps"),
+    [
+        (HEAD + 'tags: ["", "a b"]\n', "policies/t.yml", ["write it like `nightly`"] * 2),
+        (HEAD + "extends: [a/b]\n", "policies/t.yml", ["write it like `big-fact-table`"]),
+        ("version: 1\nbatches: [1, 5, 120%]\n", "maintainer.yml", ["write it like `20%`"]),
+    ],
+)
+def test_an_item_in_the_wrong_form_has_help(content: str, file: str, helps: list[str]) -> None:
+    assert [finding.help for finding in findings_of(content, file)] == helps
+
+
 def test_null_falls_back_where_it_may_and_is_an_error_where_not() -> None:
     assert findings_of(HEAD + "owner:\noptimize:\nvacuum: {retention: null}\nautoCompact: ~\n") == []
     assert only("version: 1\ntable:\n").message == "table has no value"
