@@ -156,7 +156,7 @@ class DeltaTableWriter:
     def _refuse_damaged_log(self, facts: TableFacts, *, counts_files: bool = False) -> None:
         self._jvm.activate()
         with table_errors(facts.ref.identifier):
-            storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
+            storage = self._live_files.storage(facts.location)
             refuse_empty_commits(storage, facts.ref.identifier)
             if counts_files:
                 refuse_other_checksum(storage, facts)

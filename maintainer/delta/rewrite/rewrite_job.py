@@ -300,7 +300,7 @@ class RewriteJob:
 
     def discard(self) -> None:
         """Remove the files of this attempt, also those of failed tasks. Only for files that are never committed."""
-        self._delete(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
+        self._delete_written(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
         self._delete_files(self.carried.vector_uris if self.carried else ())
         if self.file_prefix:
             try:
@@ -317,11 +317,11 @@ class RewriteJob:
         if self.carried is None:
             return
         committed = {file.path for file in self.written}
-        self._delete(file.path for file in self.carried.written if file.path not in committed)
+        self._delete_written(file.path for file in self.carried.written if file.path not in committed)
         in_use = bool(self.carried.vectors)
         self._delete_files(self.carried.vector_uris[:-1] if in_use else self.carried.vector_uris)
 
-    def _delete(self, paths: Iterable[str]) -> None:
+    def _delete_written(self, paths: Iterable[str]) -> None:
         self._delete_files(uri for uri in map(self.storage.uri, paths) if self.storage.is_below_root(uri))
 
     def _delete_files(self, uris: Iterable[str]) -> None:

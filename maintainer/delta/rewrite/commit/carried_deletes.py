@@ -182,10 +182,14 @@ def _write(job: RewriteJob, first: Carried, rows: Mapping[str, tuple[WrittenFile
         uri, vectors = write_vectors(job.storage, hidden)
     except OSError as error:
         raise CannotCarryError(f"a deletion vector cannot be written: {error.strerror}") from error
-    if any(job.deleted_rows({"deletionVector": vector}) != hidden[path] for path, vector in vectors.items()):
+    try:
+        is_as_written = all(job.deleted_rows({"deletionVector": vectors[path]}) == hidden[path] for path in hidden)
+    except Exception:
+        is_as_written = False
+    if not is_as_written:
         with contextlib.suppress(OSError):
             job.storage.delete(uri)
-        raise CannotCarryError("a deletion vector reads other than it was written")
+        raise CannotCarryError("a deletion vector does not read as it was written")
     return replace(first, vectors=vectors, vector_uris=(*first.vector_uris, uri))
 
 

@@ -102,7 +102,7 @@ def commit_rewrite(
             by another in the very moment of the commit.
     """
     commit_started = time.monotonic()
-    read_version = int(job.snapshot.version())
+    read_version = job.read_version
     try:
         actions = _actions(job)
         before_commit(read_version, proof)
