@@ -198,7 +198,7 @@ def _table_plan(
         steps=steps,
         left_alone=left,
         blocked=blocked,
-        checks=_checks(policy),
+        checks=checks_of(policy),
         timeout_seconds=policy.limits.timeout_seconds,
         owner=policy.owner,
         writers=facts.writers,
@@ -206,7 +206,8 @@ def _table_plan(
     )
 
 
-def _checks(policy: ResolvedPolicy) -> Checks:
+def checks_of(policy: ResolvedPolicy) -> Checks:
+    """Return what is asserted after each rewrite of a table with this policy."""
     verify = policy.verify
     expectations = tuple(
         CheckedExpectation(

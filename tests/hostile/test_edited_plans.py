@@ -339,6 +339,15 @@ def test_a_signed_plan_deletes_nothing_where_the_policy_has_no_vacuum(tmp_path: 
     )
 
 
+def test_a_signed_plan_checks_what_the_policy_asks_for(tmp_path: Path) -> None:
+    lake = FakeLake()
+    lake.table("s.t", (1,), (2,))
+    asked = replace(vacuum("gone"), retention_seconds=30 * 86400, trash_seconds=14 * 86400)
+    state, text = _checked(tmp_path, lake, asked, policy=POLICY + "verify: {content: exact}\n")
+    assert state is TableState.BLOCKED
+    assert text == "not as planned: it would check the work by other checks than the policy's `verify:`"
+
+
 def test_what_the_policy_asks_for_is_done(tmp_path: Path) -> None:
     lake = FakeLake()
     table = lake.table("s.t", (1,), (2,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,15 +24,13 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerSink
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
-from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
-from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.curve.revision import PROPERTY_PREFIX
-from maintainer.planning.properties.property_plan import plan_properties
+from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.policy_bounds import beyond_policy
 from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import format_duration, format_size
+from maintainer.units import format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
 
 
@@ -115,46 +113,10 @@ def _check(
         checked = recheck(table, facts, None if policy is None else policy.digest, exact=exact)
         if policy is None or isinstance(checked, StaleReasons):
             return checked
-        reasons = tuple(_beyond_policy(checked, policy, facts))
+        reasons = beyond_policy(checked, policy, facts)
         return StaleReasons(table.ref, reasons) if reasons else checked
     except MaintainerError as error:
         return error
-
-
-def _beyond_policy(table: TablePlan, policy: ResolvedPolicy, facts: TableFacts) -> Iterator[str]:
-    """Say what a plan would do that no plan by this policy does: its digest keeps nobody from writing another one."""
-    vacuum = policy.vacuum
-    for step in table.steps:
-        if isinstance(step, SetPropertiesStep):
-            yield from _properties_beyond(step, table, policy, facts)
-        if not isinstance(step, VacuumStep):
-            continue
-        if vacuum is None:
-            yield "it would delete files, and the policy has no `vacuum:`"
-            continue
-        if step.retention_seconds < vacuum.retention_seconds:
-            kept, asked = format_duration(step.retention_seconds), format_duration(vacuum.retention_seconds)
-            yield f"it would keep removed files for {kept}, the policy for {asked}"
-        if step.trash_seconds < vacuum.trash_seconds:
-            yield "it would delete files that the policy moves into the trash"
-        if not vacuum.delete_untracked and any(file.kind == "untracked" for file in step.files):
-            yield "it would delete files that the log does not know, which the policy does not allow"
-
-
-def _properties_beyond(
-    step: SetPropertiesStep, table: TablePlan, policy: ResolvedPolicy, facts: TableFacts
-) -> Iterator[str]:
-    """Name properties that the policy does not ask for. A Z-order keeps its revision in one; a set one is no change."""
-    asked_for = plan_properties(policy, facts)
-    wanted = dict(asked_for.after) if asked_for is not None else {}
-    has_turn = any(isinstance(planned, ZOrderStep) and planned.turn is not None for planned in table.steps)
-    for name, value in step.after:
-        is_revision = has_turn and policy.optimize.zorder is not None and name.startswith(PROPERTY_PREFIX)
-        if not is_revision and value not in (wanted.get(name), facts.property_map.get(name)):
-            yield f"it would set the table property {name} to {value}, which the policy does not ask for"
-    for name in step.unset:
-        if asked_for is None or name not in asked_for.unset:
-            yield f"it would remove the table property {name}, which the policy does not ask for"
 
 
 def check_run_limits(project: Project, plan: Plan) -> None:

@@ -1,0 +1,129 @@
+"""A saved plan does nothing that no plan by the policy would do, whoever wrote it and signed it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from maintainer.model.plan.plan import Checks, ContentCheck, TablePlan
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import SetPropertiesStep, VacuumStep, ZOrderStep
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, RemovedFile
+from maintainer.planning.curve.revision import PROPERTY_PREFIX
+from maintainer.planning.plan_input import TableInput
+from maintainer.planning.planner import plan_table
+from maintainer.planning.policy_bounds import beyond_policy
+from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy, ZOrderPolicy
+from tests.support.tables.builders import (
+    DAY_MS,
+    NEVER_TOUCHED,
+    NOW_MS,
+    make_facts,
+    make_files,
+    make_optimize,
+    make_policy,
+    make_vacuum,
+)
+
+OLD = RemovedFile("old-1", 10, NOW_MS - 60 * DAY_MS), RemovedFile("old-2", 20, NOW_MS - 60 * DAY_MS)
+FACTS = make_facts(files=make_files(10, 20), removed_files=OLD, properties={"delta.appendOnly": "false"})
+VACUUM = make_vacuum(retention_seconds=30 * 86400, trash_seconds=14 * 86400)
+POLICY = make_policy(vacuum=VACUUM, auto_compact=AutoCompactPolicy(True))
+WHY = Reason(ReasonCode.PROPERTY_DRIFT, "asked for")
+
+
+def planned(policy: ResolvedPolicy = POLICY) -> TablePlan:
+    return plan_table(TableInput(policy, FACTS, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+
+
+def edited(plan: TablePlan, kind: type, change: Callable[[Any], Any]) -> TablePlan:
+    steps = tuple(change(step) if isinstance(step, kind) else step for step in plan.steps)
+    assert steps != plan.steps
+    return replace(plan, steps=steps)
+
+
+def with_property(name: str, value: str) -> Callable[[SetPropertiesStep], SetPropertiesStep]:
+    return lambda step: replace(step, before=(*step.before, (name, None)), after=(*step.after, (name, value)))
+
+
+def test_what_the_planner_makes_is_never_beyond() -> None:
+    assert [step.kind for step in planned().steps] == ["set_properties", "compact", "vacuum"]
+    assert beyond_policy(planned(), POLICY, FACTS) == ()
+
+
+def test_deletion_needs_a_vacuum_in_the_policy() -> None:
+    plan = replace(planned(), steps=tuple(step for step in planned().steps if isinstance(step, VacuumStep)))
+    assert beyond_policy(plan, make_policy(), FACTS) == ("it would delete files, and the policy has no `vacuum:`",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"retention_seconds": 7 * 86400}, "it would keep removed files for 7d, the policy for 30d"),
+        ({"trash_seconds": 0}, "it would delete files that the policy moves into the trash"),
+        (
+            {"files": (RemovedFile("x", 1, NOW_MS - 60 * DAY_MS, kind="untracked"),)},
+            "it would delete files that the log does not know, which the policy does not allow",
+        ),
+    ],
+)
+def test_each_way_to_delete_more_is_named(changes: dict[str, Any], says: str) -> None:
+    plan = edited(planned(), VacuumStep, lambda step: replace(step, **changes))
+    assert beyond_policy(plan, POLICY, FACTS) == (says,)
+
+
+def test_untracked_files_go_where_the_policy_says_so() -> None:
+    files = (RemovedFile("x", 1, NOW_MS - 60 * DAY_MS, kind="untracked"),)
+    plan = edited(planned(), VacuumStep, lambda step: replace(step, files=files))
+    assert beyond_policy(plan, replace(POLICY, vacuum=replace(VACUUM, delete_untracked=True)), FACTS) == ()
+
+
+@pytest.mark.parametrize(("name", "value"), [("delta.logRetentionDuration", "interval 0 days"), ("mine", "1")])
+def test_a_property_that_nobody_asked_for_is_named(name: str, value: str) -> None:
+    plan = edited(planned(), SetPropertiesStep, with_property(name, value))
+    says = f"it would set the table property {name} to {value}, which the policy does not ask for"
+    assert beyond_policy(plan, POLICY, FACTS) == (says,)
+
+
+def test_a_property_that_is_set_already_is_no_change() -> None:
+    plan = edited(planned(), SetPropertiesStep, with_property("delta.appendOnly", "false"))
+    assert beyond_policy(plan, POLICY, FACTS) == ()
+
+
+def test_a_property_is_not_removed_unasked() -> None:
+    plan = edited(planned(), SetPropertiesStep, lambda step: replace(step, unset=("delta.appendOnly",)))
+    says = "it would remove the table property delta.appendOnly, which the policy does not ask for"
+    assert beyond_policy(plan, POLICY, FACTS) == (says,)
+    unset = SetPropertiesStep((("delta.appendOnly", "false"),), (), (WHY,), ("delta.appendOnly",))
+    alone = replace(plan, steps=(unset,))
+    assert beyond_policy(alone, make_policy(), FACTS) == (says,)
+
+
+def test_a_revision_belongs_to_an_incremental_zorder_and_to_nothing_else() -> None:
+    policy = make_policy(optimize=make_optimize(zorder=ZOrderPolicy(("id",)), max_size=1000))
+    sample = ColumnSample(("id",), (tuple(str(number) for number in range(1000)),))
+    facts = replace(
+        make_facts(files=make_files(600, 700), columns={"id": "long"}, columns_with_stats=("id",)),
+        column_ranges=ColumnRanges(("id",), {}),
+        column_sample=sample,
+    )
+    plan = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    revision, turn = plan.steps
+    assert isinstance(revision, SetPropertiesStep)
+    assert isinstance(turn, ZOrderStep)
+    ((name, value),) = revision.after
+    assert name.startswith(PROPERTY_PREFIX)
+    assert beyond_policy(plan, policy, facts) == ()
+    (says,) = beyond_policy(replace(plan, steps=(revision,)), policy, facts)
+    assert says == f"it would set the table property {name} to {value}, which the policy does not ask for"
+    assert beyond_policy(plan, make_policy(), facts) == (says,)
+
+
+def test_checks_are_not_switched_off() -> None:
+    says = ("it would check the work by other checks than the policy's `verify:`",)
+    assert beyond_policy(replace(planned(), checks=Checks(content=ContentCheck.OFF)), POLICY, FACTS) == says
+    assert beyond_policy(replace(planned(), steps=(), checks=Checks(files=False)), POLICY, FACTS) == ()
