@@ -1,7 +1,7 @@
 """Policies in Git that keep Delta Lake tables healthy: planned, applied and proven.
 
-``Project`` is the Python API: load, plan, apply. ``auto_compact`` is for writers: call it after a commit, or in
-``foreachBatch``. Importing this package imports neither Spark nor anything else that is heavy.
+``Project`` is the Python API: load, plan, apply, look back. ``auto_compact`` is for writers: call it after a commit, or
+in ``foreachBatch``. Importing this package imports neither Spark nor anything else that is heavy.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from maintainer.app.python_api import Project
-    from maintainer.app.run_result import RunFailed, RunResult
+    from maintainer.app.python_api import Plan, Project, Run, RunFailed, Table
     from maintainer.model.run.auto_compaction import AutoCompactResult
 
-__all__ = ["Project", "RunFailed", "RunResult", "__version__", "auto_compact"]
+__all__ = ["Plan", "Project", "Run", "RunFailed", "Table", "__version__", "auto_compact"]
 
 __version__ = "0.1.0"
 
@@ -56,7 +55,7 @@ def auto_compact(
         timeout_seconds: After this time the attempt is cancelled and the writer goes on.
 
     Returns:
-        What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``: a hook must
+        What came of it, with the figures of OPTIMIZE. Nothing is ever raised but ``KeyboardInterrupt``, for a hook must
         not fail a write that has succeeded.
     """
     from maintainer.app.auto_compact_hook import auto_compact as run
@@ -74,14 +73,18 @@ def auto_compact(
     )
 
 
+_LOADED_LATE = frozenset({"Plan", "Project", "Run", "RunFailed", "Table"})
+
+
 def __getattr__(name: str) -> object:
     """Load the Python API when it is first asked for: the command line needs none of it to start."""
-    if name == "Project":
-        from maintainer.app.python_api import Project
+    if name in _LOADED_LATE:
+        from maintainer.app import python_api
 
-        return Project
-    if name in ("RunFailed", "RunResult"):
-        from maintainer.app import run_result
-
-        return getattr(run_result, name)
+        return getattr(python_api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what is public, for completion: also what is loaded when it is first asked for."""
+    return sorted(__all__)

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from maintainer.errors import ExitCode, MaintainerError
+from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
-from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import Preparation, RunOutcome, TableStatus
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.outcome import Preparation, RunOutcome
 
 
 class PreparationClock:
@@ -26,27 +26,6 @@ class PreparationClock:
     def planned(self) -> Preparation:
         """Record that planning is over, and return what both took."""
         return Preparation(self._started - self._began, time.monotonic() - self._started)
-
-
-_GOOD = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
-
-
-class RunFailed(MaintainerError):
-    """A run ended with something that needs a person; ``result`` holds every outcome."""
-
-    default_code = "E670"
-
-    def __init__(self, result: RunResult) -> None:
-        self.result = result
-        bad = [table for table in result.outcome.user_tables if table.status not in _GOOD]
-        named = ", ".join(f"{table.ref.identifier} ({table.status.value})" for table in bad[:5])
-        more = f" and {len(bad) - 5:,} more" if len(bad) > 5 else ""
-        super().__init__(
-            f"the run did not end well: {exit_reason(result.exit_code)}",
-            where=str(result.run_folder),
-            found=named + more,
-            help=f"maintainer show {result.outcome.run_id}",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +45,3 @@ class RunResult:
     def exit_code(self) -> ExitCode:
         """What the command line would end with; 0 is falsy."""
         return exit_code(self.outcome)
-
-    def raise_for_status(self) -> RunResult:
-        """Return the result itself, or raise if anything needs a person.
-
-        Raises:
-            RunFailed: E670, a step failed, a proof failed, a table was blocked, or the run was interrupted.
-        """
-        if self.exit_code is not ExitCode.OK:
-            raise RunFailed(self)
-        return self

@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from maintainer.errors import ProjectError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import columns, printable
@@ -101,21 +99,3 @@ def warn(text: str, code: str = "") -> None:
 def note(line: str) -> None:
     """Print a line on stderr, above the live lines of a run where there are any: not by click, which goes past them."""
     sys.stderr.write(line + "\n")
-
-
-@contextmanager
-def writing(path: Path, what: str) -> Iterator[None]:
-    """Turn a failure to write a file that the user asked for into our error; ``what`` names the file's content.
-
-    Raises:
-        ProjectError: E640, it cannot be written there.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise ProjectError(
-            f"{what} cannot be written: {error.strerror or error}",
-            code="E640",
-            where=str(path),
-            help="name a file in a folder that exists and that you may write to",
-        ) from error

@@ -28,7 +28,7 @@ def history_csv(rows: Sequence[HistoryRow]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_key(field.name) for field in fields(HistoryRow))
-    writer.writerows([_cell(value) for value in _values(row).values()] for row in rows)
+    writer.writerows([_cell(value) for value in row_values(row).values()] for row in rows)
     return text.getvalue()
 
 
@@ -42,12 +42,12 @@ def _cell(value: object) -> object:
 
 def history_json(rows: Sequence[HistoryRow]) -> str:
     """Return rows as one JSON document, ending in a newline."""
-    return _document({"history": [_values(row) for row in rows]})
+    return _document({"history": [row_values(row) for row in rows]})
 
 
 def status_json(rows: Sequence[StatusRow], now_ms: int) -> str:
     """Return rows as one JSON document, ending in a newline; ``at`` is the time of the look."""
-    return _document({"at": iso_utc(now_ms), "tables": [_values(row) for row in rows]})
+    return _document({"at": iso_utc(now_ms), "tables": [row_values(row) for row in rows]})
 
 
 def _document(content: dict[str, object]) -> str:
@@ -58,7 +58,7 @@ def _key(name: str) -> str:
     return name.removesuffix("_ms")
 
 
-def _values(row: HistoryRow | StatusRow) -> dict[str, object]:
+def row_values(row: HistoryRow | StatusRow) -> dict[str, object]:
     """Return a row's fields in their order; ``at_ms`` as ``at``, and times as text."""
     return {
         _key(name): iso_utc(value) if name.endswith("at_ms") and value is not None else value

@@ -54,10 +54,20 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
     """
     if not rows:
         return "No table is selected.\n"
-    cells = [_HEADING, *(_cells(row, now_ms, tz, style) for row in rows)]
-    lines = columns(cells, right=frozenset({2, 3, 4, 5}))
+    lines = columns(status_table(rows, now_ms, style, tz=tz), right=STATUS_NUMBERS)
     lines[0] = style.paint(lines[0], Role.BOLD)
     return "\n".join([*lines, _totals(rows)]) + "\n"
+
+
+STATUS_NUMBERS = frozenset({2, 3, 4, 5})
+"""The places of figures in a row of ``status_table``."""
+
+
+def status_table(
+    rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC
+) -> list[tuple[str, ...]]:
+    """Return the heading and the cells of each row, as ``render_status`` prints them."""
+    return [_HEADING, *(_cells(row, now_ms, tz, style) for row in rows)]
 
 
 def problem_line(problem: Problem) -> str:
@@ -178,20 +188,27 @@ def render_history(
     if not rows:
         return "No step fits.\n"
     rows = folded(rows)
+    lines = columns(_table_of_steps(rows, tz, one_table))
+    lines[0] = style.paint(lines[0], Role.BOLD)
+    for index, row in enumerate(rows, start=1):
+        if row.status in _BAD or row.proof == "fail":
+            lines[index] = style.paint(lines[index], Role.BAD)
+    return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
+
+
+def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo = UTC, one_table: bool = False) -> list[tuple[str, ...]]:
+    """Return the heading and the cells of each row, as ``render_history`` prints them."""
+    return _table_of_steps(folded(rows), tz, one_table)
+
+
+def _table_of_steps(rows: Sequence[HistoryRow], tz: tzinfo, one_table: bool) -> list[tuple[str, ...]]:
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
     zone = zones.pop() if len(zones) == 1 else None
     form = "%Y-%m-%d %H:%M" if zone is not None else "%Y-%m-%d %H:%M %Z"
     heading = (f"WHEN ({zone})" if zone else "WHEN", "RUN", "TABLE", "STEP", "RESULT", "VERSIONS", "PROOF", "DETAIL")
     cells = [heading, *(_history_cells(row, form, tz) for row in rows)]
-    if one_table:
-        cells = [(*cell[:2], *cell[3:]) for cell in cells]
-    lines = columns(cells)
-    lines[0] = style.paint(lines[0], Role.BOLD)
-    for index, row in enumerate(rows, start=1):
-        if row.status in _BAD or row.proof == "fail":
-            lines[index] = style.paint(lines[index], Role.BAD)
-    return "\n".join([*lines, *_links(rows, one_table)]) + "\n"
+    return [(*cell[:2], *cell[3:]) for cell in cells] if one_table else cells
 
 
 def no_steps(num_runs: int) -> str:

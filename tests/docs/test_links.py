@@ -1,4 +1,4 @@
-"""Links between pages lead to files and headings that are there; docs/cli.md is what the commands print."""
+"""Links between pages lead to files and headings that are there; the references are what the program says of itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools import api_reference
 from tools.cli_reference import PAGE, page
 
 ROOT = Path(__file__).parents[2]
@@ -55,3 +56,9 @@ def test_every_page_is_in_the_site() -> None:
 
 def test_the_reference_of_commands_is_what_they_print() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python -m tools.cli_reference writes it"
+
+
+def test_the_reference_of_the_python_api_is_what_its_docstrings_say() -> None:
+    assert api_reference.PAGE.read_text(encoding="utf-8") == api_reference.page(), (
+        "python -m tools.api_reference writes it"
+    )

@@ -9,19 +9,18 @@ import click
 
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import TableLook
-from maintainer.app.planning.run_statistics import learn, past_lessons
-from maintainer.app.project_folders import Project, local_zone
+from maintainer.app.planning.plan_rendering import plan_options
+from maintainer.app.project_folders import Project
+from maintainer.app.running.saved_plan import save_plan
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
-from maintainer.cli.context import CliContext, open_project, writing
+from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
 from maintainer.errors.foreign_text import visible_json
-from maintainer.journal.folder.atomic_files import write_atomically
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.exit_codes import plan_exit_code
-from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_seconds
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.style import Style
 from maintainer.report.text_layout import printable
 
@@ -35,16 +34,12 @@ def plan_text(
     for_apply: bool = False,
 ) -> str:
     """Render a plan for the terminal. ``for_apply``: it is carried out next, so nothing is said about saving it."""
-    learned = learn(past_lessons(project.runs_dir), plan) if plan.has_changes else Learned()
-    options = PlanOptions(
-        project=project.root.name,
-        num_policies=project.loaded.policy_count,
+    options = plan_options(
+        project,
+        plan,
         saved_to=str(saved_to) if saved_to else None,
         applied_next=for_apply,
         verbose=context.verbosity > 0,
-        tz=local_zone(),
-        expected_seconds=expected_seconds(plan, learned),
-        lost_ratios=expected_losses(plan, learned),
     )
     return render_plan(plan, options, Style(context.color))
 
@@ -82,8 +77,7 @@ def plan_command(
     planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)
     plan = planned.plan
     if out is not None:
-        with writing(out, "the plan"):
-            write_atomically(out.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
+        save_plan(plan, out)
     if output == "json":
         click.echo(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":

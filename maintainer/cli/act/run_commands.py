@@ -13,6 +13,7 @@ import click
 
 from maintainer.app import operations
 from maintainer.app.run_result import RunResult
+from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.last_run import taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
@@ -33,12 +34,10 @@ from maintainer.cli.options import (
     pause,
     spec_options,
 )
-from maintainer.errors import ExitCode, ProjectError
+from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
-from maintainer.journal.folder.atomic_files import read_document
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json
+from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.report.run.run_text import render_run
 from maintainer.report.style import Style
 from maintainer.report.text_layout import tables_and_ledger
@@ -69,7 +68,7 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
             "--ignore-..., --lane"
         )
     project = open_project(context)
-    saved = None if plan_file is None else _read_plan(plan_file)
+    saved = None if plan_file is None else read_saved_plan(plan_file)
     listener = RunOutput(context, project, output, ask=not yes)
     return exit_code_of(operations.apply(project, spec, saved, listener=listener))
 
@@ -77,29 +76,6 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
 def _chooses(spec: RunSpec) -> bool:
     chooses_tables = spec.selection.given or spec.shard is not None or spec.budget.bounded
     return chooses_tables or spec.planning.ignore_windows or spec.planning.ignore_every or bool(spec.planning.lanes)
-
-
-def _read_plan(path: Path) -> Plan:
-    """Read a saved plan.
-
-    Raises:
-        ProjectError: E642, the file cannot be read.
-        Refused: A402, it is no plan or was edited.
-    """
-    try:
-        if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
-            return from_json(read_document(path), where=str(path))
-        reason = "it is too large to be a plan of ours"
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except UnicodeDecodeError:
-        reason = "it is not UTF-8"
-    raise ProjectError(
-        f"the plan cannot be read: {reason}",
-        code="E642",
-        where=str(path),
-        help="`maintainer plan --out FILE` makes one",
-    )
 
 
 @click.command("retry")

@@ -9,25 +9,16 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.engine_access import EngineOptions
-from maintainer.app.lookback.run_history import fleet_page, history_rows, rows_of_table, run_page
-from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
-from maintainer.app.project_folders import Project, local_zone
-from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
+from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, MAX_ROWS, HistoryQuery, recorded_steps
+from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
+from maintainer.app.project_folders import local_zone
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.cli.context import CliContext, now_ms, open_project, warn, writing
+from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, TableName, output_option, spec_options
-from maintainer.errors import MaintainerError
-from maintainer.journal.folder.atomic_files import write_atomically
-from maintainer.journal.folder.run_folder import is_run_id, run_folders
-from maintainer.model.run.history_rows import HistoryRow
-from maintainer.policy.project.project_settings import ledger_ref
-from maintainer.policy.table_names import identity
+from maintainer.journal.folder.run_folder import run_folders
 from maintainer.report.status_documents import history_csv, history_json
 from maintainer.report.status_text import no_steps, render_history
 from maintainer.report.style import Style
-
-MAX_ROWS = 100_000
 
 
 @click.command("history")
@@ -37,7 +28,11 @@ MAX_ROWS = 100_000
 @click.option("--ours", is_flag=True, help="Only our own steps: the table's log is not read.")
 @click.option("--ledger", is_flag=True, help="Read the ledger, which knows the runs of every machine, with Spark.")
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_ROWS), default=200, show_default=True, help="At most this many steps."
+    "--limit",
+    type=click.IntRange(1, MAX_ROWS),
+    default=DEFAULT_ROWS,
+    show_default=True,
+    help="At most this many steps.",
 )
 @spec_options(ENGINE)
 @output_option("json", "csv")
@@ -59,65 +54,23 @@ def history_command(
     Steps are found by the table's id, also those under a name that it had before.
     """
     project = open_project(context)
-    ref = project.loaded.resolve_table(table).table if table else None
     earliest = None if since is None else now_ms() - since * 1000
-    with_others = ref is not None and not (ours or failed)
-    known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None
-    rows_wanted = MAX_ROWS if with_others else limit
-    unread: list[str] = []
-    if ledger:
-        rows = ledger_rows(
-            project, table=known, since_ms=earliest, failed=failed, limit=rows_wanted, options=spec.engine
-        )
-    else:
-        of_table = rows_of_table(known, project.root)
-        rows, unread = history_rows(
-            project.runs_dir, of_table=of_table, since_ms=earliest, failed=failed, limit=rows_wanted
-        )
-    if rows and known is not None and known.doubt is not None:
-        warn(known.doubt)
-    if known is not None and with_others:
-        rows = _with_others(project, known, rows, spec.engine, since_ms=earliest, limit=limit)[:limit]
+    query = HistoryQuery(table, earliest, failed=failed, ours=ours, ledger=ledger, limit=limit)
+    found = recorded_steps(project, query, spec.engine)
+    for line in found.warnings:
+        warn(line)
+    rows = found.rows
     if output == "json":
         click.echo(history_json(rows), nl=False)
     elif output == "csv":
         click.echo(history_csv(rows), nl=False)
     else:
-        text = render_history(rows, Style(context.color), tz=local_zone(), one_table=ref is not None)
+        text = render_history(rows, Style(context.color), tz=local_zone(), one_table=table is not None)
         if not rows and not (since or failed or ledger):
             text = no_steps(len(run_folders(project.runs_dir)))
         click.echo(text, nl=False)
-    for line in unread:
+    for line in found.unread:
         warn(f"a run could not be read: {line}")
-
-
-def _with_others(
-    project: Project,
-    table: CurrentTable,
-    rows: list[HistoryRow],
-    engine: EngineOptions,
-    *,
-    since_ms: int | None,
-    limit: int,
-) -> list[HistoryRow]:
-    """Return our rows and the table's other commits; ours alone, with a warning, where its log cannot be read."""
-    try:
-        others = table_commits(table, since_ms=since_ms, limit=limit, options=engine)
-    except (MaintainerError, OSError, ValueError) as error:
-        why = error.what if isinstance(error, MaintainerError) else str(error)
-        warn(f"commits of others are not shown, the table's log cannot be read: {why}")
-        return rows
-    is_ledger = identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root))
-    return beside_ours(
-        rows,
-        others.commits,
-        table.ref.identifier,
-        is_ledger=is_ledger,
-        runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
-    )
-
-
-MAX_FLEET_RUNS = 400
 
 
 @click.command("report")
@@ -135,14 +88,7 @@ def report_command(context: CliContext, run: str | None, fleet: bool, since: int
     if fleet:
         if run is not None:
             raise click.UsageError("--fleet is about all runs: leave out RUN")
-        earliest = now_ms() - 1000 * since
-        path = out or project.runs_dir.parent / "fleet.html"
-        page = fleet_page(
-            project.runs_dir, local_zone(), since_ms=earliest, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute()
-        )
+        path = write_fleet_report(project, now_ms() - 1000 * since, out)
     else:
-        folder, page = run_page(project.runs_dir, Path(run).name if run else None, local_zone())
-        path = out or folder / "report.html"
-    with writing(path, "the report"):
-        write_atomically(path, page.encode("utf-8", "replace"))
+        path = write_run_report(project, run, out)
     click.echo(str(path))

@@ -15,9 +15,10 @@ from maintainer.app.engine_access import open_engine
 from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.run_spec import RunSpec, choose
 from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
-from maintainer.cli.context import CliContext, open_project, print_json, print_table, warn, writing
+from maintainer.cli.context import CliContext, open_project, print_json, print_table, warn
 from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
 from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import (

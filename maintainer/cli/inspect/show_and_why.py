@@ -13,7 +13,7 @@ from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
 from maintainer.app.lookback.run_history import history_row
 from maintainer.app.lookback.table_history import hook_rows
-from maintainer.app.planning.run_statistics import learn, past_lessons
+from maintainer.app.planning.plan_rendering import decisions_text
 from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
@@ -32,11 +32,9 @@ from maintainer.model.run.auto_compaction import RUN_PREFIX
 from maintainer.model.run.exit_codes import plan_exit_code
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.results_document import run_from_json, run_to_json
-from maintainer.planning.budget.run_budget import Learned, expected_losses
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
-from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.outcome_text import render_steps
 from maintainer.report.run.run_text import render_run
 from maintainer.report.run.verify_text import render_verify
@@ -181,11 +179,13 @@ def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
     policy = project.loaded.resolve_table(table)
     decisions = operations.why(project, spec, policy)
     plan = decisions.plan
-    learned = learn(past_lessons(project.runs_dir), plan) if plan.has_changes else Learned()
-    options = PlanOptions(verbose=context.verbosity > 0, tz=local_zone(), lost_ratios=expected_losses(plan, learned))
-    auto_compact = auto_compact_of(decisions.look, decisions.session_auto_compact)
-    text = render_why(
-        plan.tables[0], policy, options, Style(context.color), auto_compact=auto_compact, at_ms=plan.created_at_ms
+    text = decisions_text(
+        project,
+        policy,
+        plan,
+        auto_compact_of(decisions.look, decisions.session_auto_compact),
+        verbose=context.verbosity > 0,
+        style=Style(context.color),
     )
     click.echo(text, nl=False)
     return plan_exit_code(plan)

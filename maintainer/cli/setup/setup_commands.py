@@ -21,8 +21,9 @@ import click
 from click.shell_completion import get_completion_class
 
 from maintainer import __version__
-from maintainer.cli.context import CliContext, writing
+from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import writing
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 

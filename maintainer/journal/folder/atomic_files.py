@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import EnvironmentUnfit, ProjectError
 
 try:
     import fcntl
@@ -63,6 +63,24 @@ def reading_runs(path: Path) -> Iterator[None]:
             where=str(path),
             found=error.strerror or str(error),
             help="let this user read the folder; what earlier runs left open is found there",
+        ) from error
+
+
+@contextlib.contextmanager
+def writing(path: Path, what: str) -> Iterator[None]:
+    """Turn a failure to write a file that the user asked for into our error; ``what`` names the file's content.
+
+    Raises:
+        ProjectError: E640, it cannot be written there.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ProjectError(
+            f"{what} cannot be written: {error.strerror or error}",
+            code="E640",
+            where=str(path),
+            help="name a file in a folder that exists and that you may write to",
         ) from error
 
 

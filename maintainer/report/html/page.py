@@ -47,7 +47,7 @@ def render_fleet_page(view: FleetView) -> str:
 def _render(name: str, **values: object) -> str:
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return _environment().get_template(name).render(style=style, style_hash=digest, version=__version__, **values)
+    return templates().get_template(name).render(style=style, style_hash=digest, version=__version__, **values)
 
 
 @cache
@@ -56,7 +56,8 @@ def _style() -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """Return the templates of pages and fragments: everything that they print is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("maintainer.report.html", _TEMPLATES),
         autoescape=True,

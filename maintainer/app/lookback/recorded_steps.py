@@ -1,0 +1,98 @@
+"""The history of a project or a table: steps from run folders or the ledger, beside everyone else's commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maintainer.app.engine_access import EngineOptions
+from maintainer.app.lookback.run_history import history_rows, rows_of_table
+from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
+from maintainer.errors import MaintainerError
+from maintainer.journal.folder.run_folder import is_run_id
+from maintainer.model.run.history_rows import HistoryRow
+from maintainer.policy.project.project_settings import ledger_ref
+from maintainer.policy.table_names import identity
+
+MAX_ROWS = 100_000
+"""As many steps as one look at the history returns at most."""
+
+DEFAULT_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuery:
+    """Which steps are asked for.
+
+    Args:
+        table: Only this table's, as a policy names it; None for all.
+        since_ms: Only steps that started then or later, milliseconds since 1970 UTC.
+        failed: Only steps that did not succeed.
+        ours: Only our own steps: the table's log is not read.
+        ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
+        limit: At most so many, 1 to ``MAX_ROWS``.
+    """
+
+    table: str | None = None
+    since_ms: int | None = None
+    failed: bool = False
+    ours: bool = False
+    ledger: bool = False
+    limit: int = DEFAULT_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFound:
+    """Steps, newest first. ``warnings`` limit what they say; ``unread`` are runs that could not be read."""
+
+    rows: tuple[HistoryRow, ...]
+    warnings: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions) -> HistoryFound:
+    """Look up the steps of past runs; of one table beside the commits of everyone else.
+
+    The log of a table on this machine is read as it is, of one elsewhere through the engine.
+
+    Raises:
+        ProjectError: No policy names the table.
+        MaintainerError: The runs or the ledger cannot be read. A table's log that cannot be read is a warning.
+    """
+    ref = project.loaded.resolve_table(query.table).table if query.table else None
+    with_others = ref is not None and not (query.ours or query.failed)
+    known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None
+    limit = MAX_ROWS if with_others else query.limit
+    unread: list[str] = []
+    if query.ledger:
+        rows = ledger_rows(
+            project, table=known, since_ms=query.since_ms, failed=query.failed, limit=limit, options=engine
+        )
+    else:
+        of_table = rows_of_table(known, project.root)
+        rows, unread = history_rows(
+            project.runs_dir, of_table=of_table, since_ms=query.since_ms, failed=query.failed, limit=limit
+        )
+    warnings = [known.doubt] if rows and known is not None and known.doubt is not None else []
+    if known is not None and with_others:
+        try:
+            rows = _with_others(project, known, rows, query, engine)[: query.limit]
+        except (MaintainerError, OSError, ValueError) as error:
+            why = error.what if isinstance(error, MaintainerError) else str(error)
+            warnings.append(f"commits of others are not shown, the table's log cannot be read: {why}")
+            rows = rows[: query.limit]
+    return HistoryFound(tuple(rows), tuple(warnings), tuple(unread))
+
+
+def _with_others(
+    project: Project, table: CurrentTable, rows: list[HistoryRow], query: HistoryQuery, engine: EngineOptions
+) -> list[HistoryRow]:
+    others = table_commits(table, since_ms=query.since_ms, limit=query.limit, options=engine)
+    return beside_ours(
+        rows,
+        others.commits,
+        table.ref.identifier,
+        is_ledger=identity(table.ref) == identity(ledger_ref(project.ledger_location, project.root)),
+        runs_here=lambda run_id: is_run_id(run_id) and (project.runs_dir / run_id).is_dir(),
+    )

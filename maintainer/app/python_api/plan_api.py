@@ -1,0 +1,119 @@
+"""``Plan`` of the Python API: a plan that can be looked at, saved, compared and applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maintainer.app.planning.plan_rendering import plan_options
+from maintainer.app.project_folders import Project as LoadedProject
+from maintainer.app.running.saved_plan import save_plan
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import Plan as PlanModel
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.plan.steps import Step
+from maintainer.model.run.exit_codes import plan_exit_code
+from maintainer.report.html.notebook import NotebookTable, notebook_html
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.step_text import cost_line, describe, is_named, tables_line, total
+from maintainer.report.text_layout import printable
+from maintainer.units import format_duration, format_size
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """What would be done to each table, and why. A value: two plans are equal if they would do the same.
+
+    ``model`` has every detail: tables, steps, files, reasons (``maintainer.model.plan.plan``). ``str(plan)`` is what
+    ``maintainer plan`` prints.
+    """
+
+    model: PlanModel
+    _project: LoadedProject = field(compare=False)
+
+    @property
+    def tables(self) -> tuple[TablePlan, ...]:
+        """The plan of each table, sorted by identifier; one that cannot be planned is there with its problem."""
+        return self.model.tables
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether applying the plan would do anything."""
+        return self.model.has_changes
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What ``maintainer plan`` would end with: 1 if a table cannot be planned, 4 if one is blocked, else 0."""
+        return plan_exit_code(self.model)
+
+    def steps(self) -> Iterator[tuple[TablePlan, Step]]:
+        """Return each step with its table, in the order in which they run."""
+        return self.model.steps()
+
+    def summary(self) -> str:
+        """Return one to three lines: how many tables change, what is rewritten and deleted, how long it may take."""
+        totals = total(self.model.user_tables)
+        lines = [f"{tables_line(totals)}."]
+        cost = cost_line(totals)
+        if cost is not None:
+            lines.append(f"{cost[0].upper()}{cost[1:]}.")
+            seconds = plan_options(self._project, self.model).expected_seconds
+            if seconds is not None:
+                took = format_duration(max(1, round(seconds)))
+                lines.append(
+                    f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
+                )
+        return "\n".join(lines)
+
+    def to_text(self, *, verbose: bool = False) -> str:
+        """Return the plan as ``maintainer plan`` prints it; ``verbose`` names every table, reason and bin."""
+        options = plan_options(self._project, self.model, applied_next=True, verbose=verbose)
+        return render_plan(self.model, options)
+
+    def to_markdown(self) -> str:
+        """Return the plan as Markdown for a pull request, at most 60,000 characters, as ``-o markdown`` prints it."""
+        return render_plan_markdown(self.model)
+
+    def to_json(self) -> str:
+        """Return the plan as its JSON document, with a digest; ``Project.read_plan`` reads it back from a file."""
+        return to_json(self.model, indent=2)
+
+    def save(self, path: str | Path) -> Path:
+        """Save the plan to a file that ``Project.read_plan`` and ``maintainer apply FILE`` take, and return its path.
+
+        Raises:
+            ProjectError: E640, the file cannot be written.
+        """
+        file = Path(path)
+        save_plan(self.model, file)
+        return file
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Plan: {tables_line(total(self.model.user_tables))}>"
+
+    def _repr_html_(self) -> str:
+        rows = [row for table in self.tables if is_named(table) for row in _rows_of(table)]
+        table = NotebookTable(("table", "step", "size", "what, and why"), rows, frozenset({2}))
+        return notebook_html("Plan", self.summary().split("\n"), table)
+
+
+def _rows_of(table: TablePlan) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each step; for a table without one, why nothing is done."""
+    name = printable(table.ref.identifier)
+    size = "" if table.observed is None else format_size(table.observed.size_bytes)
+    if table.problem is not None:
+        yield (name, "problem", size, f"{table.problem.code}: {table.problem.what}")
+    for reason in table.blocked:
+        yield (name, "blocked", size, reason.text)
+    for step in table.steps:
+        text = describe(step, None)
+        whys = dict.fromkeys(reason.text for reasons in text.reasons for reason in reasons)
+        yield (name, text.word, size, "; ".join([*text.facts, *whys]))
+    if table.problem is None and not table.blocked and not table.steps:
+        yield (name, table.state.value.replace("_", " "), size, "; ".join(e.reason.text for e in table.left_alone))

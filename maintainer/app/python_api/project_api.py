@@ -1,0 +1,279 @@
+"""``Project`` of the Python API: load it, look at its tables, plan, apply, and look back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from maintainer.app import operations
+from maintainer.app.engine_access import EngineOptions
+from maintainer.app.lookback.recorded_steps import DEFAULT_ROWS, HistoryQuery
+from maintainer.app.lookback.report_files import write_fleet_report, write_run_report
+from maintainer.app.project_folders import Project as LoadedProject
+from maintainer.app.python_api.finished_run import Run
+from maintainer.app.python_api.plan_api import Plan
+from maintainer.app.python_api.rows import Rows, Text
+from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of
+from maintainer.app.running.saved_plan import read_saved_plan
+from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions
+from maintainer.execution.fleet.rollout import parse_batches
+from maintainer.model.plan.lanes import Lane
+from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.run.progress import ProgressSink
+from maintainer.planning.plan_input import PlanOptions
+from maintainer.report.html.notebook import NotebookTable, notebook_html
+from maintainer.units import count_of
+
+
+class Project:
+    """A project on disk, loaded and without errors. Frozen: load it again after its files changed."""
+
+    def __init__(self, loaded: LoadedProject) -> None:
+        self._project = loaded
+
+    @staticmethod
+    def load(root: str | Path = ".", env: str | None = None) -> Project:
+        """Read maintainer.yml and every policy below ``root``.
+
+        Args:
+            root: The folder of maintainer.yml.
+            env: The environment whose overrides apply.
+
+        Raises:
+            ProjectError: There is no project, no such environment, or (E616) its files have errors.
+        """
+        return Project(LoadedProject.load(root, env))
+
+    @property
+    def root(self) -> Path:
+        """The folder of maintainer.yml."""
+        return self._project.root
+
+    @property
+    def env(self) -> str | None:
+        """The environment whose overrides apply, None without one."""
+        return self._project.env
+
+    def tables(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[Table, ...]:
+        """List the selected tables, sorted by identifier; all without a selection. Needs no Spark.
+
+        Args:
+            select: Tables, as ``--select`` takes them: names, globs, ``tag:nightly``, ``owner:team``.
+            exclude: Tables to leave out.
+
+        Raises:
+            ProjectError: A selector cannot be read or answered, or selects nothing.
+        """
+        spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
+        chosen = operations.chosen_policies(self._project, spec, command="list")
+        return tuple(Table(policy, self._project) for policy in chosen)
+
+    def table(self, name: str) -> Table:
+        """Return one table by its identifier, in any spelling. Needs no Spark.
+
+        Raises:
+            ProjectError: E613, no policy names the table.
+        """
+        return Table(self._project.loaded.resolve_table(name), self._project)
+
+    def plan(
+        self,
+        spark: object | None = None,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        since: str | None = None,
+        jobs: int = DEFAULT_PLAN_JOBS,
+        ignore_windows: bool = False,
+        ignore_every: bool = False,
+        lanes: Sequence[str] = (),
+    ) -> Plan:
+        """Work out what would be done. Changes no byte of any table.
+
+        Args:
+            spark: The SparkSession to work in; it is left as it was. None takes the active one, or starts one.
+            select: Tables, as ``--select`` takes them; all if empty.
+            exclude: Tables to leave out.
+            since: Git commit that ``state:modified`` compares with.
+            jobs: Tables read at once.
+            ignore_windows: Plan as if every window were open.
+            ignore_every: Plan as if every step were due.
+            lanes: Who may rewrite bins, whatever the policies say: ``copy``, ``local``, ``spark``.
+
+        Raises:
+            ProjectError: A selector cannot be read, or selects nothing.
+            EnvironmentUnfit: Spark cannot be used; problems of single tables are in the plan.
+        """
+        spec = RunSpec(
+            SelectionOptions(tuple(select), tuple(exclude), since),
+            engine=EngineOptions(spark=spark),
+            planning=PlanOptions(ignore_windows, ignore_every, lanes=tuple(Lane(lane) for lane in lanes)),
+            plan_jobs=jobs,
+        )
+        return Plan(operations.plan(self._project, spec).plan, self._project)
+
+    def read_plan(self, path: str | Path) -> Plan:
+        """Read a plan that `Plan.save` or ``maintainer plan --out`` wrote. Needs no Spark.
+
+        Raises:
+            ProjectError: E642, the file cannot be read.
+            Refused: A402, it is no plan or was edited.
+        """
+        return Plan(read_saved_plan(Path(path)), self._project)
+
+    def apply(
+        self,
+        spark: object | None = None,
+        plan: Plan | None = None,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        since: str | None = None,
+        jobs: int = 1,
+        fail_fast: bool = False,
+        max_failures: int | None = None,
+        batches: Sequence[int | str] | None = None,
+        timeout_seconds: float | None = None,
+        exact: bool = False,
+        all_or_nothing: bool = False,
+        on_event: ProgressSink | None = None,
+    ) -> Run:
+        """Apply a plan, or plan and apply; prove each rewrite before it commits, and record everything.
+
+        A table that fails never raises: it is in the run, see `Run.raise_for_status`.
+
+        Args:
+            spark: As for `plan`.
+            plan: What `plan` made, or `read_plan` read. It is checked again: a table that is not as planned
+                is refused, with its reasons in the run, and the others are done. None plans anew.
+            select: Without a plan: tables, as ``--select`` takes them.
+            exclude: Without a plan: tables to leave out.
+            since: Without a plan: Git commit that ``state:modified`` compares with.
+            jobs: Tables at once.
+            fail_fast: Start no further table after the first that fails.
+            max_failures: Start no further table after so many failures; the project's own limit if None.
+            batches: Start tables in batches of these sizes, such as ``(1, 5, "20%")``; those of the project if None.
+            timeout_seconds: For the whole run.
+            exact: With a plan: demand the very versions that were planned, or refuse all of it.
+            all_or_nothing: With a plan: refuse all of it if one table is not as planned.
+            on_event: Called with every event as it happens, from a thread of the run; must not raise.
+
+        Raises:
+            ValueError: A selection beside a plan, or a size of a batch that is none.
+            Refused: A limit, or a plan that is refused as a whole; nothing was touched.
+            EnvironmentUnfit: Spark or the run folder cannot be used; nothing was touched.
+        """
+        if plan is not None and (select or exclude or since):
+            raise ValueError("a plan says by itself which tables are meant: leave out select, exclude and since")
+        spec = RunSpec(
+            SelectionOptions(tuple(select), tuple(exclude), since),
+            engine=EngineOptions(spark=spark),
+            jobs=jobs,
+            fail_fast=fail_fast,
+            max_failures=max_failures,
+            batches=None if batches is None else parse_batches(",".join(map(str, batches))),
+            timeout_seconds=timeout_seconds,
+            exact=exact,
+            all_or_nothing=all_or_nothing,
+        )
+        return run_of(self._project, spec, None if plan is None else plan.model, on_event=on_event)
+
+    def status(
+        self,
+        spark: object | None = None,
+        *,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        jobs: int = DEFAULT_PLAN_JOBS,
+        scheduled: bool = False,
+    ) -> Rows[StatusRow]:
+        """Look at the state of each table: small files, last optimize and proof, what is next. Changes nothing.
+
+        Args:
+            spark: As for `plan`.
+            select: Tables, as ``--select`` takes them; without a selection, unmanaged neighbours are listed, too.
+            exclude: Tables to leave out.
+            jobs: Tables looked at side by side.
+            scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
+
+        Raises:
+            ProjectError: A selector cannot be read, or selects nothing.
+            EnvironmentUnfit: Spark cannot be used.
+        """
+        selection = SelectionOptions(tuple(select), tuple(exclude))
+        spec = RunSpec(selection, engine=EngineOptions(spark=spark), jobs=jobs)
+        return status_of(self._project, spec, scheduled=scheduled)
+
+    def why(self, table: str, spark: object | None = None, *, verbose: bool = False) -> Text:
+        """Return every decision about one table, taken and not taken, with the policy line behind each.
+
+        Args:
+            table: The table's identifier.
+            spark: As for `plan`.
+            verbose: Name each partition that is left alone.
+
+        Raises:
+            ProjectError: E613, no policy names the table.
+        """
+        return self.table(table).why(spark, verbose=verbose)
+
+    def history(
+        self,
+        *,
+        since: str | None = None,
+        failed: bool = False,
+        ledger: bool = False,
+        limit: int = DEFAULT_ROWS,
+        spark: object | None = None,
+    ) -> Rows[HistoryRow]:
+        """Return the steps of past runs, newest first. Needs no Spark without ``ledger``.
+
+        Args:
+            since: Only the last days or hours, such as ``7d``.
+            failed: Only steps that did not succeed.
+            ledger: Read the ledger, which knows the runs of every machine, and not the run folders of this one.
+            limit: At most so many rows.
+            spark: With ``ledger``, as for `plan`.
+
+        Raises:
+            ValueError: ``since`` is no duration.
+            MaintainerError: The runs or the ledger cannot be read.
+        """
+        since_ms = None if since is None else since_ms_of(since)
+        query = HistoryQuery(since_ms=since_ms, failed=failed, ledger=ledger, limit=limit)
+        return history_of(self._project, query, spark)
+
+    def report(self, run: str | None = None, *, out: str | Path | None = None) -> Path:
+        """Write the report of a run as one HTML file, and return its path. Needs no Spark.
+
+        Args:
+            run: The id of the run; the newest if None.
+            out: Where to write; None takes ``report.html`` in the run's folder.
+
+        Raises:
+            ProjectError: E624 there is no such run, E640 the file cannot be written.
+        """
+        return write_run_report(self._project, run, None if out is None else Path(out))
+
+    def fleet_report(self, since: str = "30d", *, out: str | Path | None = None) -> Path:
+        """Write the report of all runs together as one HTML file, and return its path. Needs no Spark.
+
+        Args:
+            since: How far back, such as ``30d``.
+            out: Where to write; None takes ``fleet.html`` beside the folder of runs.
+
+        Raises:
+            ValueError: ``since`` is no duration.
+            ProjectError: E624 there is no run, E640 the file cannot be written.
+        """
+        return write_fleet_report(self._project, since_ms_of(since), None if out is None else Path(out))
+
+    def __repr__(self) -> str:
+        env = f", env {self.env}" if self.env else ""
+        return f"<Project {self.root}{env}: {count_of(len(self._project.policies), 'table')}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(t.name, t.owner or "", ", ".join(t.tags), t.policy_file) for t in self.tables()]
+        env = [f"environment {self.env}"] if self.env else []
+        table = NotebookTable(("table", "owner", "tags", "policy"), rows)
+        return notebook_html(f"Project {self.root}", env, table)

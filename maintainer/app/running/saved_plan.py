@@ -1,0 +1,43 @@
+"""Read a plan that was saved: what ``maintainer plan --out`` and ``Plan.save`` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maintainer.errors import ProjectError
+from maintainer.journal.folder.atomic_files import read_document, write_atomically, writing
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import MAX_PLAN_CHARACTERS, from_json, to_json
+
+
+def read_saved_plan(path: Path) -> Plan:
+    """Read a saved plan.
+
+    Raises:
+        ProjectError: E642, the file cannot be read.
+        Refused: A402, it is no plan or was edited.
+    """
+    try:
+        if path.stat().st_size <= 4 * MAX_PLAN_CHARACTERS:
+            return from_json(read_document(path), where=str(path))
+        reason = "it is too large to be a plan of ours"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    raise ProjectError(
+        f"the plan cannot be read: {reason}",
+        code="E642",
+        where=str(path),
+        help="`maintainer plan --out FILE` makes one",
+    )
+
+
+def save_plan(plan: Plan, path: Path) -> None:
+    """Write a plan to a file, whole or not at all.
+
+    Raises:
+        ProjectError: E640, it cannot be written there.
+    """
+    with writing(path, "the plan"):
+        write_atomically(path.absolute(), (to_json(plan, indent=2) + "\n").encode("utf-8", "surrogatepass"))
