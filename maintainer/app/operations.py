@@ -25,6 +25,7 @@ from maintainer.app.running.apply_plan import (
     engine_log_of,
     open_journal,
 )
+from maintainer.app.running.observers.observed_run import OnProblem, observed_run
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
@@ -171,7 +172,7 @@ def apply(
                 start_seconds = preparation.start_seconds + opened.start()
                 preparation = replace(preparation, start_seconds=start_seconds)
             ledger = open_ledger(project, opened, on_problem)
-            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation)
+            outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()
         return _finish(project, outcome, to_do, journal, problems, listener)
@@ -206,7 +207,9 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
             preparation = clock.planned()
             journal = open_journal(project, Clock().now_ms())
             try:
-                outcome = _run(project, opened.engine, due, journal, ledger, spec, listener, preparation, switch)
+                outcome = _run(
+                    project, opened.engine, due, journal, ledger, spec, listener, preparation, listener.problem, switch
+                )
                 _finish(project, outcome, due, journal, [], listener)
             finally:
                 journal.close()
@@ -312,9 +315,10 @@ def _run(
     spec: RunSpec,
     listener: RunListener,
     preparation: Preparation,
+    on_problem: OnProblem,
     switch: StopSwitch | None = None,
 ) -> RunOutcome:
-    with listener.progress(to_do) as sink:
+    with listener.progress(to_do) as shown, observed_run(project, to_do, shown, on_problem) as sink:
         outcome = apply_plan(
             project, engine, to_do, journal, ledger, spec, on_event=sink, switch=switch, preparation=preparation
         )
@@ -322,7 +326,7 @@ def _run(
     if ledger is not None and outcome.interrupted_by is None and not outcome.problems:
         problem = append_hook_commits(project, engine, to_do, ledger)
         if problem is not None:
-            listener.problem(problem)
+            on_problem(problem)
     return outcome
 
 

@@ -90,6 +90,7 @@ CROSS_FILE: dict[str, str] = {
     "P356": "run folders on other storage",
     "P357": "a rule that reaches no table",
     "P358": "a rule whose settings are all replaced",
+    "P359": "an address that cannot be notified",
     "P360": "a policy test fails",
     "P361": "a policy test of a table without a policy",
 }

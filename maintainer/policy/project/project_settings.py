@@ -19,6 +19,7 @@ from pathlib import Path
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
+from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
@@ -147,6 +148,7 @@ class ProjectSettings:
     engine: str | None = None
     single_writer: bool = False
     budgets: Budgets = field(default_factory=Budgets)
+    notify: Notify | None = None
 
 
 def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
@@ -185,6 +187,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         engine=chosen.get("engine") or data.get("engine"),
         single_writer=bool(data.get("singleWriter")),
         budgets=read_budgets(data.get("budget"), root),
+        notify=read_notify(data),
     )
 
 
@@ -197,7 +200,8 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    return dataclasses.replace(document, data=data), [*findings, *_run_dirs_elsewhere(document, data)]
+    problems = (*_run_dirs_elsewhere(document, data), *notify_problems(document, data))
+    return dataclasses.replace(document, data=data), [*findings, *problems]
 
 
 def _run_dirs_elsewhere(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
