@@ -627,3 +627,14 @@ def test_names_with_a_percent_of_their_own_are_found(tmp_path: Path) -> None:
     table = replay_table(tmp_path)
     assert {file.is_file() for file in table.history[0]} == {True}
     assert table.history[0] <= table.known
+
+
+def test_a_left_file_is_named_by_how_its_name_begins(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    prefix = f"part-{COMPACTED}-"
+    note = f"data files whose names begin with {prefix} and that no version names may be left of it"
+    project.vacuumed.events.insert(1, event("note", about="settled", table=TABLE, text=note))
+    project.files[f"{TABLE}/{prefix}0a-part-00000.parquet"] = 1
+    project.files[f"{TABLE}/part-other.parquet"] = 1
+    ((rule, text),) = judged(project)
+    assert (rule, "part-other.parquet was written" in text) == ("no_unknown_files", True)
