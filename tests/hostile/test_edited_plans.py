@@ -20,7 +20,7 @@ from maintainer.errors import MaintainerError, Refused
 from maintainer.model.plan.plan import Plan, TableState
 from maintainer.model.plan.plan_document import digest_of, from_json, to_document, to_json
 from maintainer.model.plan.steps import VacuumStep
-from maintainer.planning.staleness import StaleReasons, recheck
+from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from tests.support.policies.projects import write_project
 from tests.support.runs import sample_runs as samples
 from tests.support.runs.fake_lake import FakeLake, compact, plan_for, properties, vacuum

@@ -17,7 +17,7 @@ from maintainer.model.plan.steps import CompactStep, VacuumStep
 from maintainer.model.table.table_facts import DataFile, DeletionVector, RemovedFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.staleness import StaleReasons, recheck
+from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from tests.model.lake_state import Commit, Contents, Event, Key, Lake
 from tests.support.tables.builders import (
     DAY_MS,

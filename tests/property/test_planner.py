@@ -26,7 +26,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
-from maintainer.planning.staleness import StaleReasons, recheck
+from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, WorthPolicy
 from tests.support.policies.strategies import TODAY, data_files, planning_inputs
 from tests.support.tables.builders import NEVER_TOUCHED, NOW_MS, make_facts, make_optimize, make_policy

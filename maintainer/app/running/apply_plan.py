@@ -27,8 +27,8 @@ from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
 from maintainer.model.table.table_facts import TableRef
-from maintainer.planning.policy_bounds import beyond_policy
-from maintainer.planning.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
+from maintainer.planning.recheck.policy_bounds import beyond_policy
+from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier

@@ -34,7 +34,7 @@ from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
 from maintainer.model.run.outcome import Fingerprint
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.staleness import missing_before
+from maintainer.planning.recheck.staleness import missing_before
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
-from maintainer.planning.staleness import MISSING_HELP
+from maintainer.planning.recheck.staleness import MISSING_HELP
 
 _PERMISSION = frozenset({"AccessControlException", "AccessDeniedException"})
 _DENIED = re.compile(r"Permission denied|Operation not permitted|Read-only file system|\(403\)|Status Code: 403")

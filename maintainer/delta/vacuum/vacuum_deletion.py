@@ -33,7 +33,7 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
-from maintainer.planning.staleness import files_gone_help
+from maintainer.planning.recheck.staleness import files_gone_help
 from maintainer.planning.vacuum.deletion_limits import refuse_trash
 
 MAX_NAMED = 5

@@ -4,9 +4,10 @@ A commit landed, did not land, or is unknown. When the engine raises after INTEN
 looked up in the table's log.
 
 What has to hold right before an attempt is decided here too, because the table may have changed since it was planned.
-The rules are those of ``planning.staleness``: another table, schema, partitioning or protocol refuses; missing files
-drop their bins; nothing is ever added. The window is checked before each step and commit, so that a long run does not
-outlast it. That a batch's files are being written is recorded before the first, so that the next run can remove them.
+The rules are those of ``planning.recheck.staleness``: another table, schema, partitioning or protocol refuses; missing
+files drop their bins; nothing is ever added. The window is checked before each step and commit, so that a long run does
+not outlast it. That a batch's files are being written is recorded before the first, so that the next run can remove
+them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
-from maintainer.planning.staleness import StaleReasons, recheck, refusal
+from maintainer.planning.recheck.staleness import StaleReasons, recheck, refusal
 from maintainer.units import format_duration
 
 Receipt = TypeVar("Receipt", CommitReceipt, VacuumReceipt)

@@ -32,7 +32,7 @@ from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceip
 from maintainer.model.run.progress import Verified
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.staleness import files_gone_help, missing_before
+from maintainer.planning.recheck.staleness import files_gone_help, missing_before
 from maintainer.units import format_size
 from maintainer.verification.verification_result import Verification
 

@@ -9,7 +9,7 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.outcome import TableStatus
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.budget.other_writers import RESTS
-from maintainer.planning.staleness import PLAN_AGAIN
+from maintainer.planning.recheck.staleness import PLAN_AGAIN
 
 _LIMIT_HELP = "raise the limit in a reviewed change, or choose less of the table with `optimize.where`"
 

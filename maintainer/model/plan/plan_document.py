@@ -49,7 +49,7 @@ def to_json(plan: Plan, *, indent: int | None = None) -> str:
 def from_json(text: str, *, where: str | None = None) -> Plan:
     """Read a plan that ``to_json`` wrote.
 
-    Whether it is too old or the tables have moved on is not asked here, see ``planning.staleness``.
+    Whether it is too old or the tables have moved on is not asked here, see ``planning.recheck.staleness``.
 
     Args:
         text: The document.

@@ -17,7 +17,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.operations.clustering import cube_of
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.staleness import StaleReasons, recheck
+from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.policy.resolve.resolved import (
     ClusterPolicy,
     ResolvedPolicy,

@@ -20,8 +20,8 @@ from maintainer.model.plan.zorder_turn import Strategy, Turn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
+from maintainer.planning.recheck.staleness import MAX_CHANGES, StaleReasons, check_age, column_changes, recheck, refusal
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.planning.staleness import MAX_CHANGES, StaleReasons, check_age, column_changes, recheck, refusal
 from maintainer.policy.resolve.resolved import AutoCompactPolicy
 from tests.support.tables.builders import (
     DAY_MS,

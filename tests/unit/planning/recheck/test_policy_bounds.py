@@ -16,7 +16,7 @@ from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, Remov
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.planning.policy_bounds import beyond_policy
+from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.policy.resolve.resolved import AutoCompactPolicy, ResolvedPolicy, ZOrderPolicy
 from tests.support.tables.builders import (
     DAY_MS,
