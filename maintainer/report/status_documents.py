@@ -81,7 +81,7 @@ STATES = (
 )
 """Every state of a row, so that an alert on a state has a series also while no table is in it."""
 
-_GAUGES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
+FIGURES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
     ("files", "Live data files.", lambda row: row.num_files),
     ("small_files", "Live data files under the policy's minFileSize.", lambda row: row.small_files),
     ("small_bytes", "Bytes in data files under the policy's minFileSize.", lambda row: row.small_bytes),
@@ -105,6 +105,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[StatusRow], float | None]], ...] = (
         lambda row: None if row.last_proof is None else float(row.last_proof == "pass"),
     ),
 )
+"""The gauges of a table: name, what it says, and the figure; None where it is not known."""
 
 
 def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
@@ -120,7 +121,7 @@ def status_prometheus(rows: Sequence[StatusRow], at_ms: int) -> str:
 
 def _series(rows: Sequence[StatusRow], prefix: str) -> list[str]:
     lines: list[str] = []
-    for name, help_text, figure in _GAUGES:
+    for name, help_text, figure in FIGURES:
         lines += _head(f"{prefix}_{name}", help_text)
         samples = [(row, value) for row in rows if (value := figure(row)) is not None]
         lines += [f"{prefix}_{name}{_labels(row)} {_number(value)}" for row, value in samples]

@@ -6,20 +6,24 @@ again and again, and applies what is due.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from maintainer.app import operations
+from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.run_result import RunResult
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
 from maintainer.app.selection.last_run import taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.act.run_output import RunOutput, exit_code_of
-from maintainer.cli.context import CliContext, open_project, warn
+from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import (
     BUDGET,
     ENGINE,
@@ -37,11 +41,15 @@ from maintainer.cli.options import (
 from maintainer.errors import ExitCode
 from maintainer.execution.run.cancellation import StopSwitch
 from maintainer.execution.table.tables_without_steps import problem_without_steps
-from maintainer.model.plan.plan import Problem, TablePlan
+from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.run.progress import ProgressSink
 from maintainer.report.run.run_text import render_run
 from maintainer.report.style import Style
 from maintainer.report.text_layout import tables_and_ledger
 from maintainer.units import MAX_DURATION_SECONDS, count_of
+
+if TYPE_CHECKING:
+    from maintainer.app.status.run_metrics import RunMetrics
 
 
 @click.command("apply")
@@ -116,9 +124,28 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     help="Pause between two looks.",
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left to do.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    help="Serve metrics for Prometheus at /metrics on this port; 0 takes a free one.",
+)
+@click.option(
+    "--metrics-host",
+    default=DEFAULT_HOST,
+    show_default=True,
+    help="With --metrics-port: the address to listen on; 0.0.0.0 is every network of this machine.",
+)
 @YES
 @click.pass_obj
-def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle: bool, yes: bool) -> int:
+def watch_command(
+    context: CliContext,
+    spec: RunSpec,
+    interval: int,
+    until_idle: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+    yes: bool,
+) -> int:
     """Look at the tables again and again, and apply what is due, until stopped.
 
     Each look that finds something to do is a run of its own, with its own folder. Windows, `every` and limits hold as
@@ -133,19 +160,38 @@ def watch_command(context: CliContext, spec: RunSpec, interval: int, until_idle:
         click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
     bounds, switch = WatchBounds(interval, until_idle), StopSwitch()
-    click.echo(f"watching {count_of(num_tables, 'table')}; Ctrl-C ends it", err=True)
-    end = operations.watch(project, spec, bounds, switch, _WatchOutput(context))
+    with ExitStack() as served:
+        endpoint = None
+        if metrics_port is not None:
+            endpoint = served.enter_context(metrics_endpoint(project, metrics_host, metrics_port))
+            click.echo(f"metrics: {endpoint.url}", err=True)
+        click.echo(f"watching {count_of(num_tables, 'table')}; Ctrl-C ends it", err=True)
+        listener = WatchOutput(context, None if endpoint is None else endpoint.metrics)
+        end = operations.watch(project, spec, bounds, switch, listener)
     click.echo(f"{count_of(end.rounds, 'look')}, {count_of(end.runs, 'run')}", err=True)
     if switch.stop_reason is not None:
         return ExitCode.TERMINATED if switch.terminated else ExitCode.INTERRUPTED
     return end.code
 
 
-class _WatchOutput(operations.RunListener):
-    """Prints the end of each run and why a table is refused, and nothing of looks that found nothing to do."""
+class WatchOutput(operations.RunListener):
+    """Prints the end of each run and why a table is refused, and nothing of looks that found nothing to do.
 
-    def __init__(self, context: CliContext) -> None:
+    With ``metrics`` it counts, too.
+    """
+
+    def __init__(self, context: CliContext, metrics: RunMetrics | None = None) -> None:
         self._context = context
+        self._metrics = metrics
+
+    def table_planned(self, look: TableLook) -> None:
+        """Keep how the table looks."""
+        if self._metrics is not None:
+            self._metrics.look(look, now_ms())
+
+    def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
+        """Count each event."""
+        return nullcontext(None if self._metrics is None else self._metrics.event)
 
     def problem(self, problem: Problem) -> None:
         """Print a warning."""
@@ -160,6 +206,8 @@ class _WatchOutput(operations.RunListener):
 
     def finished(self, result: RunResult) -> None:
         """Print the end of a run."""
+        if self._metrics is not None:
+            self._metrics.finished()
         folder = str(result.run_folder)
         style = Style(self._context.color)
         click.echo(render_run(result.outcome, style, run_folder=folder, next_command=None), nl=False)

@@ -1,0 +1,83 @@
+"""Serves the metrics of a watch over HTTP, by prometheus-client: the extra ``maintainer[metrics]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from maintainer.app.project_folders import Project
+from maintainer.errors import EnvironmentUnfit, ProjectError
+
+if TYPE_CHECKING:
+    from maintainer.app.status.run_metrics import RunMetrics
+
+DEFAULT_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsEndpoint:
+    """An open endpoint: what it counts, and where it is."""
+
+    metrics: RunMetrics
+    url: str
+
+
+@contextmanager
+def metrics_endpoint(project: Project, host: str, port: int) -> Iterator[MetricsEndpoint]:
+    """Serve metrics at ``/metrics`` for as long as the block lasts.
+
+    Args:
+        project: The project.
+        host: The address to listen on; `DEFAULT_HOST` is for this machine alone.
+        port: The port; 0 lets the system choose.
+
+    Raises:
+        EnvironmentUnfit: E629, prometheus-client is not installed.
+        ProjectError: E638, nothing can be served there.
+    """
+    require_extra("metrics", "prometheus_client", "serving metrics")
+    from prometheus_client import start_http_server
+
+    from maintainer.app.status.run_metrics import RunMetrics
+
+    metrics = RunMetrics(project)
+    try:
+        server, thread = start_http_server(port, host, metrics.registry)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ProjectError(
+            "the metrics cannot be served at this address",
+            code="E638",
+            where=f"{host}:{port}",
+            found=reason or str(error),
+            help="choose another --metrics-port, or an address of this machine as --metrics-host",
+        ) from error
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield MetricsEndpoint(metrics, f"http://{shown}:{server.server_port}/metrics")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+def require_extra(extra: str, module: str, what: str) -> None:
+    """Check that a library is there.
+
+    Raises:
+        EnvironmentUnfit: E629, with the command that installs it.
+    """
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of a package that the module lies in
+        spec = None
+    if spec is None:
+        raise EnvironmentUnfit(
+            f"{what} needs a package that is not installed",
+            code="E629",
+            found=f"missing: {module}",
+            help=f"pip install 'maintainer[{extra}]'",
+        )

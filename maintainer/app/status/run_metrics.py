@@ -1,0 +1,176 @@
+"""What ``watch --metrics-port`` serves: counters of what runs did, and the state of each table as it was last seen.
+
+The figures of tables are those that ``status -o prometheus`` writes. Whatever is of our own ledger is not counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from maintainer import __version__
+from maintainer.app.lookback.run_history import history_rows
+from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.project_folders import Project
+from maintainer.app.status.status_look import MAX_PAST_STEPS, status_row
+from maintainer.errors import ExitCode
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.history_rows import HistoryRow, StatusRow
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableStatus
+from maintainer.model.run.progress import ProgressEvent, RunFinished, StepFinished, TableFinished, TableStarted
+from maintainer.report.run.outcome_text import proven
+from maintainer.report.status_documents import FIGURES, STATES
+from maintainer.report.text_layout import printable
+
+STEP_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0)
+"""Bounds of the histogram of steps."""
+
+
+class RunMetrics:
+    """Counts the events of runs and keeps the last look at each table; memory is bounded by the number of tables.
+
+    Args:
+        project: The project, for the steps of past runs.
+    """
+
+    def __init__(self, project: Project) -> None:
+        # A second series for each counter says nothing here.
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library is typed but for this
+        self.registry = registry = CollectorRegistry()
+        self._project = project
+        self._tables = _TableFigures()
+        self._started: set[str] = set()
+        self._past: dict[str, list[HistoryRow]] = {}
+        self._read_past()
+        registry.register(self._tables)
+        Gauge("maintainer_info", "1; the version is the label.", ["version"], registry=registry).labels(
+            __version__
+        ).set(1)
+        self._runs = Counter("maintainer_runs", "Runs that ended, by exit code.", ["exit_code"], registry=registry)
+        for code in (ExitCode.OK, ExitCode.FINDINGS, ExitCode.VERIFICATION_FAILED):
+            self._runs.labels(code.value)  # there from the beginning, so that an increase can be seen
+        self._ended = Counter(
+            "maintainer_run_tables", "Tables of runs, by how they ended.", ["status"], registry=registry
+        )
+        for status in TableStatus:
+            self._ended.labels(status.value)
+        self._steps = Counter("maintainer_steps", "Steps that ended.", ["kind", "status"], registry=registry)
+        self._step_seconds = Histogram(
+            "maintainer_step_duration_seconds", "What steps took.", ["kind"], registry=registry, buckets=STEP_SECONDS
+        )
+        self._commits = Counter("maintainer_commits", "Commits, by whether a proof held.", ["proof"], registry=registry)
+        for proof in ("held", "not_held", "none"):
+            self._commits.labels(proof)
+        self._files_removed = Counter("maintainer_rewritten_files", "Files that rewrites replaced.", registry=registry)
+        self._bytes_removed = Counter("maintainer_rewritten_bytes", "Bytes that rewrites replaced.", registry=registry)
+        self._files_added = Counter("maintainer_written_files", "Files that rewrites wrote.", registry=registry)
+        self._bytes_added = Counter("maintainer_written_bytes", "Bytes that rewrites wrote.", registry=registry)
+        self._files_deleted = Counter("maintainer_deleted_files", "Files that vacuums deleted.", registry=registry)
+        self._bytes_deleted = Counter("maintainer_deleted_bytes", "Bytes that vacuums deleted.", registry=registry)
+        self._running = Gauge("maintainer_running_tables", "Tables that are worked on now.", registry=registry)
+        self._last_end = Gauge("maintainer_last_run_timestamp_seconds", "When a run last ended.", registry=registry)
+        self._last_code = Gauge("maintainer_last_run_exit_code", "The exit code of the last run.", registry=registry)
+        self._last_seconds = Gauge("maintainer_last_run_duration_seconds", "What it took.", registry=registry)
+
+    def look(self, look: TableLook, at_ms: int) -> None:
+        """Take how a table looks now (milliseconds since 1970 UTC)."""
+        self._tables.put(status_row(look, self._past.get(look.policy.table.identifier, [])), at_ms)
+
+    def event(self, event: ProgressEvent) -> None:
+        """Count an event of a run; returns at once."""
+        match event:
+            case TableStarted():
+                self._started.add(event.table)
+                self._running.set(len(self._started))
+            case StepFinished() if event.number:
+                self._step(event.outcome)
+            case TableFinished() if not event.outcome.is_ledger:
+                self._ended.labels(event.outcome.status.value).inc()
+            case RunFinished():
+                self._run(event.outcome, event.at_ms)
+            case _:
+                pass
+        if isinstance(event, TableFinished):
+            self._started.discard(event.outcome.ref.identifier)
+            self._running.set(len(self._started))
+
+    def finished(self) -> None:
+        """Read the run that has just been recorded, for the states of tables at the next look."""
+        self._read_past()
+
+    def _read_past(self) -> None:
+        past: dict[str, list[HistoryRow]] = {}
+        for row in history_rows(self._project.runs_dir, limit=MAX_PAST_STEPS)[0]:
+            past.setdefault(row.table, []).append(row)
+        self._past = past
+
+    def _step(self, step: StepOutcome) -> None:
+        self._steps.labels(step.kind.value, step.status.value).inc()
+        self._step_seconds.labels(step.kind.value).observe(step.duration_seconds)
+        for receipt in step.commits:
+            proof = "none" if receipt.proof is None else "held" if proven(receipt) else "not_held"
+            self._commits.labels(proof).inc()
+            self._files_removed.inc(receipt.num_files_removed)
+            self._bytes_removed.inc(receipt.bytes_removed)
+            self._files_added.inc(receipt.num_files_added)
+            self._bytes_added.inc(receipt.bytes_added)
+        if step.vacuum is not None:
+            self._files_deleted.inc(step.vacuum.num_files_deleted)
+            self._bytes_deleted.inc(step.vacuum.bytes_deleted)
+
+    def _run(self, outcome: RunOutcome, at_ms: int) -> None:
+        code = exit_code(outcome).value
+        self._runs.labels(code).inc()
+        self._last_end.set(at_ms / 1000)
+        self._last_code.set(code)
+        self._last_seconds.set(outcome.duration_seconds)
+
+
+class _TableFigures(Collector):
+    """The last look at each table, as gauges."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[str, StatusRow] = {}
+        self._at_ms: int | None = None
+
+    def put(self, row: StatusRow, at_ms: int) -> None:
+        with self._lock:
+            self._rows[row.table] = row
+            self._at_ms = at_ms
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the gauges; called by whoever reads the metrics, on a thread of the server."""
+        with self._lock:
+            rows, at_ms = tuple(self._rows.values()), self._at_ms
+        yield from _gauges("maintainer_table", [row for row in rows if not row.is_ledger])
+        yield from _gauges("maintainer_ledger", [row for row in rows if row.is_ledger])
+        looked = GaugeMetricFamily("maintainer_status_timestamp_seconds", "When a table was last looked at.")
+        if at_ms is not None:
+            looked.add_metric((), at_ms / 1000)
+        yield looked
+
+
+def _gauges(prefix: str, rows: Sequence[StatusRow]) -> Iterator[Metric]:
+    for name, help_text, figure in FIGURES:
+        gauge = GaugeMetricFamily(f"{prefix}_{name}", help_text, labels=("table", "owner"))
+        for row in rows:
+            value = figure(row)
+            if value is not None:
+                gauge.add_metric(_labels(row), value)
+        yield gauge
+    states = GaugeMetricFamily(
+        f"{prefix}_state", "1 for the state that the table is in.", labels=("table", "owner", "state")
+    )
+    for row in rows:
+        for state in STATES:
+            states.add_metric((*_labels(row), state), float(row.state == state))
+    yield states
+
+
+def _labels(row: StatusRow) -> tuple[str, str]:
+    return (printable(row.table), printable(row.owner or ""))
