@@ -48,36 +48,50 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
 def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | None) -> Problem | None:
     """Append a run's rows to the ledger, and those of earlier runs that are still waiting.
 
-    Without a sink, or when the append fails, the rows stay in the run folder.
+    Without a sink, or when the append fails, the rows stay in the run folder. Where they cannot be written there, they
+    go into the ledger at once; only what that says can still be lost, and the problem says so.
 
     Returns:
         What went wrong, for the report; the run itself does not fail by it.
     """
     problem: Problem | None = None
+    later, unkept = LATER, None
     try:
-        if rows:
-            keep_pending(folder, rows)
+        try:
+            if rows:
+                keep_pending(folder, rows)
+        except OSError as error:
+            later, unkept = LOST, error
         if sink is None:
-            return None
+            return _unwritten(folder, unkept, later) if unkept else None
         runs_dir = folder.path.parent
         check_mark(read_mark(runs_dir), sink.mark(), sink.location)
+        if unkept:
+            sink.append(folder.run_id, rows)
+            later = LATER
         problem = _take_rows_of_dead_runs(folder, sink)
         waiting = _waiting(folder)
         for pending_folder in waiting:
             problem = _append_pending(pending_folder, sink) or problem
-        if waiting:
+        if waiting or unkept:
             write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
         cause = error.what + (f" (found: {error.found})" if error.found else "")
         if error.code in OF_THE_LEDGER:
             return Problem(error.code, cause, error.where, error.help)
-        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
+        help_text = later if later == LOST else error.help or later
+        return Problem("E652", f"the ledger could not be written: {cause}", error.where, help_text)
     except OSError as error:
-        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
+        return _unwritten(folder, error, later)
     return problem
 
 
 LATER = "the rows are kept in the run folder; the next apply appends them"
+LOST = "its rows could not be kept in the run folder either: `maintainer ledger rebuild` makes them from its events"
+
+
+def _unwritten(folder: RunFolder, error: OSError, help_text: str) -> Problem:
+    return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), help_text)
 
 
 def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
