@@ -53,8 +53,7 @@ class StepWork:
     """What a step has done so far; becomes its outcome, also when it ends by an exception.
 
     ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
-    is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first. ``met`` is the
-    table right before a rewrite's first batch.
+    is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
     """
 
@@ -67,8 +66,6 @@ class StepWork:
     notes: list[str] = field(default_factory=list)
     turns: list[TurnOutcome] = field(default_factory=list)
     facts: TableFacts | None = None
-    met: TableFacts | None = None
-    met_at_ms: int = 0
     deletion: VacuumStep | None = None
     num_deleted: int | None = None
     batches_done: int = 0

@@ -24,7 +24,6 @@ from maintainer.execution.table.commit_attempt import (
     recorded_writing,
     step_now,
 )
-from maintainer.execution.table.file_looks import meet
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
@@ -100,8 +99,6 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
             work.notes.append(f"batch {number}: its files are no longer live")
             return
         batch = current.batches[0]
-        if work.met is None:
-            work.met, work.met_at_ms = meet(worker.engine.reader, step, facts), worker.context.clock.now_ms()
         try:
             receipt = _commit(worker, work, facts, step, number, batch)
         except CommitConflict as conflict:

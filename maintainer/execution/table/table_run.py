@@ -22,7 +22,6 @@ from maintainer.errors import (
 )
 from maintainer.execution.run.verifier_check import CANNOT_VERIFY
 from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
-from maintainer.execution.table.file_looks import look_back
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
@@ -187,7 +186,6 @@ class _TableRun:
             error=problem,
             note="; ".join(work.notes) or None,
             turns=tuple(work.turns),
-            look=None if problem is not None else look_back(self._worker, step, work),
         )
 
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:

@@ -14,7 +14,6 @@ from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
-from maintainer.model.run.table_look import StepLook
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import DataFile, TableRef
 
@@ -215,7 +214,6 @@ class StepOutcome:
 
     ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
     before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
-    ``look`` is how the table's files lay before a rewrite and after it; None where it changed none, or did not succeed.
     """
 
     step_id: str
@@ -230,7 +228,6 @@ class StepOutcome:
     note: str | None = None
     metrics: OptimizeMetrics | None = None
     turns: tuple[TurnOutcome, ...] = ()
-    look: StepLook | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "note", self.note and without_secrets(self.note))
