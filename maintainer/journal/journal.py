@@ -314,13 +314,18 @@ class Journal:
         """
         self._write("note", {"about": about, **fields})
 
-    def finished(self, interrupted_by: str | None) -> None:
+    def finished(self, interrupted_by: str | None, *, rows_known: bool = True) -> None:
         """Record the run's end, durably.
+
+        Args:
+            interrupted_by: The signal that ended it; None where there was none.
+            rows_known: Whether its rows are in the ledger or wait for it; else the next run makes them again.
 
         Raises:
             FolderUnwritable: E651.
         """
-        self._write("run_finished", {"run": self.run_id, "interrupted_by": interrupted_by}, durable=True)
+        end = {"run": self.run_id, "interrupted_by": interrupted_by, "rows_known": rows_known}
+        self._write("run_finished", end, durable=True)
 
     def close(self) -> None:
         """Close the record and release its lock. Safe to call twice."""

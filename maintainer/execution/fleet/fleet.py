@@ -24,6 +24,7 @@ from maintainer.journal.events.unfinished_writes import unfinished_writings
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Leases
+from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
@@ -244,7 +245,8 @@ class _Fleet:
                 duration_seconds=context.clock.monotonic() - self._started,
             )
             self._results.write(outcome)
-            context.journal.finished(stop_reason)
+            rows_known = of_ledger is None or rows_wait(context.journal.folder)
+            context.journal.finished(stop_reason, rows_known=rows_known)
         except FolderUnwritable as error:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))
         context.journal.close()

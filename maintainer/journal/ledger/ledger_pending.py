@@ -45,53 +45,45 @@ def keep_pending(folder: RunFolder, rows: tuple[LedgerRow, ...]) -> None:
     append_event(folder.path / EVENTS_FILE, {"type": ROWS_KNOWN, "num_rows": len(rows)})
 
 
+def rows_wait(folder: RunFolder) -> bool:
+    """Return whether rows of a run wait in its folder."""
+    return (folder.path / PENDING_FILE).is_file()
+
+
 def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | None) -> Problem | None:
     """Append a run's rows to the ledger, and those of earlier runs that are still waiting.
 
-    Without a sink, or when the append fails, the rows stay in the run folder. Where they cannot be written there, they
-    go into the ledger at once; only what that says can still be lost, and the problem says so.
+    Without a sink, or when the append fails, the rows stay in the run folder. Where they could not be written there,
+    the run's last event says so, and the next run makes them again from the events.
 
     Returns:
         What went wrong, for the report; the run itself does not fail by it.
     """
     problem: Problem | None = None
-    later, unkept = LATER, None
     try:
-        try:
-            if rows:
-                keep_pending(folder, rows)
-        except OSError as error:
-            later, unkept = LOST, error
+        if rows:
+            keep_pending(folder, rows)
         if sink is None:
-            return _unwritten(folder, unkept, later) if unkept else None
+            return None
         runs_dir = folder.path.parent
         check_mark(read_mark(runs_dir), sink.mark(), sink.location)
-        if unkept:
-            sink.append(folder.run_id, rows)
-            later = LATER
         problem = _take_rows_of_dead_runs(folder, sink)
         waiting = _waiting(folder)
         for pending_folder in waiting:
             problem = _append_pending(pending_folder, sink) or problem
-        if waiting or unkept:
+        if waiting:
             write_mark(runs_dir, sink.mark())
     except MaintainerError as error:
         cause = error.what + (f" (found: {error.found})" if error.found else "")
         if error.code in OF_THE_LEDGER:
             return Problem(error.code, cause, error.where, error.help)
-        help_text = later if later == LOST else error.help or later
-        return Problem("E652", f"the ledger could not be written: {cause}", error.where, help_text)
+        return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
     except OSError as error:
-        return _unwritten(folder, error, later)
+        return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
     return problem
 
 
-LATER = "the rows are kept in the run folder; the next apply appends them"
-LOST = "its rows could not be kept in the run folder either: `maintainer ledger rebuild` makes them from its events"
-
-
-def _unwritten(folder: RunFolder, error: OSError, help_text: str) -> Problem:
-    return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), help_text)
+LATER = "the run folder keeps what happened; the next apply appends the rows"
 
 
 def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
@@ -118,11 +110,11 @@ def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:
 
 
 def _may_miss_rows(folder: Path) -> bool:
-    """Whether a run died before its rows were known, or something was found out about it after they were."""
+    """Whether a run ended before its rows were known, or something was found out about it after they were."""
     if not all((folder / name).is_file() for name in (PLAN_FILE, RESULTS_FILE, EVENTS_FILE)):
         return False
     last = last_event(folder / EVENTS_FILE)
-    ended = last is not None and last["type"] in ("run_finished", ROWS_KNOWN)
+    ended = last is not None and last["type"] in ("run_finished", ROWS_KNOWN) and last.get("rows_known", True)
     return not ended and not (folder / PENDING_FILE).is_file() and not is_alive(folder / EVENTS_FILE)
 
 
@@ -135,7 +127,7 @@ def _waiting(own: RunFolder) -> list[RunFolder]:
         and (folder.path / PENDING_FILE).is_file()
         and not is_alive(folder.path / EVENTS_FILE)
     ]
-    own_folder = [own] if (own.path / PENDING_FILE).is_file() else []
+    own_folder = [own] if rows_wait(own) else []
     return earlier[:MAX_PENDING_RUNS] + own_folder
 
 

@@ -1,4 +1,4 @@
-"""What a webhook is told of a run: a JSON document with a ``text`` that Slack and others show as it is."""
+"""The message that a webhook gets about a run: a JSON document with a ``text`` that Slack and others show as it is."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class EventThread:
         return None
 
     def _problem(self, reason: str) -> Problem:
-        help = "the run is not affected: its folder has the whole record; mend the address or the server"
+        help = "the run is not affected: its folder has the whole record; check the address and the server"
         return Problem(
             NOT_DELIVERED, f"{self._observer.what} were not all delivered: {reason}", self._observer.where, help
         )

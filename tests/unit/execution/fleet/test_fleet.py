@@ -546,6 +546,32 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
     assert not list(run.runs_dir.rglob("ledger_pending.jsonl"))
 
 
+def test_rows_that_could_not_wait_in_the_run_folder_are_made_again_by_the_next_run(run: Run) -> None:
+    sink = run.ledger = Sink()
+    table = run.lake.table("a", (1, 2), (3,))
+
+    def in_the_way(at: Station) -> None:
+        (run.folder.path / "ledger_pending.jsonl").mkdir(exist_ok=True)  # nothing can be renamed onto it
+
+    run.lake.at("commit", in_the_way, times=1)
+    plan = plan_all(plan_of(table, compact(table)))
+    outcome = run(plan)
+    run.folder.write_plan(to_json(plan))
+    (problem,) = outcome.problems
+    assert (problem.code, problem.help) == (
+        "E652",
+        "the run folder keeps what happened; the next apply appends the rows",
+    )
+    (run.folder.path / "ledger_pending.jsonl").rmdir()
+    for _ in range(2):  # once is enough: no row comes twice
+        table.append(7)
+        run(plan_all(plan_of(table, compact(table))))
+    assert [row.step_id for row in sink.rows["20261121T220001Z-0000"]] == ["a/compact"]
+    assert {run_id: len(rows) for run_id, rows in sink.rows.items()} == {
+        f"20261121T22000{number}Z-0000": 1 for number in (1, 2, 3)
+    }
+
+
 def test_a_signal_during_the_ledgers_append_is_in_every_record(run: Run) -> None:
     class Interrupting(Sink):
         def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:

@@ -111,21 +111,3 @@ def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> Non
     assert not may_be_there(ref)
     (log / "00000000000000000000.json").write_text("{}")
     assert may_be_there(ref)
-
-
-def test_rows_that_cannot_wait_in_the_run_folder_are_appended_at_once(tmp_path: Path) -> None:
-    folder, sink = run_folder(tmp_path, 1), Sink(None)
-    (folder.path / PENDING_FILE).mkdir()  # nothing can be renamed onto it
-    assert flush(folder, (row(),), sink) is None
-    assert sink.rows == [row()]
-    assert read_mark(folder.path.parent) == sink.now
-
-
-def test_rows_that_can_wait_nowhere_are_not_said_to_wait(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, 1)
-    (folder.path / PENDING_FILE).mkdir()
-    for sink in (None, Sink(None, EnvironmentUnfit("no answer", code="E612", help="later"))):
-        problem = flush(folder, (row(),), sink)
-        assert problem is not None
-        assert problem.code == "E652"
-        assert "`maintainer ledger rebuild` makes them" in (problem.help or "")
