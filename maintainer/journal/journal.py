@@ -16,7 +16,7 @@ from maintainer.journal.events.event_log import EVENTS_FILE, EventLog, append_ev
 from maintainer.journal.events.intents import Fate, Intent, record_settlement
 from maintainer.journal.events.unfinished_writes import WRITING, WRITTEN_OFF, Writing, record_written_off
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
-from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.folder.run_folder import RunFolder, tidy_state
 from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.codec import encode
 from maintainer.model.plan.plan import Problem
@@ -44,7 +44,7 @@ class Journal:
 
     @staticmethod
     def open(runs_dir: Path, run_id: str, now_ms: NowMs, **about: object) -> Journal:
-        """Make the run's folder and write its first event.
+        """Make the run's folder and write its first event; first delete what killed processes left half-written.
 
         Args:
             runs_dir: The folder of all runs, ``.maintainer/runs``.
@@ -55,6 +55,7 @@ class Journal:
         Raises:
             FolderUnwritable: E650; nothing was touched.
         """
+        tidy_state(runs_dir, now_ms())
         folder = RunFolder.create(runs_dir, run_id)
         journal = Journal(folder, EventLog(folder.path / EVENTS_FILE), now_ms)
         try:

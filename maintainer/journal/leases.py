@@ -21,10 +21,9 @@ from pathlib import Path
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, exclusive, write_atomically
-from maintainer.journal.folder.run_folder import file_name
+from maintainer.journal.folder.run_folder import LEASES, file_name
 from maintainer.model.codec import decode
 
-FOLDER = "leases"
 LEASE_SECONDS = 120
 """A lease that was not renewed for so long has ended."""
 
@@ -33,6 +32,10 @@ LONGEST_SECONDS = LEASE_SECONDS + 600
 
 RENEWALS = 4
 """Renewals within the life of a lease: so many may fail to happen in time, less one."""
+
+
+RELEASES = 3
+"""Tries to give a lease back: a single failure of the storage leaves none behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Leases:
         self, runs_dir: Path, run_id: str, now_ms: Callable[[], int], *, seconds: float = LEASE_SECONDS
     ) -> None:
         self._runs_dir = runs_dir
-        self._folder = runs_dir.parent / FOLDER
+        self._folder = runs_dir.parent / LEASES
         self._run_id = run_id
         self._now_ms = now_ms
         self._seconds = seconds
@@ -146,15 +149,30 @@ class Leases:
                 "`maintainer retry` does the rest",
             )
 
-    def release(self, lease: Lease) -> None:
-        """Give a lease back. Never raises: one that stays behind ends by itself."""
+    def release(self, lease: Lease) -> OSError | None:
+        """Give a lease back; a failure is tried again. Never raises: one that stays behind ends by itself.
+
+        Returns:
+            Why it could not be given back; None where it was, where it is another's by now, or where it is shared.
+        """
         with self._lock:
             sharing = self._sharing.pop(lease.path, 1) - 1
             if sharing > 0:
                 self._sharing[lease.path] = sharing
-                return
+                return None
             self._held.pop(lease.path, None)
-        with contextlib.suppress(OSError), exclusive(_lock_of(lease.path)):
+        failure: OSError | None = None
+        for _ in range(RELEASES):
+            try:
+                self._give_back(lease)
+            except OSError as error:
+                failure = error
+            else:
+                return None
+        return failure
+
+    def _give_back(self, lease: Lease) -> None:
+        with exclusive(_lock_of(lease.path)):
             holder = _read(lease.path)
             if holder is not None and holder.token == lease.token and holder.run_id == self._run_id:
                 # Not removed: the next holder's token must be greater.
@@ -223,7 +241,7 @@ def lease_files(runs_dir: Path) -> list[tuple[Path, Holder]]:
     Raises:
         OSError: The folder of leases is there and cannot be listed.
     """
-    folder = runs_dir.parent / FOLDER
+    folder = runs_dir.parent / LEASES
     if not folder.is_dir():
         return []
     leases = []

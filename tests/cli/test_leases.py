@@ -11,7 +11,8 @@ import pytest
 from maintainer.cli.main import run
 from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
-from maintainer.journal.leases import FOLDER, Leases
+from maintainer.journal.folder.run_folder import LEASES
+from maintainer.journal.leases import Leases
 from tests.support.policies.projects import write_project
 
 OTHER_RUN, NEXT_RUN = "20261121T220000Z-7f3a", "20261121T230000Z-7f3a"
@@ -67,4 +68,4 @@ def test_nothing_to_break_changes_nothing(tmp_path: Path, capsys: pytest.Capture
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", "x"]) == 1
     assert "Nobody holds a lease on lake/t" in capsys.readouterr().out
     assert run(["--project", str(root), "leases", "break", "lake/t", "--reason", " "]) == 2
-    assert not (root / ".maintainer" / FOLDER).exists()
+    assert not (root / ".maintainer" / LEASES).exists()

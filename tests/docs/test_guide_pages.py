@@ -17,7 +17,7 @@ from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
 from maintainer.delta.spark.installed_versions import DELTA_VERSION, SPARK_LINE
 from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
 from maintainer.delta.vacuum.trash import FOLDER as TRASH
-from maintainer.journal.leases import FOLDER as LEASES
+from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.ledger.ledger_pending import MARK_FILE
 from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT

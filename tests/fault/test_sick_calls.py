@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults.after_faults import assert_converges, assert_whole
+from tests.support.faults.after_faults import an_hour_later, assert_converges, assert_whole
 from tests.support.faults.fault_tables import SHAPES, FaultTable, make_fault_table
 from tests.support.faults.preloaded import compiled
 from tests.support.faults.sick_calls import Call, Effect, SickCalls, Sickness
@@ -91,6 +91,7 @@ def test_a_call_that_fails_loses_nothing_and_is_named(
     if effect is Effect.SIGKILL:
         assert code != 0, said[-4000:]
         worker.end()  # Python is gone, or its JVM
+        an_hour_later(table.project)
     elif code != 0:
         assert any(words in said for words in CAUSES[effect]), f"{sick_calls.first_path}\n{said[-4000:]}"
         assert str(folder) in said or table.path.name in said, said[-4000:]

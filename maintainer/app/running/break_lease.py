@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from maintainer.app.project_folders import Project
 from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
+from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.journal import Journal
-from maintainer.journal.leases import FOLDER, Holder, break_lease, current_holders, lease_files
+from maintainer.journal.leases import Holder, break_lease, current_holders, lease_files
 from maintainer.policy.table_names import identity, table_ref
 
 
@@ -51,5 +52,5 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             if ended is not None:
                 broken.append(ended)
     except OSError as error:
-        raise FolderUnwritable.at(project.runs_dir.parent / FOLDER, error, code="E651") from error
+        raise FolderUnwritable.at(project.runs_dir.parent / LEASES, error, code="E651") from error
     return tuple(broken)

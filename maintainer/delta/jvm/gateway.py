@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
 
 if TYPE_CHECKING:
@@ -273,6 +274,8 @@ class Gateway:
             cls = self._jvm.java.lang.Class.forName(DELTA + name, False, loader)
             members = cls.getConstructors() if method == "<init>" else cls.getMethods()
             listing = str(self._jvm.scala.runtime.ScalaRunTime.stringOf(members))
-        except Exception:  # py4j raises its own kinds for a class that is not there
+        except Exception as error:  # py4j raises its own kinds for a class that is not there
+            if is_engine_lost(error):
+                raise
             return False
         return has_signature(listing, DELTA + name if method == "<init>" else f"{DELTA}{name}.{method}", count)

@@ -6,6 +6,7 @@ all the deletion. An unforeseen exception ends this table and no other.
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -105,7 +106,15 @@ class _TableRun:
         try:
             return self._run(open_intents)
         finally:
-            leases.release(lease)
+            self._note_left_lease(leases.release(lease))
+
+    def _note_left_lease(self, failure: OSError | None) -> None:
+        """Record that the lease could not be given back: until it ends by itself it names a run that is over."""
+        if failure is not None:
+            with contextlib.suppress(FolderUnwritable):  # said by whatever needs the folder next
+                self._worker.context.journal.note(
+                    "lease_left", table=self._plan.ref.identifier, found=failure.strerror or str(failure)
+                )
 
     def _run(self, open_intents: tuple[Intent, ...]) -> TableOutcome:
         observed = self._plan.observed

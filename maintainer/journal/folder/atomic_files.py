@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,11 @@ except ImportError:  # pragma: no cover - Windows: runs there cannot see whether
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
+
+ABANDONED_AFTER_SECONDS = 3600
+"""A temporary file is renamed within milliseconds; an hour later its process was killed, whatever a clock says."""
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
 class FolderUnwritable(EnvironmentUnfit):
@@ -118,6 +124,21 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
         raise
     if durable:
         sync_folder(path.parent)
+
+
+def remove_abandoned(folder: Path, now_ms: int) -> None:
+    """Delete the temporary files of ``write_atomically`` that killed processes left in a folder; never raises.
+
+    Args:
+        folder: Where they lie; folders in it are not looked into.
+        now_ms: Milliseconds since 1970 UTC. Files younger than ``ABANDONED_AFTER_SECONDS`` may be at work.
+    """
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):  # gone already, or not ours to delete
+                    if entry.stat(follow_symlinks=False).st_mtime < now_ms / 1000 - ABANDONED_AFTER_SECONDS:
+                        os.unlink(entry.path)
 
 
 def read_document(path: Path) -> str:

@@ -10,6 +10,7 @@ random number. Ids sort by time as text and are safe as folder names; two runs t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -21,7 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from maintainer.errors.foreign_text import document_without_secrets, without_secrets
-from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable, sync_folder, write_atomically
+from maintainer.journal.folder.atomic_files import (
+    PRIVATE_FOLDER,
+    FolderUnwritable,
+    remove_abandoned,
+    sync_folder,
+    write_atomically,
+)
+
+ASSERTIONS, LEASES = "assertions", "leases"
+"""The folder of a run's assertions in its own, and that of all leases in the state folder."""
 
 _PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{4}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -43,6 +53,9 @@ def is_run_id(text: str) -> bool:
 
 MIN_FREE_BYTES = 16 * 1024 * 1024
 """A run does not start with less than this free: its own record must never be what fills the disk."""
+
+MAX_FOLDERS_TIDIED = 20
+"""A run looks for what killed processes left in so many of the newest run folders."""
 
 MAX_TRACEBACK_BYTES = 1024 * 1024
 
@@ -72,7 +85,7 @@ class RunFolder:
             runs_dir.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             runs_dir.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             path.mkdir(mode=PRIVATE_FOLDER)
-            (path / "assertions").mkdir(mode=PRIVATE_FOLDER)
+            (path / ASSERTIONS).mkdir(mode=PRIVATE_FOLDER)
             free = shutil.disk_usage(path).free
             if free < MIN_FREE_BYTES:
                 raise OSError(0, f"only {free // 1024} KiB are free, {MIN_FREE_BYTES // 1024} KiB are needed")
@@ -116,7 +129,7 @@ class RunFolder:
         Raises:
             FolderUnwritable: E651.
         """
-        return self._write(f"assertions/{file_name(name)}.json", document_without_secrets(document))
+        return self._write(f"{ASSERTIONS}/{file_name(name)}.json", document_without_secrets(document))
 
     def write_traceback(self, text: str) -> Path:
         """Keep the traceback of a bug of ours; it never goes to a terminal.
@@ -166,3 +179,18 @@ def run_folders(runs_dir: Path) -> list[RunFolder]:
         return []
     paths = (path for path in runs_dir.iterdir() if is_run_id(path.name) and path.is_dir() and not path.is_symlink())
     return [RunFolder(path) for path in sorted(paths, key=lambda path: path.name)]
+
+
+def tidy_state(runs_dir: Path, now_ms: int) -> None:
+    """Delete what processes that were killed while they wrote left in the state folder; never raises.
+
+    Args:
+        runs_dir: The folder of all runs; its parent is the state folder.
+        now_ms: Milliseconds since 1970 UTC.
+    """
+    newest: list[RunFolder] = []
+    with contextlib.suppress(OSError):
+        newest = run_folders(runs_dir)[-MAX_FOLDERS_TIDIED:]
+    written_to = [place for folder in newest for place in (folder.path, folder.path / ASSERTIONS)]
+    for place in (runs_dir.parent, runs_dir.parent / LEASES, *written_to):
+        remove_abandoned(place, now_ms)

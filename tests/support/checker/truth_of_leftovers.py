@@ -19,7 +19,7 @@ _NAMED_BY_PREFIX = re.compile(r"data files whose names begin with (part-[0-9A-Za
 
 
 def leases_are_given_back(evidence: Evidence) -> Iterator[str]:
-    """A lease that still runs belongs to a run that is alive, or died and had nobody after it."""
+    """A lease that still runs belongs to a run that is alive, died with nobody after it, or says that it left it."""
     folder = evidence.runs_dir.parent / "leases"
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         try:
@@ -28,7 +28,10 @@ def leases_are_given_back(evidence: Evidence) -> Iterator[str]:
         except (ValueError, KeyError, TypeError):
             continue
         run = evidence.run(run_id)
-        if run is not None and run.is_finished and not run.is_alive and expires_at_ms > time.time() * 1000:
+        if run is None or not run.is_finished or run.is_alive or expires_at_ms <= time.time() * 1000:
+            continue
+        left = {event.get("table") for event in run.of_type("note") if event.get("about") == "lease_left"}
+        if lease.get("table") not in left:
             yield f"{path} holds {lease.get('table')} for run {run_id}, which is finished"
 
 

@@ -101,7 +101,7 @@ POINTS: dict[str, Callable[[_Hold, int], None]] = {
     "policies loaded": lambda hold, seed: after(operations, "chosen_policies", hold),
     "lease taken": lambda hold, seed: after(Leases, "acquire", hold),
     "intent written": lambda hold, seed: after(Journal, "intent", hold, when=_of_kind(seed)),
-    "facts read": lambda hold, seed: before(step_runs, "step_now", hold, at_call=1 + seed % 3),
+    "facts read": lambda hold, seed: before(step_runs, "step_now", hold, at_call=1 + seed % 2),
     "before the first file": lambda hold, seed: before(table_engine, "write_bins", hold),
     "files written": lambda hold, seed: before(table_engine, "prove_rewrite", hold),
     "middle of the proof": lambda hold, seed: before(rewrite_proof, "_prove_statistics", hold),

@@ -12,7 +12,7 @@ from maintainer.errors import Refused
 from maintainer.journal.events.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.run_folder import new_run_id
-from maintainer.journal.leases import LONGEST_SECONDS, Leases, break_lease, current_holders, lease_files
+from maintainer.journal.leases import LONGEST_SECONDS, RELEASES, Leases, break_lease, current_holders, lease_files
 
 KEY, TABLE = "5c0e@file:/lake/t", "sales.orders"
 
@@ -216,3 +216,29 @@ def test_a_lease_that_cannot_be_read_may_be_somebodys(tmp_path: Path) -> None:
     with pytest.raises(FolderUnwritable, match="written") as refused:
         second.acquire(KEY, TABLE)
     assert refused.value.found == "Is a directory"
+
+
+def test_a_lease_is_given_back_though_a_read_fails_and_if_none_succeeds_it_is_said_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Hours()
+    mine = leases(tmp_path, clock)
+    real = Path.read_text
+    failures: list[OSError] = []
+
+    def read_text(path: Path, *args: str, **named: str) -> str:
+        if failures and path.suffix == ".json":
+            raise failures.pop()
+        return real(path, *args, **named)
+
+    lease = mine.acquire(KEY, TABLE)
+    monkeypatch.setattr(Path, "read_text", read_text)
+    failures.append(OSError(5, "Input/output error"))
+    assert mine.release(lease) is None
+    assert current_holders(tmp_path / "runs", clock()) == {}
+    lease = mine.acquire(KEY, TABLE)
+    failures.extend(OSError(5, "Input/output error") for _ in range(RELEASES))
+    left = mine.release(lease)
+    assert left is not None
+    assert left.strerror == "Input/output error"
+    assert [holder.table for _, holder in lease_files(tmp_path / "runs")] == [TABLE]

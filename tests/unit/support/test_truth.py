@@ -474,6 +474,13 @@ def test_a_forged_contradiction_is_noticed(tmp_path: Path, rule: str, words: str
     assert [text for name, text in found if name == rule and words in text], found
 
 
+def test_a_lease_that_a_run_says_it_left_is_true(tmp_path: Path) -> None:
+    project = forged_project(tmp_path)
+    a_lease_of_a_finished_run_goes_on(project)
+    project.runs[COMPACTED].events.insert(-1, {**event("note"), "about": "lease_left", "table": TABLE})
+    assert judged(project) == []
+
+
 def test_a_hooks_commit_with_its_row_is_true(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     project.rows.append(hook_compacts(project))

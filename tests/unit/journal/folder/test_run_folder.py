@@ -10,8 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.folder.run_folder import RunFolder, file_name, is_run_id, new_run_id, run_folders
+from maintainer.journal.folder.atomic_files import ABANDONED_AFTER_SECONDS, FolderUnwritable
+from maintainer.journal.folder.run_folder import (
+    MAX_FOLDERS_TIDIED,
+    RunFolder,
+    file_name,
+    is_run_id,
+    new_run_id,
+    run_folders,
+    tidy_state,
+)
 from tests.support.tables.builders import NOW_MS
 
 RUN = "20261121T220000Z-7f3a"
@@ -95,3 +103,33 @@ def test_file_names_are_safe_and_never_shared() -> None:
     names = [file_name(text) for text in texts]
     assert len(set(names)) == len(texts)
     assert all("/" not in name and not name.startswith(".") and 0 < len(name) <= 120 for name in names)
+
+
+def test_what_killed_processes_left_half_written_is_deleted_and_nothing_else(tmp_path: Path) -> None:
+    state, run, old = tmp_path, tmp_path / "runs" / RUN, tmp_path / "runs" / "20250101T000000Z-0000"
+    for folder in (state / "leases", state / "ledger", run / "assertions", old):
+        folder.mkdir(parents=True)
+    for number in range(MAX_FOLDERS_TIDIED - 1):
+        (tmp_path / "runs" / f"20260101T0000{number:02}Z-0000").mkdir()
+    abandoned = [
+        state / ".state.json.0a1b2c3d.tmp",
+        state / "leases" / ".t.json.0a1b2c3d.tmp",
+        run / ".results.json.0a1b2c3d.tmp",
+        run / "assertions" / ".a.json.0a1b2c3d.tmp",
+    ]
+    spared = [
+        state / "ledger" / ".part.json.0a1b2c3d.tmp",
+        state / "notes.tmp",
+        state / ".state.json.lock",
+        old / ".results.json.0a1b2c3d.tmp",
+    ]
+    young = state / ".state.json.ffffffff.tmp"
+    for path in (*abandoned, *spared, young):
+        path.write_text("half")
+        os.utime(path, (0, NOW_MS / 1000 - ABANDONED_AFTER_SECONDS - 1))
+    os.utime(young, (0, NOW_MS / 1000 - ABANDONED_AFTER_SECONDS + 1))
+    (state / ".folder.0a1b2c3d.tmp").mkdir()
+    tidy_state(tmp_path / "runs", NOW_MS)
+    assert not any(path.exists() for path in abandoned)
+    assert all(path.exists() for path in (*spared, young, state / ".folder.0a1b2c3d.tmp"))
+    tidy_state(tmp_path / "nowhere" / "runs", NOW_MS)
