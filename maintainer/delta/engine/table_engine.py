@@ -24,6 +24,7 @@ from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.transaction.property_commit import set_properties
+from maintainer.delta.transaction.requirements import check_same_table, was_planned_table
 from maintainer.delta.transaction.small_log_files import write_missing_checksum
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.trash import undelete
@@ -31,7 +32,7 @@ from maintainer.delta.vacuum.vacuum_candidates import now_ms
 from maintainer.delta.vacuum.vacuum_deletion import VacuumTools, vacuum
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
-from maintainer.errors import CheckImpossible, MaintainerError
+from maintainer.errors import CheckImpossible, MaintainerError, TableError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
@@ -159,7 +160,16 @@ class DeltaTableWriter:
             storage = self._live_files.storage(facts.location)
             refuse_empty_commits(storage, facts.ref.identifier)
             if counts_files:
-                refuse_other_checksum(storage, facts)
+                self._refuse_other_checksum(storage, facts)
+
+    def _refuse_other_checksum(self, storage: TableStorage, facts: TableFacts) -> None:
+        try:
+            refuse_other_checksum(storage, facts)
+        except TableError:
+            # A table that was dropped and created again has a checksum file of its own: then nothing is damaged.
+            if was_planned_table(self._jvm, facts, facts.version) is False:
+                check_same_table(self._jvm, facts, self._jvm.update(self._jvm.log_at(facts.location)))
+            raise
 
     def _refuse_unsafe_store(self, facts: TableFacts) -> None:
         jvm, where = self._jvm, facts.ref.identifier

@@ -196,7 +196,7 @@ Pair = tuple[str, Point]
 ALWAYS: dict[str, frozenset[Pair]] = {
     "compact": frozenset(
         {("append", Point.BEFORE_COMMIT), ("DELETE with a deletion vector", Point.BEFORE_COMMIT),
-         ("dropped and created again", Point.BEFORE_COMMIT)}
+         ("dropped and created again", Point.BEFORE_READ), ("dropped and created again", Point.BEFORE_COMMIT)}
     ),
     "vacuum": frozenset({("RESTORE", Point.BEFORE_COMMIT)}),
 }  # fmt: skip
