@@ -62,6 +62,5 @@ def _properties_beyond(
         is_revision = has_turn and policy.optimize.zorder is not None and name.startswith(PROPERTY_PREFIX)
         if not is_revision and value not in (wanted.get(name), facts.property_map.get(name)):
             yield f"it would set the table property {name} to {value}, which the policy does not ask for"
-    for name in step.unset:
-        if asked_for is None or name not in asked_for.unset:
-            yield f"it would remove the table property {name}, which the policy does not ask for"
+    for name in step.unset:  # no policy asks for a removal
+        yield f"it would remove the table property {name}, which the policy does not ask for"

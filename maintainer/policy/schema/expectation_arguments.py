@@ -32,9 +32,9 @@ class ArgumentProblem:
 
 
 def argument_problems(name: str, arguments: Mapping[str, object]) -> Iterator[ArgumentProblem]:
-    """Yield what is wrong with the arguments that an expectation has; names were checked before."""
+    """Yield what is wrong with the arguments that an expectation has, without its type; names were checked before."""
     for argument, value in arguments.items():
-        if argument == "type" or value is None:
+        if value is None:
             continue
         if argument.endswith(("_set", "_list")) and not isinstance(value, list):
             yield ArgumentProblem(argument, f"must be a list, not {shown(value)}", f"write a list: {_as_list(value)}")

@@ -409,6 +409,7 @@ def test_properties_that_delta_takes_and_free_names_are_valid() -> None:
             "regex_list",
             "`*x` is not a regular expression: nothing to repeat at character 1",
         ),
+        ("values_to_match_regex_list, column: a, regex_list: [ok, 7]", "regex_list", "must be text, not `7`"),
         ('values_to_be_in_set, column: a, value_set: "x,y"', "value_set", "must be a list, not `x,y`"),
         ("values_to_be_of_type, column: a, type_: 3", "type_", "must be text, not `3`"),
         ("values_to_not_be_null, column: 3", "column", "must be text, not `3`"),
@@ -431,6 +432,7 @@ def test_expectations_that_may_work_are_valid() -> None:
         "values_to_be_between, column: a, min_value: 3, max_value: 3",
         "values_to_be_between, column: a, min_value: 9, max_value: x",
         "values_to_be_between, column: a, max_value: 2026-01-01",
+        "values_to_be_between, column: a, min_value: null, max_value: 3",
         "values_to_match_regex, column: a, regex: '\\p{L}++[a[b]]'",  # Java's, which Spark runs
         "values_to_be_in_set, column: a, value_set: [x, 1]",
         "quantile_values_to_be_between, column: a, quantile_ranges: {quantiles: [0.5], value_ranges: [[1, 2]]}",
