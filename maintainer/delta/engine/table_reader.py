@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -16,17 +16,17 @@ from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.log.write_history import paths_of_zorder
 from maintainer.delta.snapshot.column_statistics import read_ranges, read_sample
 from maintainer.delta.snapshot.dropped_column_files import find_dropped_columns
-from maintainer.delta.snapshot.find_tables import tables_below, tables_in_catalog
+from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.snapshot.kernel_reader import KernelReader
 from maintainer.delta.snapshot.spark_reader import SparkReader
-from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, table_errors
+from maintainer.delta.storage.catalog_names import neighbours_in_catalog, root_of_name, tables_in_catalog
+from maintainer.delta.storage.error_classes import table_errors
 from maintainer.delta.storage.file_store import FileStore, files_of, one_spelling
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
 from maintainer.engine.protocols import VacuumQuestion
-from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, TableFacts, TableRef, Update
@@ -49,7 +49,7 @@ class DeltaTableReader:
     def facts(self, ref: TableRef) -> TableFacts:
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         with self._reading(ref.identifier):
-            root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
+            root = self._jvm.hadoop_path(ref.location) if ref.is_path else root_of_name(self._jvm, ref.identifier)
             return self._kernel.facts(ref, root) or self._spark.facts(ref, root)
 
     def vacuum_history(
@@ -80,12 +80,11 @@ class DeltaTableReader:
         """See ``shallow_clones.Locator``. Takes no snapshot, because it is called for every table of the project."""
         if ref.is_path:
             return self._jvm_files(ref.location)
-        entry = self._jvm.catalog_location(ref.identifier)
-        if entry is None or entry[2] == "VIEW":
-            raise TableError(
-                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
-            )
-        return self._files_at(self._jvm.path(entry[0]))
+        return self._files_at(root_of_name(self._jvm, ref.identifier))
+
+    def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
+        """See ``shallow_clones.Locator``."""
+        return neighbours_in_catalog(self._jvm, tables)
 
     def _jvm_files(self, text: str) -> tuple[FileStore, str]:
         """The store of a path as people write it, and its URI."""
@@ -137,7 +136,7 @@ class DeltaTableReader:
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         """The table's newest commits; see ``HistoryReader.commits`` for what it raises."""
         with self._reading(ref.identifier):
-            root = self._jvm.hadoop_path(ref.location) if ref.is_path else self._root_of_name(ref)
+            root = self._jvm.hadoop_path(ref.location) if ref.is_path else root_of_name(self._jvm, ref.identifier)
             folder = self._jvm.folder_at(root)
             return read_commits(
                 TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
@@ -165,21 +164,3 @@ class DeltaTableReader:
             storage = TableStorage(self._jvm, self._jvm.folder_at(self._jvm.path(facts.location)))
             self._last_storage = (facts.location, storage)
         return self._last_storage[1]
-
-    def _root_of_name(self, ref: TableRef) -> JavaObject:
-        entry = self._jvm.catalog_location(ref.identifier)
-        if entry is None:
-            raise TableError(
-                "there is no such table in the catalog", code="T401", where=ref.identifier, help=NO_TABLE_HELP
-            )
-        location, provider, kind = entry
-        if kind == "VIEW" or provider.lower() != "delta":
-            raise TableError(
-                "this is not a Delta table",
-                code="T402",
-                where=ref.identifier,
-                found="a view" if kind == "VIEW" else f"provider {provider or 'unknown'}",
-                allowed="a table with provider delta",
-                help=NOT_DELTA_HELP,
-            )
-        return self._jvm.path(location)

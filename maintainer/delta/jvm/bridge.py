@@ -7,6 +7,7 @@ from maintainer.delta.jvm import kernel_calls as kernel
 from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
+from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.parquet_calls import ParquetCalls
 from maintainer.errors import EnvironmentUnfit
 
@@ -14,7 +15,14 @@ REQUIRED = commit_store.REQUIRED + kernel.REQUIRED + log.REQUIRED + storage.REQU
 """Everything private to Delta that the engine calls."""
 
 
-class DeltaJvm(kernel.KernelCalls, log.LogCalls, ParquetCalls, storage.StorageCalls, transaction.TransactionCalls):
+class DeltaJvm(
+    CatalogCalls,
+    kernel.KernelCalls,
+    log.LogCalls,
+    ParquetCalls,
+    storage.StorageCalls,
+    transaction.TransactionCalls,
+):
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
 
     def self_test(self) -> None:

@@ -51,20 +51,6 @@ class LogCalls(Gateway):
         """The DeltaLog of the table at a Hadoop path."""
         return self._in_delta("DeltaLog").forTable(self._session, root)
 
-    def catalog_location(self, name: str) -> tuple[str, str, str] | None:
-        """(location URI, provider, table type) of a name in the session catalog; None if there is no such table."""
-        state = self._session.sessionState()
-        identifier = state.sqlParser().parseTableIdentifier(name)
-        if not state.catalog().tableExists(identifier):
-            return None
-        table = state.catalog().getTableMetadata(identifier)
-        provider = table.provider()
-        return (
-            str(table.location().toString()) if table.tableType().name() != "VIEW" else "",
-            str(provider.get()) if provider.isDefined() else "",
-            str(table.tableType().name()),
-        )
-
     def update(self, log: JavaObject) -> JavaObject:
         """The newest snapshot of a log; blocks until the log is read."""
         return log.update(False, self._none, self._none)

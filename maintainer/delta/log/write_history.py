@@ -30,10 +30,10 @@ def properties_now(jvm: DeltaJvm, ref: TableRef) -> dict[str, str] | None:
         if ref.is_path:
             log = jvm.log_of_root(jvm.hadoop_path(ref.location))
         else:
-            entry = jvm.catalog_location(ref.identifier)
-            if entry is None or not entry[0]:
+            entry = jvm.catalog_entry(ref.identifier)
+            if entry is None or not entry.location:
                 return None
-            log = jvm.log_at(entry[0])
+            log = jvm.log_at(entry.location)
         snapshot = jvm.update(log)
         if int(snapshot.version()) < 0:
             return None

@@ -17,6 +17,7 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog."
+WAREHOUSE = "spark.sql.warehouse.dir"
 _DELTA_ALONE = (f"{_CATALOG}spark_catalog", DELTA_CATALOG)
 _CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -86,7 +87,6 @@ def start_conf(
     conf = {
         _DELTA_ALONE[0]: settings.get(_DELTA_ALONE[0], DELTA_CATALOG),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": settings.get("spark.sql.warehouse.dir", str(folder / "warehouse")),
         "spark.scheduler.mode": settings.get("spark.scheduler.mode", "FAIR"),
         "spark.ui.enabled": settings.get("spark.ui.enabled", "false"),
         "spark.log.structuredLogging.enabled": "false",
@@ -98,6 +98,9 @@ def start_conf(
         _CLASS_PATH: class_path(jars, settings.get(_CLASS_PATH)),
         JAVA_OPTIONS: java_options(folder, quick, archive_options, settings.get(JAVA_OPTIONS)),
     }
+    if WAREHOUSE in settings or not is_hive(settings):
+        # A metastore that is asked for the first time writes the folder down as that of its first database.
+        conf[WAREHOUSE] = settings.get(WAREHOUSE, str(folder / "warehouse"))
     if _DRIVER_MEMORY not in settings and not env.get("SPARK_DRIVER_MEMORY"):
         conf[_DRIVER_MEMORY] = default_driver_memory()
     if master.startswith("local"):
@@ -112,8 +115,13 @@ def start_conf(
 
 def has_catalog(conf: Mapping[str, str]) -> bool:
     """Return whether a session with these settings knows tables by name as soon as it starts."""
-    hive = conf.get("spark.sql.catalogImplementation", "in-memory") != "in-memory"
-    return hive or any(key.startswith(_CATALOG) and (key, value) != _DELTA_ALONE for key, value in conf.items())
+    named = any(key.startswith(_CATALOG) and (key, value) != _DELTA_ALONE for key, value in conf.items())
+    return named or is_hive(conf)
+
+
+def is_hive(conf: Mapping[str, str]) -> bool:
+    """Return whether the session catalog is Hive's."""
+    return conf.get("spark.sql.catalogImplementation", "in-memory") != "in-memory"
 
 
 def is_one_process(master: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from maintainer.delta.jvm import JavaObject
 from maintainer.delta.storage.storage_errors import damaged_file_error, is_missing, missing_file_error, storage_error
 from maintainer.engine.process_loss import engine_gone, is_engine_lost, says_stopped
-from maintainer.errors import CommitNotLanded, Interrupted, MaintainerError, TableError, raise_from
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, Interrupted, MaintainerError, TableError, raise_from
 
 MAX_CAUSES = 12
 
@@ -182,6 +182,34 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
         where=where,
         found=found,
         help=DAMAGED_LOG_HELP if _is_about_the_log(error, chain) else UNKNOWN_CAUSE_HELP,
+    )
+
+
+def catalog_error(error: BaseException, where: str) -> MaintainerError:
+    """Turn an exception met while a catalog was asked into an error with the right code: T401 or E647 (or E612).
+
+    Args:
+        error: What was raised.
+        where: The table's name, or which part of the catalog was asked.
+    """
+    chain = _chain_or_error(error, where, "cancelled while the catalog was asked")
+    if isinstance(chain, MaintainerError):
+        return chain
+    if {failure.condition for failure in chain} & _NO_SUCH:
+        return TableError(
+            "there is no such table in the catalog",
+            code="T401",
+            where=where,
+            found=_one_line(chain[0].message),
+            help=NO_TABLE_HELP,
+        )
+    return EnvironmentUnfit(
+        "the catalog does not answer",
+        code="E647",
+        where=where,
+        found=_one_line(message_of(error)),
+        help="nothing was changed; check that the catalog runs and that its address in the Spark settings is right, "
+        "then run the command again",
     )
 
 

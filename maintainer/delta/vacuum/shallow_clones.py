@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableFacts, TableRef
 
 MAX_THREADS = 8
+CATALOG_SECONDS = 60.0
+"""For so long a list of a catalog's tables is good: what is deleted was removed long before, at least by retention."""
 _OUTSIDE = re.compile(rb'"path"\s*:\s*"(?:/|[A-Za-z][A-Za-z0-9+.-]*:|[^"]*(?:\\|\.\.|%2[eE]))|"storageType"\s*:\s*"p"')
 """Paths that may lead outside. JSON may be spaced and any character escaped: other writers than Delta's do so."""
 
@@ -38,6 +41,14 @@ class Locator(Protocol):
 
         Raises:
             TableError: T401, T402.
+        """
+        ...
+
+    def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterable[TableRef]:
+        """Other tables in the databases of the tables that have names.
+
+        Raises:
+            EnvironmentUnfit: E647, the catalog does not answer.
         """
         ...
 
@@ -60,6 +71,7 @@ class References:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._listed: tuple[tuple[TableRef, ...], tuple[TableRef, ...], float] | None = None
         self._lock = threading.Lock()
 
     def into(
@@ -71,6 +83,11 @@ class References:
         """
         needed: dict[str, NeededFiles] = {}
         problems: list[str] = []
+        tables = tuple(tables)
+        try:
+            tables += self._neighbours(tables, locator)
+        except MaintainerError as error:
+            problems.append(f"which other tables the catalog has is not known ({error.code}: {error.what})")
         for ref in tables:
             try:
                 files, place = locator.place_of(ref)
@@ -86,6 +103,14 @@ class References:
             if len(references.files):
                 needed[ref.identifier] = references.files
         return needed, problems
+
+    def _neighbours(self, tables: tuple[TableRef, ...], locator: Locator) -> tuple[TableRef, ...]:
+        """Return what stands beside the tables in a catalog, which is asked again after ``CATALOG_SECONDS``."""
+        with self._lock:
+            if self._listed is None or self._listed[0] != tables or time.monotonic() > self._listed[2]:
+                beside = tuple(locator.neighbours_in_catalog(tables))
+                self._listed = (tables, beside, time.monotonic() + CATALOG_SECONDS)
+            return self._listed[1]
 
     def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
         references = self._known.get(ref.location)

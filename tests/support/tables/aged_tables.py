@@ -13,7 +13,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -27,7 +27,7 @@ from maintainer.delta.vacuum.shallow_clones import References
 from maintainer.delta.vacuum.vacuum_candidates import history, look
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
 from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
-from maintainer.errors import TableError
+from maintainer.errors import MaintainerError, TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import VacuumStep
@@ -230,6 +230,7 @@ class LocalReader:
 
     def __init__(self) -> None:
         self.references = References()
+        self.beside: Sequence[TableRef] | MaintainerError = ()
 
     def files_with_dropped_columns(self, facts: TableFacts, files: Sequence[DataFile]) -> frozenset[tuple[str, str]]:
         raise AssertionError("no policy here asks for a purge")
@@ -314,6 +315,12 @@ class LocalReader:
     def commits(self, ref: TableRef, *, limit: int, since_ms: int | None = None, counted: bool = False) -> CommitsRead:
         """See ``TableReader``; nothing here ranks tables."""
         raise AssertionError("not asked for here")
+
+    def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterable[TableRef]:
+        """See ``Locator``."""
+        if isinstance(self.beside, MaintainerError):
+            raise self.beside
+        return self.beside
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
         """See ``Locator``."""

@@ -42,6 +42,11 @@ PUBLIC = {
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
         "Observation", "observe", "getRowOrEmpty", "getLong", "conf", "setConfString", "unsetConf",
     },
+    "spark's catalogs": {
+        "catalogManager", "isCatalogRegistered", "currentCatalog", "parseMultipartIdentifier", "head", "tail",
+        "MultipartIdentifierHelper", "asIdentifier", "loadTable", "properties", "listDatabases", "listTables",
+        "getTablesByName", "identifier", "table",
+    },
     # Jackson, below Delta's own mapper.
     "jackson": {"constructCollectionType", "getTypeFactory", "readValue", "writeValueAsBytes"},
     # Hadoop's and Spark's own paths and configuration.
@@ -60,7 +65,7 @@ PUBLIC = {
     # Python.
     "python": {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
-        "files", "read_text", "Lock", "RLock", "_compile",
+        "files", "read_text", "Lock", "RLock", "_compile", "lower",
         "enter_context", "ExitStack", "uuid4", "time",
     },
 }  # fmt: skip

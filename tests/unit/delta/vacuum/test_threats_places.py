@@ -14,7 +14,7 @@ import pytest
 from maintainer.delta.storage.file_identity import Claim
 from maintainer.delta.storage.file_store import LocalFiles
 from maintainer.delta.vacuum import untracked_files as surroundings
-from maintainer.errors import CommitConflict, Refused, TableError
+from maintainer.errors import CommitConflict, EnvironmentUnfit, Refused, TableError
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.table.table_facts import TableRef
@@ -56,6 +56,20 @@ class TestA05ShallowClones:
         plan = work.plan(source)
         assert ReasonCode.KEPT_FOR_CLONE in codes(plan)
         vacuum_with_leftovers(lake, source, work, "free.parquet")
+
+    def test_a_clone_that_no_policy_names_and_the_catalog_knows(self, lake: Path) -> None:
+        source = self.lake_of(lake)
+        clone = clone_of(source, lake / "elsewhere" / "clone", "needed.parquet")
+        work = Vacuuming(policies(), (source.ref,))
+        work.reader.beside = (clone.ref,)
+        assert ReasonCode.KEPT_FOR_CLONE in codes(work.plan(source))
+        vacuum_with_leftovers(lake, source, work, "free.parquet")
+
+    def test_where_the_catalog_does_not_answer_nothing_is_deleted(self, lake: Path) -> None:
+        source = self.lake_of(lake)
+        work = Vacuuming(policies(), (source.ref,))
+        work.reader.beside = EnvironmentUnfit("the catalog does not answer", code="E647")
+        vacuum_with_leftovers(lake, source, work)
 
     def test_a_clone_of_a_clone_and_one_whose_newest_version_is_its_own(self, lake: Path) -> None:
         source = self.lake_of(lake)

@@ -1,0 +1,137 @@
+"""Find out where names in a catalog lead, and which tables stand beside them there.
+
+A catalog that does not answer is said to be that: it is not the table that is at fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
+from maintainer.delta.storage.error_classes import NO_TABLE_HELP, NOT_DELTA_HELP, catalog_error
+from maintainer.errors import ProjectError, TableError, raise_from
+from maintainer.model.table.table_facts import TableRef
+
+NO_CATALOG_HELP = (
+    "write the table's path, or name the catalog in Spark's settings, as with "
+    "`--conf spark.sql.catalogImplementation=hive`"
+)
+MAX_CATALOG_TABLES = 100_000
+"""Tables that a catalog is listed for; nobody reads a list that is longer."""
+
+DEFAULT_DATABASE = "default"
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+
+
+def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
+    """Return what the catalog says of a name.
+
+    Raises:
+        TableError: T401, it names no table.
+        EnvironmentUnfit: E647, the catalog does not answer.
+    """
+    if not jvm.has_catalog:
+        raise TableError(
+            "there is no such table: without a catalog a name leads nowhere",
+            code="T401",
+            where=name,
+            help=NO_CATALOG_HELP,
+        )
+    with _catalog_errors(name):
+        entry = jvm.catalog_entry(name)
+    if entry is None:
+        raise TableError("there is no such table in the catalog", code="T401", where=name, help=NO_TABLE_HELP)
+    return entry
+
+
+def root_of_name(jvm: DeltaJvm, name: str) -> JavaObject:
+    """Return the Hadoop path of the Delta table that a name leads to.
+
+    Raises:
+        TableError: T401, it names no table; T402, it names something else.
+        EnvironmentUnfit: E647, the catalog does not answer.
+    """
+    entry = entry_of(jvm, name)
+    if not entry.is_delta or not entry.location:
+        raise TableError(
+            "this is not a Delta table",
+            code="T402",
+            where=name,
+            found="a view" if entry.is_view else f"provider {entry.provider or 'unknown'}",
+            allowed="a table with provider delta",
+            help=NOT_DELTA_HELP,
+        )
+    return jvm.path(entry.location)
+
+
+def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
+    """Yield name and location URI of every Delta table of the session catalog, in the order of the names.
+
+    Raises:
+        EnvironmentUnfit: E647, the catalog cannot be listed.
+        ProjectError: E644, it has too many tables.
+    """
+    jvm.activate()
+    if not jvm.has_catalog:
+        return
+    num_tables = 0
+    with _catalog_errors("the catalog"):
+        databases = jvm.session_databases()
+    for database in databases:
+        with _catalog_errors(f"the catalog's database {database}"):
+            entries = jvm.session_tables(database)
+        num_tables += len(entries)
+        if num_tables > MAX_CATALOG_TABLES:
+            raise ProjectError(
+                "the catalog has too many tables to list",
+                code="E644",
+                where=database,
+                found=f"more than {MAX_CATALOG_TABLES:,}",
+                help="name a folder, as in `maintainer inventory PATH`",
+            )
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_delta and entry.location:
+                yield f"{_quoted(database)}.{_quoted(entry.name)}", entry.location
+
+
+def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator[TableRef]:
+    """Yield the Delta tables that stand in the same databases of the session catalog as some tables.
+
+    One of them may be a shallow clone that no policy names; its log names files of its source.
+
+    Raises:
+        EnvironmentUnfit: E647, the catalog does not answer.
+    """
+    named = [_parts(ref.identifier) for ref in tables if not ref.is_path]
+    known = {tuple(parts) for parts in named}
+    if not named or not jvm.has_catalog:
+        return
+    for database in sorted({parts[-2] if len(parts) == 2 else DEFAULT_DATABASE for parts in named if len(parts) < 3}):
+        with _catalog_errors(f"the catalog's database {database}"):
+            entries = jvm.session_tables(database)
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_delta and entry.location and (database, entry.name.lower()) not in known:
+                yield TableRef(f"{_quoted(database)}.{_quoted(entry.name)}")
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a name in lower case, without the name of the session catalog."""
+    parts = [(quoted.replace("``", "`") or plain).strip().lower() for quoted, plain in _PART.findall(name)]
+    return parts[1:] if len(parts) == 3 and parts[0] == SESSION_CATALOG else parts
+
+
+def _quoted(part: str) -> str:
+    return part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`"
+
+
+@contextmanager
+def _catalog_errors(where: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise_from(catalog_error(error, where), error)
