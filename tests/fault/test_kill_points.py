@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from maintainer.cli.main import run
+from tests.support.checker.contradictions import assert_truth
 from tests.support.faults.after_faults import an_hour_later, assert_converges, assert_whole
 from tests.support.faults.blows import Blow, victim
 from tests.support.faults.fault_tables import FaultTable, make_fault_table
@@ -30,6 +31,9 @@ SEEDS = range(5)
 LEASE_SECONDS = 3.0
 KILLED = -signal.SIGKILL
 TERMINATED = 143
+UNTIL_THE_NEXT_RUN = ("leases_are_given_back", "nothing_temporary_stays", "no_unknown_files", "no_checksum_alone")
+"""Rules about what a killed run may leave for the next one to tell of."""
+
 UNHANDLED = {"policies loaded": -signal.SIGTERM, "report written": -signal.SIGTERM}
 """Points at which SIGTERM ends the process at once: nothing has begun yet, or everything is over."""
 
@@ -94,10 +98,13 @@ def test_whatever_ends_an_apply_nothing_is_lost_and_the_next_one_converges(
     )
     _assert_code(point, blow, code, said, in_ledger=in_ledger)
     assert_whole(table)
+    # Also before anybody has looked at what was left, no record claims what is not so.
+    exit_codes = {name: code for name in runs[:1] if code >= 0}
+    assert_truth(table.project, exit_codes=exit_codes, but_not=UNTIL_THE_NEXT_RUN)
     an_hour_later(table.project)
     # Killed between the writing of a checksum and its renaming, Delta leaves a hidden file in the log.
     but_not = ("nothing_temporary_stays",) if point == "published" else ()
-    assert_converges(table, apply, {name: code for name in runs[:1] if code >= 0}, but_not=but_not)
+    assert_converges(table, apply, exit_codes, but_not=but_not)
 
 
 def _runs(table: FaultTable) -> list[str]:

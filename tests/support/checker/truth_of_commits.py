@@ -36,14 +36,15 @@ def commits_have_intents(evidence: Evidence) -> Iterator[str]:
 def commits_have_results(evidence: Evidence) -> Iterator[str]:
     """Each commit of ours is told by a RESULT, or was settled later, with its version and figures.
 
-    A run that is alive, or dead and not settled yet, may lack it (`intents_are_settled` says until when).
+    A run that is alive, or dead and not settled yet, may lack it (`intents_are_settled` says until when). So may one
+    whose engine died in a commit, and which says that it does not know what came of it.
     """
     for table, commit, stamp, run in _commits_of_runs(evidence):
         ends = [event for event in run.of_type(*_ENDED) if _is_of(event, stamp) and event["fate"] == "landed"]
         if stamp.kind == "vacuum":
             continue  # its files are counted, see the rules about vacuums
         if not ends:
-            if run.is_finished:
+            if run.is_finished and not is_open_and_unknown(run, stamp):
                 yield f"{table.root}@{commit.version} is from {_name(stamp)}, which ended without a RESULT for it"
             continue
         for event in ends:
@@ -63,7 +64,7 @@ def commits_have_results(evidence: Evidence) -> Iterator[str]:
 def results_tell_each_commit(evidence: Evidence) -> Iterator[str]:
     """`results.json` of a finished run has each of its commits, with the figures of the log.
 
-    Of a commit whose fate was unknown at its end the events tell, once a later run has settled it.
+    Of a commit whose fate was unknown at its end the events tell, once a later run has settled it; until then nobody.
     """
     for table, commit, stamp, run in _commits_of_runs(evidence):
         if stamp.kind == "vacuum" or run.results is None or not run.is_finished:
@@ -77,6 +78,7 @@ def results_tell_each_commit(evidence: Evidence) -> Iterator[str]:
         ]
         unknown = any(step["status"] == "unknown" for _, step in run.steps() if step["step_id"] == stamp.step_id)
         settled = any(event["version"] == commit.version for event in run.of_type("settled"))
+        settled = settled or is_open_and_unknown(run, stamp)
         if len(receipts) != 1 and not (unknown and settled and not receipts):
             yield f"{table.root}@{commit.version} is from {_name(stamp)}; results.json tells it {len(receipts)} times"
         for receipt in receipts:
@@ -166,6 +168,12 @@ def intents_are_settled(evidence: Evidence) -> Iterator[str]:
                         f"run {later.run_id} completed {event['table']}, but the INTENT of run {run.run_id}, "
                         f"{event['step']} batch {event['batch']}, is still open"
                     )
+
+
+def is_open_and_unknown(run: RunRecord, stamp: LogStamp) -> bool:
+    """Whether a run says that it does not know what came of a try to commit, and nobody has settled that."""
+    tries = [event for event in open_intents(run) if _is_of(event, stamp)]
+    return any(told["fate"] == "unknown" for event in tries for told in run.of_type("result") if _same_try(told, event))
 
 
 def open_intents(run: RunRecord) -> list[dict[str, Any]]:

@@ -474,6 +474,24 @@ def test_a_forged_contradiction_is_noticed(tmp_path: Path, rule: str, words: str
     assert [text for name, text in found if name == rule and words in text], found
 
 
+@pytest.mark.parametrize("fate", ["unknown", None])
+def test_a_commit_of_which_its_run_says_that_it_does_not_know_is_no_contradiction(
+    tmp_path: Path, fate: str | None
+) -> None:
+    project = forged_project(tmp_path)
+    (result,) = project.events(COMPACTED, "result")
+    if fate is None:
+        project.compacted.events.remove(result)
+    else:
+        result.update(fate=fate, version=None)
+    project.step(COMPACTED).update(status="unknown", commits=[])
+    project.rows[0].update(version_after=None)
+    about_commits = {"commits_have_results", "results_tell_each_commit", "commits_have_rows"}
+    rules = {rule for rule, _ in judged(project)}
+    assert rules & about_commits == (set() if fate else about_commits)
+    assert "intents_are_settled" in rules  # the second run completed the table, and left it open
+
+
 def test_a_lease_that_a_run_says_it_left_is_true(tmp_path: Path) -> None:
     project = forged_project(tmp_path)
     a_lease_of_a_finished_run_goes_on(project)
