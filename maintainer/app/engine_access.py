@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 if TYPE_CHECKING:
     from maintainer.delta.engine.table_reader import DeltaTableReader
     from maintainer.delta.spark.start_conf import SessionOptions
+    from maintainer.policy.project.project_settings import ProjectSettings
 
 
 TRANSACTION, COMMAND = ENGINES = ("transaction", "command")
@@ -81,6 +82,16 @@ class OpenedEngine:
     """Ends a session of our own without waiting for what it does, for a process that is about to be killed."""
     session_setting: Callable[[str], str | None] = lambda key: None
     """A setting of the session that was borrowed or started, None where it is not set; not one of our workers'."""
+
+
+def project_engine(settings: ProjectSettings, options: EngineOptions) -> EngineOptions:
+    """Return the options with what maintainer.yml says about the engine where they leave it open."""
+    return replace(
+        options,
+        engine=options.engine or settings.engine,
+        conf=(*settings.spark_conf, *options.conf),  # the last of two wins
+        single_writer=settings.single_writer,
+    )
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine
+from maintainer.app.engine_access import OpenedEngine, open_engine, project_engine
 from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.run_history import in_a_row, run_page
@@ -111,7 +111,7 @@ def plan(
         EnvironmentUnfit: The engine cannot be used; problems of single tables are in the plan.
     """
     policies = chosen_policies(project, spec, command="plan")
-    with open_engine(project_engine(project, spec.engine)) as opened:
+    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         request = _plan_request(spec, policies, on_table)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else _compare(project, opened.engine, request, made, compare)
@@ -149,7 +149,8 @@ def apply(
             problems.append(problem)
             listener.problem(problem)
 
-        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal), record_classes=True)
+        options = project_engine(project.loaded.project, spec.engine)
+        options = replace(options, log_path=engine_log_of(journal), record_classes=True)
         with ExitStack() as engines:
             opened = engines.enter_context(open_engine(options))
             clock.started()
@@ -190,7 +191,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         EnvironmentUnfit: The engine cannot be used.
     """
     policies = chosen_policies(project, spec, command="watch")
-    options = replace(project_engine(project, spec.engine), long_work=True)
+    options = replace(project_engine(project.loaded.project, spec.engine), long_work=True)
     with signals_stop(switch), open_engine(options) as opened:
         ledger = open_ledger(project, opened, listener.problem)
 
@@ -224,7 +225,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
 def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisions:
     """Plan one table and return every decision about it. Changes nothing."""
     looks: list[TableLook] = []
-    with open_engine(project_engine(project, spec.engine)) as opened:
+    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         made = make_plan(project, opened.engine, PlanRequest((policy,), Clock().now_ms(), on_table=looks.append))
         return TableDecisions(made, looks[0], opened.session_setting(SESSION_ENABLED))
 
@@ -242,7 +243,7 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
         ProjectError: A selector cannot be read, or selects nothing.
     """
     policies = chosen_policies(project, spec, command="status")
-    with open_engine(project_engine(project, spec.engine)) as opened:
+    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         yield lambda: look_at_all(
             project, opened, policies, spec.selection, at_ms=Clock().now_ms(), jobs=spec.jobs, scheduled=scheduled
         )
@@ -267,12 +268,6 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
     """
     with _recorded(project, spec) as (opened, journal), opened.engine.worker("undelete") as worker:
         return undelete_run(project, worker, journal, policy, run_id)
-
-
-def project_engine(project: Project, options: EngineOptions) -> EngineOptions:
-    """Return the options with what maintainer.yml says about the engine where they leave it open."""
-    settings = project.loaded.project
-    return replace(options, engine=options.engine or settings.engine, single_writer=settings.single_writer)
 
 
 def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
@@ -373,7 +368,7 @@ def _written_beside_results(journal: Journal, name: str, draw: Callable[[], str]
 def _recorded(project: Project, spec: RunSpec) -> Iterator[tuple[OpenedEngine, Journal]]:
     journal = open_journal(project, Clock().now_ms())
     try:
-        options = replace(project_engine(project, spec.engine), log_path=engine_log_of(journal))
+        options = replace(project_engine(project.loaded.project, spec.engine), log_path=engine_log_of(journal))
         with open_engine(options) as opened:
             yield opened, journal
     finally:

@@ -40,7 +40,8 @@ _PLACED = (
     # Signatures of Azure, AWS and Google in a query, also when the query was encoded once more.
     rf"(?P<signature>(?<![A-Za-z0-9])(?i:sig|x-(?:amz|goog)-(?:signature|credential)|signature)(?:=|%3[Dd])){_VALUE}",
     rf"(?P<hadoop>(?<![a-z])fs\.[\w.-]{{0,80}}(?:secret|\.key|\.sas\.|password|token)[\w.-]{{0,80}}[\"']?\s*[:=]\s*[\"']?)"
-    rf"{_VALUE}",
+    # What comes from the environment is written without its value.
+    rf"(?!\$\{{env:){_VALUE}",
 )
 _CERTAIN = re.compile("|".join((*_SHAPES, *_PLACED)), re.ASCII)
 _GIVEN = re.compile(

@@ -93,6 +93,8 @@ CROSS_FILE: dict[str, str] = {
     "P359": "an address that cannot be notified",
     "P360": "a policy test fails",
     "P361": "a policy test of a table without a policy",
+    "P370": "a name that is no setting of Spark",
+    "P371": "a secret in the settings of Spark",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.app.engine_access import EngineOptions
+from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.lookback.run_history import history_rows, rows_of_table
 from maintainer.app.lookback.table_history import beside_ours, ledger_rows, table_commits
 from maintainer.app.project_folders import Project
@@ -60,6 +60,7 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
         ProjectError: No policy names the table.
         MaintainerError: The runs or the ledger cannot be read. A table's log that cannot be read is a warning.
     """
+    engine = project_engine(project.loaded.project, engine)
     ref = project.loaded.resolve_table(query.table).table if query.table else None
     with_others = ref is not None and not (query.ours or query.failed)
     known = current_tables((ref,), project.runs_dir)[ref.identifier] if ref else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from maintainer.app.engine_access import open_engine
+from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
 from maintainer.app.running.break_lease import break_leases_on, leases_now
@@ -55,7 +55,7 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
         dry_run,
         on_table,
     )
-    with open_engine(spec.engine) as opened:
+    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         end = rebuild_ledger(project, opened, request)
     _report(end, project.ledger_location, dry_run=dry_run)
     return ExitCode.FINDINGS if end.unread else ExitCode.OK

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import click
 
-from maintainer.app.engine_access import open_engine
+from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.planning.policy_places import paths_to_one_table
 from maintainer.app.selection.run_spec import RunSpec, choose
 from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
@@ -162,7 +162,8 @@ def inventory_command(
     """
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]
-    with open_engine(spec.engine) as opened, opened.finder() as finder:
+    engine = project_engine(project.loaded.project, spec.engine)
+    with open_engine(engine) as opened, opened.finder() as finder:
         tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
         tables += [found_at(location, project.root) for root in below for location in finder.below(root)]
     entries = inventory(project.loaded, tables, whole_catalog=True)

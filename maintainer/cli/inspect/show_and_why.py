@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from maintainer.app import operations
-from maintainer.app.engine_access import EngineOptions
+from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.lookback.run_history import history_row
 from maintainer.app.lookback.table_history import hook_rows
 from maintainer.app.planning.plan_rendering import decisions_text
@@ -108,7 +108,8 @@ def _show_hook(context: CliContext, run_id: str, output: str) -> None:
     """Show the commits of one call of the hook, which has no run folder."""
     if output == "markdown":
         raise click.UsageError("a commit of the hook is shown as text or json")
-    rows = hook_rows(open_project(context), run_id, EngineOptions())
+    project = open_project(context)
+    rows = hook_rows(project, run_id, project_engine(project.loaded.project, EngineOptions()))
     if not rows:
         what = "no log of the project's tables here, and no row of the ledger, has a commit of this call of the hook"
         raise ProjectError(what, code="E643", where=run_id, help=_WHERE_HOOKS_ARE)

@@ -6,10 +6,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from maintainer.app.engine_access import project_engine
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, print_json
 from maintainer.cli.options import ENGINE, output_option, spec_options
@@ -19,6 +20,9 @@ from maintainer.delta.spark.start_conf import SessionOptions
 from maintainer.errors import ExitCode, ProjectError
 from maintainer.report.style import Role, Style
 from maintainer.units import count_of
+
+if TYPE_CHECKING:
+    from maintainer.app.project_folders import Project
 
 FORMAT_VERSION = "1"
 _ROLES = {Status.OK: Role.GOOD, Status.WARN: Role.WARN, Status.FAIL: Role.BAD}
@@ -35,18 +39,21 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
     """Check Java, versions, JARs, a session, storage and permissions. Each failure names the command that fixes it."""
     context: CliContext = ctx.obj
     engine = spec.engine
-    locations: list[str] = []
-    runs_dirs: list[Path] = []
-    project = guarded("project", lambda: _project(context, locations, runs_dirs))
+    projects: list[Project] = []
+    in_project = guarded("project", lambda: _project(context, projects))
+    for project in projects:
+        engine = project_engine(project.loaded.project, engine)
     subject = DoctorInput(
         root=context.project_root,
-        locations=tuple(locations),
+        locations=tuple(policy.table.location for project in projects for policy in project.policies),
         try_spark=not no_spark,
         options=SessionOptions(engine.master, engine.conf, remote=engine.remote, record_classes=True),
-        runs_dir=runs_dirs[0] if runs_dirs else None,
+        runs_dir=projects[0].runs_dir if projects else None,
     )
     speak = output == "text" and context.verbosity >= 0
-    checks = project + run_checks(subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None)
+    checks = in_project + run_checks(
+        subject, lambda name: click.echo(f"trying {name} ...", err=True) if speak else None
+    )
     if output == "json":
         print_json({"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]})
     else:
@@ -55,7 +62,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, spec: RunSpe
         ctx.exit(int(ExitCode.FINDINGS))
 
 
-def _project(context: CliContext, locations: list[str], runs_dirs: list[Path]) -> Iterator[Check]:
+def _project(context: CliContext, projects: list[Project]) -> Iterator[Check]:
     from maintainer.app.project_folders import PolicyProblems, Project
 
     try:
@@ -68,9 +75,8 @@ def _project(context: CliContext, locations: list[str], runs_dirs: list[Path]) -
             raise
         yield Check("project", Status.WARN, f"no maintainer.yml at or above {context.project_root}", "maintainer init")
         return
-    runs_dirs.append(project.runs_dir)
-    locations.extend(policy.table.location for policy in project.policies)
-    yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(locations)}")
+    projects.append(project)
+    yield Check("project", Status.OK, f"{project.root}: tables with a policy of their own: {len(project.policies)}")
 
 
 def as_text(checks: Iterable[Check], style: Style) -> str:

@@ -16,8 +16,8 @@ from maintainer.errors import ProjectError, TableError, raise_from
 from maintainer.model.table.table_facts import TableRef
 
 NO_CATALOG_HELP = (
-    "write the table's path, or name the catalog in Spark's settings, as with "
-    "`--conf spark.sql.catalogImplementation=hive`"
+    "write the table's path, or name the catalog in `spark: conf:` of maintainer.yml, "
+    "as in `spark.sql.catalogImplementation: hive`"
 )
 MAX_CATALOG_TABLES = 100_000
 """Tables that a catalog is listed for; nobody reads a list that is longer."""

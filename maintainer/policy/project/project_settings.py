@@ -20,6 +20,7 @@ from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
+from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
@@ -131,6 +132,7 @@ class ProjectSettings:
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
+    ``spark_conf`` may hold secrets.
     """
 
     state: str
@@ -149,6 +151,7 @@ class ProjectSettings:
     single_writer: bool = False
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
+    spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
@@ -188,6 +191,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         single_writer=bool(data.get("singleWriter")),
         budgets=read_budgets(data.get("budget"), root),
         notify=read_notify(data),
+        spark_conf=read_spark_conf(data),
     )
 
 
@@ -200,7 +204,11 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    problems = (*_run_dirs_elsewhere(document, data), *notify_problems(document, data))
+    problems = (
+        *_run_dirs_elsewhere(document, data),
+        *notify_problems(document, data),
+        *spark_problems(document),
+    )
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 

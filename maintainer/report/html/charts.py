@@ -213,7 +213,9 @@ def recorded_key(table: TablePlan) -> object | None:
 
 
 def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded_key) -> dict[str, TablePast]:
-    """Return each table as every run met it, by each identifier that a policy had for it.
+    """Return each table as every run met it, by each identifier that a policy had for it, in the order of time.
+
+    A saved plan shows a table as it was when the plan was made, which may be before a run that was applied earlier.
 
     Args:
         runs: The oldest first.
@@ -224,6 +226,7 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
     keys: dict[str, object] = {}
     for plan, outcome in runs:
         drawn: set[object] = set()
+        met: dict[object, PastPoint] = {}
         for table in plan.tables:
             seen, key = table.observed, key_of(table)
             if seen is None or key is None:
@@ -232,9 +235,10 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
             if key in drawn:  # two policies of one table: a run touches it for neither
                 continue
             drawn.add(key)
-            points.setdefault(key, []).append(
-                PastPoint(plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files, seen.small_bytes)
+            met[key] = PastPoint(
+                plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files, seen.small_bytes
             )
+            points.setdefault(key, []).append(met[key])
             before = next(
                 (step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None
             )
@@ -242,13 +246,17 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
                 layout.setdefault(key, []).append(_layout(plan.created_at_ms, before))
         for ended in outcome.tables:
             key, at_ms = keys.get(ended.ref.identifier), outcome.started_at_ms + round(outcome.duration_seconds * 1000)
-            if key is None:
+            if key is None or key not in met:
                 continue
             if any(step.commits for step in ended.steps):
-                points[key].append(_left_by(ended, points[key][-1], at_ms))
+                points[key].append(_left_by(ended, met[key], at_ms))
             after = next((turn.after for step in ended.steps for turn in reversed(step.turns) if turn.after), None)
             if after is not None:
                 layout.setdefault(key, []).append(_layout(at_ms, after))
+    for states in points.values():
+        states.sort(key=lambda point: point.at_ms)
+    for layouts in layout.values():
+        layouts.sort(key=lambda point: point.at_ms)
     return {name: TablePast(tuple(points[key]), tuple(layout.get(key, ()))) for name, key in keys.items()}
 
 

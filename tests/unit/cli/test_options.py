@@ -8,8 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from maintainer.app.engine_access import EngineOptions
-from maintainer.app.operations import project_engine
+from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec, Shard
 from maintainer.cli.options import BUDGET, ENGINE, FAILURES, ROLLOUT, SHARD, spec_options
@@ -41,8 +40,8 @@ def test_the_command_line_wins_over_the_project(tmp_path: Path) -> None:
     write_project(tmp_path, {"maintainer.yml": "version: 1\nengine: command\n", "policies/t.yml": "table: s.t\n"})
     project = Project.load(tmp_path)
     assert options() == EngineOptions()
-    assert project_engine(project, options()).engine == "command"
-    assert project_engine(project, options("--engine", "transaction")).engine == "transaction"
+    assert project_engine(project.loaded.project, options()).engine == "command"
+    assert project_engine(project.loaded.project, options("--engine", "transaction")).engine == "transaction"
     given = options("--remote", "sc://host", "--conf", "a=b")
     assert (given.remote, given.engine, given.conf) == ("sc://host", None, (("a", "b"),))
     with pytest.raises(AssertionError, match="leave one of them out"):

@@ -35,6 +35,7 @@ from maintainer.report.html.page import render_fleet_page, render_run_page
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, run_view
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_runs as samples
+from tests.support.tables.builders import DAY_MS
 
 UTC = timezone.utc
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -193,14 +194,27 @@ def test_fleet_counts_write_amplification_by_what_others_added() -> None:
     outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
     first = (replace(plan, tables=(table,), created_at_ms=9), outcome)
     later_table = replace(table, observed=samples.observed(9, 9, 1100))
-    idle = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=30)
-    view = fleet_view([first, (replace(plan, tables=(later_table,), created_at_ms=29), idle)], UTC)
+    idle = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=DAY_MS + 1)
+    view = fleet_view([first, (replace(plan, tables=(later_table,), created_at_ms=DAY_MS), idle)], UTC)
     (row,) = view.tables
     # 1,000 bytes became 1,100, although our rewrite made 300 of 400: others added 200, and 400 were rewritten.
     assert (row.growth_bytes, row.bytes_rewritten, row.amplification) == (200, 400, 2.0)
     assert [point.num_files for point in row.past.points] == [10, 6, 9]
     met, left = past_of([first])[row.name].points
     assert (met, left.num_files, left.size_bytes) == (PastPoint(9, 10, 1000), 6, 900)
+
+
+def test_a_plan_that_was_saved_earlier_does_not_show_its_old_files_as_the_newest() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    idle = replace(good, tables=())
+
+    def night(at_ms: int, num_files: int) -> tuple[Plan, RunOutcome]:
+        table = replace(plan.tables[0], observed=samples.observed(7, num_files, 1000), steps=())
+        return replace(plan, tables=(table,), created_at_ms=at_ms), idle
+
+    saved_first_applied_last = past_of([night(5, 2), night(1, 30)])
+    (past,) = saved_first_applied_last.values()
+    assert [(point.at_ms, point.num_files) for point in past.points] == [(1, 30), (5, 2)]
 
 
 def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> None:

@@ -1,0 +1,47 @@
+"""The key ``spark`` of maintainer.yml: settings for every session that a command starts. Secrets come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from maintainer.errors.foreign_text import SECRET_KEY
+from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.yaml.yaml_document import Document
+
+PREFIX = "spark."
+FROM_OUTSIDE = "${env:"
+
+
+def read_spark_conf(data: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Read the checked key ``spark.conf`` as Spark's settings, in their order.
+
+    Args:
+        data: maintainer.yml, with environment variables put in.
+    """
+    return tuple((key, _text(value)) for key, value in _conf(data).items())
+
+
+def spark_problems(document: Document) -> Iterator[Diagnostic]:
+    """Refuse settings that are not Spark's, and secrets that are written out. No value is quoted.
+
+    Args:
+        document: maintainer.yml as it was written, before environment variables are put in.
+    """
+    for key, value in _conf(document.data).items():
+        path = ("spark", "conf", key)
+        if not key.startswith(PREFIX):
+            help = f"write `spark.hadoop.{key}` for a setting of Hadoop, or the whole name of one of Spark's"
+            yield document.error_at(path, "P370", "the name of a Spark setting begins with `spark.`", help)
+        elif SECRET_KEY.search(key) and isinstance(value, str) and value and FROM_OUTSIDE not in value:
+            help = "write `${env:NAME}` and set that variable where maintainer runs; change the secret, Git has seen it"
+            yield document.error_at(path, "P371", f"the secret of `{key}` is written out", help)
+
+
+def _conf(data: Mapping[str, object]) -> Mapping[str, object]:
+    spark = data.get("spark")
+    conf = spark.get("conf") if isinstance(spark, dict) else None
+    return conf if isinstance(conf, dict) else {}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
