@@ -77,6 +77,8 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
         cause = error.what + (f" (found: {error.found})" if error.found else "")
         if error.code in OF_THE_LEDGER:
             return Problem(error.code, cause, error.where, error.help)
+        if error.code in FATE_UNKNOWN:
+            return Problem("E652", f"whether the ledger has this run's rows is not known: {cause}", error.where, LATER)
         return Problem("E652", f"the ledger could not be written: {cause}", error.where, error.help or LATER)
     except OSError as error:
         return Problem("E652", f"the ledger could not be written: {error}", str(folder.path), LATER)
@@ -84,6 +86,8 @@ def flush(folder: RunFolder, rows: tuple[LedgerRow, ...], sink: LedgerSink | Non
 
 
 LATER = "the run folder keeps what happened; the next apply appends the rows"
+FATE_UNKNOWN = ("E612", "C703")
+"""The engine ended while it worked, perhaps after its commit: the next run looks, and no row is there twice."""
 
 
 def _take_rows_of_dead_runs(own: RunFolder, sink: LedgerSink) -> Problem | None:

@@ -102,6 +102,21 @@ def test_a_damaged_ledger_keeps_its_own_code(tmp_path: Path) -> None:
     assert problem == Problem("E656", "the ledger is damaged", None, "move it away")
 
 
+@pytest.mark.parametrize("code", ["E612", "C703"])
+def test_of_an_append_whose_engine_ended_nobody_says_that_it_failed(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def append(*args: object) -> None:
+        raise EnvironmentUnfit("the Spark JVM has gone", code=code)
+
+    sink = Sink(None)
+    monkeypatch.setattr(sink, "append", append)
+    problem = flush(run_folder(tmp_path, 1), (row(),), sink)
+    assert problem is not None
+    assert problem.code == "E652"
+    assert problem.what == "whether the ledger has this run's rows is not known: the Spark JVM has gone"
+
+
 def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> None:
     log = tmp_path / "ledger" / "_delta_log"
     ref = table_ref(str(tmp_path / "ledger"), tmp_path)
