@@ -48,7 +48,7 @@ class Composer:
 
     def __init__(self, file: str) -> None:
         self.findings: list[Diagnostic] = []
-        self._file = file
+        self.file = file
         self._events: Any = None
         self._marks: array[int] = array("I")
         self._unreadable: set[Path] = set()
@@ -69,7 +69,7 @@ class Composer:
             self._events.dispose()
         if not isinstance(root, dict):
             return None
-        return Document(self._file, text, root, self._marks, frozenset(self._unreadable))
+        return Document(self.file, text, root, self._marks, frozenset(self._unreadable))
 
     def _root(self) -> object:
         """Compose the first document, and refuse a second one."""
@@ -207,7 +207,7 @@ class Composer:
         code, message = "Y113", "the file is not a map of keys"
         if root is None:
             code, message, span = "Y112", "the file is empty", START_OF_FILE
-        self.findings.append(Diagnostic(code, Severity.ERROR, message, self._file, span, "start with `version: 1`"))
+        self.findings.append(Diagnostic(code, Severity.ERROR, message, self.file, span, "start with `version: 1`"))
 
     def _refuse_alias(self, event: AliasEvent) -> None:
         name = str(event.anchor)[:40]
@@ -242,7 +242,7 @@ class Composer:
         if not isinstance(event, (ScalarEvent, AliasEvent)) or end_line != line or end_column <= column:
             end_line, end_column = line, column + 1
         span = Span(line + 1, column + 1, end_line + 1, end_column + 1)
-        self.findings.append(Diagnostic(code, Severity.ERROR, message, self._file, span, help))
+        self.findings.append(Diagnostic(code, Severity.ERROR, message, self.file, span, help))
         if len(self.findings) >= MAX_FINDINGS:
             raise _Enough
 

@@ -255,20 +255,28 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
     try:
         document = composer.read(text, parser)
     except yaml.YAMLError as error:
-        return None, sorted([*composer.findings, _syntax_error(text, file, error, parser)])
+        return None, _findings_of_failure(composer, text, error, parser)
     if document is None and not composer.findings:
         return None, [_whole("Y112", "the file is empty", file, "write at least `version: 1` and `table:`")]
     return document, sorted(composer.findings)
 
 
-def _syntax_error(text: str, file: str, error: yaml.YAMLError, parser: type) -> Diagnostic:
-    """Translate a parser's error. The pure parser's is preferred, so that both parsers say the same."""
+def _findings_of_failure(composer: Composer, text: str, error: yaml.YAMLError, parser: type) -> list[Diagnostic]:
+    """Return all findings of a text that a parser gave up on.
+
+    The pure parser's are preferred, so that both parsers say the same. It may also get further: libyaml reads ahead,
+    and since 0.2.6 ends at 1,000 brackets in brackets before the first of them reaches the composer's own limit.
+    """
     if parser is not PURE_PARSER:
+        by_pure_parser = Composer(composer.file)
         try:
-            Composer(file).read(text, PURE_PARSER)
-        except yaml.YAMLError as pure:
-            error = pure
-    return syntax_diagnostic(error, text, file)
+            by_pure_parser.read(text, PURE_PARSER)
+        except yaml.YAMLError as pure_error:
+            composer, error = by_pure_parser, pure_error
+        else:
+            if by_pure_parser.findings:
+                return sorted(by_pure_parser.findings)
+    return sorted([*composer.findings, syntax_diagnostic(error, text, composer.file)])
 
 
 def _refused_characters(text: str, file: str) -> list[Diagnostic]:
