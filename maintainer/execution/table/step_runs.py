@@ -283,6 +283,10 @@ def take_verification(
     if verification.note:
         work.notes.append(verification.note)
     journal.verified(facts, work.step_id, version, verification.verdict.value, verification.detail)
+    work.commits[:] = [
+        replace(receipt, verdict=verification.verdict) if receipt.version == version else receipt
+        for receipt in work.commits
+    ]
     worker.context.emit(
         Verified(
             at_ms=worker.context.clock.now_ms(),

@@ -22,7 +22,7 @@ from maintainer.model.plan.steps import (
     StepKind,
     VacuumStep,
 )
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class LedgerMark:
 class LedgerRow:
     """One step of one run. The columns of the ledger, in their order.
 
-    Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is
-    how the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
-    ``error`` (could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of incremental Z-order
-    (``layout_figures`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere. ``source`` is None for a
-    row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and its ``predicted_*`` are
-    None where only the table's history knew of it.
+    Sizes are bytes, ``started_at_ms`` is milliseconds since 1970 UTC (a timestamp in the table). ``proof_level`` is how
+    the rewritten rows were compared (``none``, ``rows``, ``fingerprint``), ``proof_result`` ``pass``, ``fail``,
+    ``error`` (was not or could not be checked) or ``none``. ``strategy`` and what follows it are a turn's of
+    incremental Z-order (``layout_figures`` says what ``files_read`` and ``overlap_depth`` are), None elsewhere.
+    ``source`` is None for a row that its run appended; a rebuilt one names where it is from (``ledger_rebuild``), and
+    its ``predicted_*`` are None where only the table's history knew of it.
     """
 
     run_id: str
@@ -268,13 +268,19 @@ def _total(step: StepOutcome, figure: str) -> int:
 
 
 def proof_of(step: StepOutcome) -> tuple[str, str]:
-    """Return how far a step was proven: (level, result)."""
+    """Return how far a step was proven: (level, result).
+
+    ``pass`` needs both, for each commit: a proof before it, and a check of the new version after it.
+    """
     proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    verdicts = {commit.verdict for commit in step.commits if commit.proof is not None or commit.verdict is not None}
+    if not verdicts:  # a deletion, or properties
+        verdicts = {assertion.outcome for assertion in step.assertions}
     level = "none"
     if proofs:
         level = "fingerprint" if all(proof.read.sums for proof in proofs) else "rows"
-    if step.status is StepStatus.VERIFY_FAILED or any(not proof.holds for proof in proofs):
+    if step.status is StepStatus.VERIFY_FAILED or Verdict.FAIL in verdicts or any(not proof.holds for proof in proofs):
         return level, "fail"
-    if step.error is not None and step.error.code.startswith("V"):
+    if (step.error is not None and step.error.code.startswith("V")) or not verdicts <= {Verdict.PASS}:
         return level, "error"
-    return level, "pass" if proofs or step.assertions else "none"
+    return level, "pass" if verdicts else "none"

@@ -28,6 +28,7 @@ from maintainer.model.run.outcome import (
     TableOutcome,
     TableStatus,
     VacuumReceipt,
+    Verdict,
 )
 
 DIED_CODE = "C712"
@@ -74,6 +75,15 @@ class _StepRecord:
         """Whether something was tried of which nobody knows how it ended."""
         settled = {batch for batch, fate in self.fates.items() if fate.get("fate") != Fate.UNKNOWN.value}
         return bool(self.intents.keys() - settled)
+
+    def judged(self, step: StepOutcome) -> StepOutcome:
+        """Add to each commit what the newest check of its version said, by its run or by a later one."""
+
+        def verdict(receipt: CommitReceipt) -> Verdict | None:
+            check = self.checks.get(receipt.version)
+            return receipt.verdict if check is None else Verdict(check["result"])
+
+        return replace(step, commits=tuple(replace(receipt, verdict=verdict(receipt)) for receipt in step.commits))
 
     @property
     def landed(self) -> list[tuple[Event, Event]]:
@@ -142,9 +152,9 @@ def _table(plan: TablePlan, stored: TableOutcome | None, record: _Record, end: R
         step_id = plan.step_id(planned)
         before, record_of_step = stored_steps.get(step_id), record.steps.get(step_id)
         if before is not None:
-            steps.append(before if record_of_step is None else _amended(before, record_of_step))
+            steps.append(before if record_of_step is None else record_of_step.judged(_amended(before, record_of_step)))
         elif record_of_step is not None and (record_of_step.intents or record_of_step.finished):
-            steps.append(_of_record(step_id, planned, record_of_step))
+            steps.append(record_of_step.judged(_of_record(step_id, planned, record_of_step)))
         began = began or record_of_step is not None
     if stored is not None and (end is RunEnd.FINISHED or stored.status not in _ENDED):
         return replace(stored, steps=tuple(steps))

@@ -96,12 +96,21 @@ class PlanDifference:
         return f"it took {beyond} files beside the plan and left {missed} of it"
 
 
+class Verdict(TextEnum):
+    """How a check ended. ``FAIL`` is *checked, wrong*; ``ERROR`` is *could not check*. They are never mixed up."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+
+
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
     """A commit that landed. Figures are counted from its actions; sizes in bytes.
 
     ``files_removed`` and ``files_added`` sum up the sizes; both are empty for a commit that rewrites nothing.
-    ``difference`` is set where other files were taken than planned.
+    ``difference`` is set where other files were taken than planned. ``verdict`` is what the check of the new version
+    said, None where none was made: ``proof`` alone was before the commit.
     """
 
     version: int
@@ -121,6 +130,7 @@ class CommitReceipt:
     files_added: FileSizeMetrics = NO_FILES
     total_cluster_parallelism: int = 0
     difference: PlanDifference | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +172,6 @@ class UndeleteReceipt:
     num_files_restored: int
     bytes_restored: int
     refused: tuple[str, ...] = ()
-
-
-class Verdict(TextEnum):
-    """How a check ended. ``FAIL`` is *checked, wrong*; ``ERROR`` is *could not check*. They are never mixed up."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)

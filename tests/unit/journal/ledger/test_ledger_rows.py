@@ -40,7 +40,8 @@ def rows() -> tuple[LedgerRow, ...]:
     plan = plan_all(plan_of(table, compact(table), vacuum("x", "y"), owner="team"))
     steps = (
         StepOutcome("t/compact", StepKind.COMPACT, StepStatus.YIELDED, NOW_MS, 2.5,
-                    (CommitReceipt(5, 4, 1, 1, 8, 8, proof=PROOF), CommitReceipt(9, 8, 1, 1, 16, 10, proof=PROOF)),
+                    (CommitReceipt(5, 4, 1, 1, 8, 8, proof=PROOF, verdict=Verdict.PASS),
+                     CommitReceipt(9, 8, 1, 1, 16, 10, proof=PROOF, verdict=Verdict.PASS)),
                     error=Problem("C701", "another writer won")),
         StepOutcome("t/vacuum", StepKind.VACUUM, StepStatus.SUCCEEDED, NOW_MS, 1.0,
                     vacuum=VacuumReceipt(2, 16, (), 9, 11)),
@@ -93,13 +94,22 @@ def test_properties_predict_no_files() -> None:
     assert (figures.num_files_removed, figures.bytes_removed) == (0, 0)
 
 
+def receipt(version: int, verdict: Verdict | None) -> CommitReceipt:
+    return CommitReceipt(version, version - 1, proof=ROWS_ONLY, verdict=verdict)
+
+
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
         ({"status": StepStatus.VERIFY_FAILED}, ("none", "fail")),
         ({"status": StepStatus.FAILED, "error": Problem("V504", "x")}, ("none", "error")),
         ({"status": StepStatus.SUCCEEDED, "assertions": (Assertion("x", Verdict.PASS),)}, ("none", "pass")),
-        ({"status": StepStatus.SUCCEEDED, "commits": (CommitReceipt(1, 0, proof=ROWS_ONLY),)}, ("rows", "pass")),
+        ({"status": StepStatus.SUCCEEDED, "commits": (receipt(1, Verdict.PASS),)}, ("rows", "pass")),
+        # Proven before the commit, and then the engine died: nobody has looked at the new version.
+        ({"status": StepStatus.FAILED, "commits": (receipt(1, None),)}, ("rows", "error")),
+        ({"status": StepStatus.FAILED, "commits": (receipt(1, Verdict.PASS), receipt(2, None))}, ("rows", "error")),
+        ({"status": StepStatus.INTERRUPTED, "commits": (receipt(1, Verdict.ERROR),)}, ("rows", "error")),
+        ({"status": StepStatus.SUCCEEDED, "commits": (receipt(1, Verdict.FAIL),)}, ("rows", "fail")),
     ],
 )  # fmt: skip
 def test_the_proof_column_tells_wrong_from_not_checked(step: dict[str, object], expected: tuple[str, str]) -> None:
