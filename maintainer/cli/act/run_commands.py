@@ -18,7 +18,7 @@ from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.run_result import RunResult
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
-from maintainer.app.selection.last_run import taken_up, unfinished_tables
+from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.approval import YES, is_approved, require_approval
@@ -93,25 +93,67 @@ def _chooses(spec: RunSpec) -> bool:
 @output_option("json", "jsonl", "github", "junit")
 @click.pass_obj
 def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool, output: str) -> int:
-    """Take up the failed, skipped and interrupted rest of RUN, the newest if left out.
+    """Take up what RUN left undone: what failed, was skipped or interrupted. Without RUN, what all runs left undone.
 
-    Its tables are planned anew and done as `apply` would; tables that ended well are left out. Doing it again is safe.
+    A table that a later run finished is not taken up again. The tables are planned anew and done as `apply` would.
+    Doing it again is safe.
     """
     require_approval(yes=yes, command="maintainer retry")
     project = open_project(context)
+    refs = [policy.table for policy in project.policies]
     rest = unfinished_tables(project.runs_dir, run)
-    chosen = taken_up(rest, (policy.table for policy in project.policies), project.runs_dir)
-    for note in chosen.notes:
+    chosen = taken_up(rest, refs, project.runs_dir)
+    undone = left_undone(refs, project.runs_dir)
+    for note in dict.fromkeys((*chosen.notes, *undone.doubts, *_notes(undone))):
         warn(note)
-    if not chosen.tables:
-        click.echo(f"Nothing is left of run {rest.run_id}.")
+    runs = undone.runs if run is None else (RunRest(rest.run_id, chosen.tables),)
+    tables = frozenset(name for each in runs for name in each.tables)
+    if not tables:
+        click.echo(_nothing_left(rest.run_id, undone, of_all=run is None))
         return 0
-    with_ledger = any(policy.is_ledger and policy.table.identifier in chosen.tables for policy in project.policies)
-    text = tables_and_ledger(len(chosen.tables) - with_ledger, with_ledger=with_ledger)
-    click.echo(f"{text} of run {rest.run_id}", err=True)
-    spec = replace(spec, tables=chosen.tables, origin=f"retry:{rest.run_id}")
+    ledger = {policy.table.identifier for policy in project.policies if policy.is_ledger}
+    for each in runs:
+        text = tables_and_ledger(len(each.tables - ledger), with_ledger=bool(each.tables & ledger))
+        click.echo(f"{text} of run {each.run_id}", err=True)
+    if run is not None and undone.but(rest.run_id):
+        click.echo(_left_of_others(undone, rest.run_id), err=True)
+    origin = f"retry:{runs[0].run_id}" if len(runs) == 1 else f"retry:{len(runs)} runs"
+    spec = replace(spec, tables=tables, origin=origin)
     listener = RunOutput(context, project, output, ask=not yes)
     return exit_code_of(operations.apply(project, spec, listener=listener))
+
+
+def _notes(undone: LeftUndone) -> list[str]:
+    """Say which tables may be undone and are not taken up, and why."""
+    going_on = [
+        f"run {each.run_id} is still going on: what it has not finished is left to it "
+        f"({count_of(len(each.tables), 'table')})"
+        for each in undone.going_on
+    ]
+    unreadable = [
+        f"run {folder.name} cannot be read, so what it left undone is not known here; `maintainer apply` looks at "
+        "every table"
+        for folder in undone.unreadable
+    ]
+    return [*going_on, *unreadable]
+
+
+def _nothing_left(run_id: str, undone: LeftUndone, *, of_all: bool) -> str:
+    """Say that nothing is left, and of what; never that nothing is left where something is."""
+    if of_all:
+        readable = " that can be read" if undone.unreadable else ""
+        return f"Nothing is left of run {run_id}, or of any run before it{readable}."
+    text = f"Nothing is left of run {run_id}."
+    return f"{text} {_left_of_others(undone, run_id)}" if undone.but(run_id) else text
+
+
+def _left_of_others(undone: LeftUndone, run_id: str) -> str:
+    num_tables = len(undone.but(run_id))
+    verb = "is" if num_tables == 1 else "are"
+    return (
+        f"{count_of(num_tables, 'table')} of other runs {verb} left undone: "
+        "`maintainer retry` without a run takes up everything."
+    )
 
 
 @click.command("watch")
