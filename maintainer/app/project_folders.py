@@ -60,12 +60,12 @@ class Project:
     @property
     def runs_dir(self) -> Path:
         """The folder of all run folders."""
-        return Path(self.loaded.project.run_dir)
+        return self.loaded.project.runs_dir
 
     @property
     def ledger_location(self) -> str:
         """Where the ledger table is: a path or a URI."""
-        return self.loaded.project.state
+        return self.loaded.project.ledger
 
     def git_commit(self) -> str | None:
         """Return the commit that the policies are at, with ``+dirty`` when files differ; None outside a repository."""

@@ -87,7 +87,6 @@ CROSS_FILE: dict[str, str] = {
     "P353": "rules of one priority disagree",
     "P354": "an environment variable cannot be used",
     "P355": "a folder that is a link",
-    "P356": "run folders on other storage",
     "P357": "a rule that reaches no table",
     "P358": "a rule whose settings are all replaced",
     "P359": "an address that cannot be notified",
@@ -95,6 +94,8 @@ CROSS_FILE: dict[str, str] = {
     "P361": "a policy test of a table without a policy",
     "P370": "a name that is no setting of Spark",
     "P371": "a secret in the settings of Spark",
+    "P380": "the ledger in the place of the state",
+    "P381": "a state on storage that cannot hold it",
 }
 
 

@@ -54,9 +54,9 @@ def test_a_run_is_shown_by_its_id_wherever_runs_are_kept(root: Path, capsys: pyt
     show = ["--project", str(root), "show", samples.RUN]
     assert run(show) == 0
     before = capsys.readouterr().out
-    (root / ".maintainer" / "runs").rename(root / "elsewhere")
+    (root / ".maintainer").rename(root / "elsewhere")
     assert run(show) == 2
-    (root / "maintainer.yml").write_text("version: 1\nrunDir: elsewhere\n")
+    (root / "maintainer.yml").write_text("version: 1\nstate: elsewhere\n")
     capsys.readouterr()
     assert run(show) == 0
-    assert capsys.readouterr().out.replace("elsewhere", ".maintainer/runs") == before
+    assert capsys.readouterr().out.replace("elsewhere", ".maintainer") == before

@@ -72,7 +72,7 @@ def test_the_state_lies_where_the_page_says(tmp_path: Path) -> None:
 
     def places(env: str | None, **environ: str) -> tuple[str, str]:
         settings = load_project(tmp_path, env, environ=environ).project
-        return settings.run_dir, settings.state
+        return str(settings.runs_dir), settings.ledger
 
     assert places(None) == (str(tmp_path / ".maintainer/runs"), str(tmp_path / ".maintainer/ledger"))
     assert places(None, MAINTAINER_STATE="/srv/prod") == ("/srv/prod/runs", "/srv/prod/ledger")

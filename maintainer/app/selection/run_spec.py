@@ -96,7 +96,7 @@ def choose(
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
         from maintainer.app.selection.last_run import ended_as  # planning is loaded only when it is asked for
 
-        methods[Method.RESULT] = ended_as([candidate.table for candidate in candidates], Path(project.project.run_dir))
+        methods[Method.RESULT] = ended_as([candidate.table for candidate in candidates], project.project.runs_dir)
     if look is Look.COMES:
         methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
         leave_out = leave_out.without(_BY_LOOKING)

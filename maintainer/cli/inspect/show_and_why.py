@@ -157,7 +157,7 @@ def _folders(context: CliContext) -> Iterator[Path]:
     yield Path()
     yield context.project_root / ".maintainer" / "runs"
     with suppress(MaintainerError):  # whoever shows a file need not have a project, nor a whole one
-        yield Path(load_project(context.project_root, context.env, keep_resolutions=False).project.run_dir)
+        yield load_project(context.project_root, context.env, keep_resolutions=False).project.runs_dir
 
 
 def _read(path: Path) -> str:

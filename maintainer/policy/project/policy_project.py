@@ -128,7 +128,7 @@ class LoadedProject:
     @cached_property
     def ledger(self) -> TableRef | None:
         """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
-        ref = ledger_ref(self.project.state, self.root)
+        ref = ledger_ref(self.project.ledger, self.root)
         named = any(table.key == identity(ref) for table in self.tables)
         return None if named or not may_be_there(ref) else ref
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -21,11 +21,12 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
+from maintainer.policy.project.state_settings import RUNS_NAME, ledger_in, read_state, state_problems
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.policy.schema.schema_check import TEMPLATE
-from maintainer.policy.table_names import absolute_glob, absolute_path, is_uri, name_matches, plain_name, table_ref
+from maintainer.policy.table_names import absolute_glob, name_matches, plain_name, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.units import parse_duration, parse_size
@@ -129,6 +130,7 @@ _OPENING = re.compile(r"\$\{env:[^}]*\}?")
 class ProjectSettings:
     """The project's own settings, complete; None means unbounded. Paths are absolute or URIs.
 
+    ``state`` is the folder of everything that lasts between runs.
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
@@ -136,7 +138,6 @@ class ProjectSettings:
     """
 
     state: str
-    run_dir: str
     timezone: str = "UTC"
     max_plan_age_seconds: int = 86_400
     max_failures: int | None = None
@@ -152,6 +153,16 @@ class ProjectSettings:
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def runs_dir(self) -> Path:
+        """The folder of all run folders, on this machine."""
+        return Path(self.state) / RUNS_NAME
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is: a path or URI of a Delta table's folder."""
+        return ledger_in(self.state)
 
 
 def project_settings(document: Document | None, root: Path, env: str | None) -> ProjectSettings:
@@ -175,8 +186,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         )
     chosen = environments.get(env) or {} if env is not None else {}
     return ProjectSettings(
-        state=absolute_path(chosen.get("state") or data.get("state") or ".maintainer/ledger", root),
-        run_dir=absolute_path(chosen.get("runDir") or data.get("runDir") or ".maintainer/runs", root),
+        state=read_state(data, chosen, root),
         timezone=data.get("timezone") or "UTC",
         max_plan_age_seconds=parse_duration(data.get("maxPlanAge") or "24h"),
         max_failures=limits.get("maxFailures"),
@@ -205,30 +215,14 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
     problems = (
-        *_run_dirs_elsewhere(document, data),
+        *state_problems(document, data),
         *notify_problems(document, data),
         *spark_problems(document),
     )
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 
-def _run_dirs_elsewhere(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
-    """Refuse run folders on an object store: they are made and locked by the operating system.
-
-    A URI would be taken for a folder with a colon in its name, in whatever folder the command was started.
-    """
-    environments = data.get("environments")
-    named = environments.items() if isinstance(environments, dict) else ()
-    levels: list[tuple[DataPath, object]] = [((), data), *((("environments", name), level) for name, level in named)]
-    for path, level in levels:
-        written = level.get("runDir") if isinstance(level, dict) else None
-        if isinstance(written, str) and is_uri(written):
-            message = f"`runDir` is a folder of this machine, not `{written}`"
-            help = "name a folder that is mounted here; `state:`, the ledger, may be a URI"
-            yield document.error_at((*path, "runDir"), "P356", message, help)
-
-
-_FILLED_IN = frozenset({"state", "runDir", "catalog", "owner"})
+_FILLED_IN = frozenset({"state", "catalog", "owner"})
 """Keys of maintainer.yml whose texts name something."""
 
 
@@ -283,9 +277,9 @@ _LAYER = built_in_layer(
 )
 
 
-def ledger_ref(state: str, root: Path) -> TableRef:
+def ledger_ref(ledger: str, root: Path) -> TableRef:
     """Return the ledger as a table of the project at ``root``."""
-    return table_ref(state, root)
+    return table_ref(ledger, root)
 
 
 def may_be_there(ref: TableRef) -> bool:

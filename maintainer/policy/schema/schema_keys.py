@@ -270,6 +270,12 @@ RULES_MANAGE_NOTHING = (
 )
 
 
+RUN_DIR_WENT = (
+    "`state:` names the folder of everything that lasts between runs; run folders lie in its `runs`, the ledger in its "
+    "`ledger`. Write `state: FOLDER` where you had `runDir: FOLDER/runs`"
+)
+
+
 def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
     """Name the map that the key belongs in, or the key that was likely meant, or what is known here."""
     homes = [home for home in _homes().get(key, []) if home != dotted(path)]
@@ -281,6 +287,8 @@ def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
         retention = "; how long maintainer keeps files is `vacuum: {retention: 7d}`"
         own = retention if key.lower() == "delta.deletedfileretentionduration" else ""
         return f"`{key}` belongs under `properties`{own}"
+    if key == "runDir" and "state" in known:
+        return RUN_DIR_WENT
     near = nearest(key, known)
     if near:
         return did_you_mean(key, near)

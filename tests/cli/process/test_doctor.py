@@ -71,7 +71,7 @@ def test_missing_table_is_named(tmp_path: Path) -> None:
 
 
 def test_the_run_folder_that_the_project_names_is_tried(tmp_path: Path) -> None:
-    (tmp_path / "maintainer.yml").write_text("version: 1\nrunDir: ${env:STATE}/runs\n")
+    (tmp_path / "maintainer.yml").write_text("version: 1\nstate: ${env:STATE}\n")
     (tmp_path / "kept").mkdir()
     (tmp_path / "file").write_text("no folder")
 

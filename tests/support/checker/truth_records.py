@@ -191,7 +191,7 @@ class Evidence:
     @property
     def runs_dir(self) -> Path:
         """The folder of all run folders."""
-        return self.root / str(self.settings.get("runDir") or ".maintainer/runs")
+        return self.root / str(self.settings.get("state") or ".maintainer") / "runs"
 
     @cached_property
     def runs(self) -> tuple[RunRecord, ...]:

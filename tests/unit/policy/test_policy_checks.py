@@ -233,7 +233,7 @@ def test_either_the_project_file_or_the_folder_is_enough(tmp_path: Path) -> None
     only_folder = loaded(tmp_path / "folder", {"policies/t.yml": "table: s.t\n"})
     assert (only_file.resolved(), only_file.project.timezone) == ((), "Europe/Berlin")
     assert (len(only_folder.resolved()), only_folder.project.timezone) == (1, "UTC")
-    assert only_folder.project.state == f"{tmp_path}/folder/.maintainer/ledger"
+    assert only_folder.project.state == f"{tmp_path}/folder/.maintainer"
 
 
 def test_links_are_reported_and_never_followed(tmp_path: Path) -> None:

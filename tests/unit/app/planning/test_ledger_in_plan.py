@@ -21,7 +21,7 @@ from maintainer.model.table.table_facts import TableFacts, TableRef
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts, make_files
 
-LEDGER = "s3://lake/_maintainer/ledger"
+LEDGER = ".maintainer/ledger"
 
 
 class Lake:
@@ -50,10 +50,13 @@ class Lake:
         yield SimpleNamespace(reader=self)
 
 
+def with_ledger(root: Path, files: dict[str, str]) -> Project:
+    """A project whose ledger looks as if a run had made it."""
+    return Project.load(write_project(root, {**files, f"{LEDGER}/_delta_log/{0:020}.json": ""}))
+
+
 def planned(root: Path, lake: Any) -> dict[str, str]:
-    project = Project.load(
-        write_project(root, {"maintainer.yml": f"state: {LEDGER}\n", "policies/t.yml": "table: lake/t\n"})
-    )
+    project = with_ledger(root, {"policies/t.yml": "table: lake/t\n"})
     plan = make_plan(project, lake, PlanRequest(project.policies, NOW_MS))
     return {table.ref.identifier: table.problem.code if table.problem else table.policy_file for table in plan.tables}
 
@@ -75,15 +78,13 @@ def test_another_table_that_is_not_there_is_never_passed_over(tmp_path: Path) ->
 
 
 def test_the_ledger_holds_up_no_deletion_of_another_table(tmp_path: Path) -> None:
-    files = {"maintainer.yml": f"state: {LEDGER}\n", "policies/t.yml": "table: lake/t\n"}
-    project = Project.load(write_project(tmp_path, files))
+    project = with_ledger(tmp_path, {"policies/t.yml": "table: lake/t\n"})
     assert [ref.identifier for ref in known_tables(project, project.policies)] == ["lake/t"]
 
 
 def test_progress_of_planning_counts_the_tables_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {"maintainer.yml": f"state: {LEDGER}\n", **{f"policies/{one}.yml": f"table: lake/{one}\n" for one in "ab"}}
-    project = Project.load(write_project(tmp_path, files))
+    project = with_ledger(tmp_path, {f"policies/{one}.yml": f"table: lake/{one}\n" for one in "ab"})
     lake: Any = Lake()
     make_plan(project, lake, PlanRequest(project.policies, NOW_MS, jobs=1, on_table=print_table_planned))
     lines = capsys.readouterr().err.splitlines()
-    assert sorted(line.split("  ")[0] for line in lines) == ["[1/2] lake/a", "[2/2] lake/b", LEDGER]
+    assert sorted(line.split("  ")[0] for line in lines) == [LEDGER, "[1/2] lake/a", "[2/2] lake/b"]

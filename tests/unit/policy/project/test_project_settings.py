@@ -22,30 +22,30 @@ timezone: Europe/Berlin
 maxPlanAge: 12h
 batches: [1, 5, 20%]
 limits: {maxFailures: 3, maxBytes: 5TiB, maxFiles: 1000, timeout: 8h}
-state: "${env:LAKE}/ledger"
-runDir: "${env:RUNS:-runs}"
+state: "${env:LAKE}/state"
 environments:
   prod:
-  dev: {state: s3://dev/ledger, overrides: {optimize: {maxThreads: 2}}}
+  dev: {state: /dev-state, overrides: {optimize: {maxThreads: 2}}}
 """
 
 
 def test_settings_are_read_into_base_units(tmp_path: Path) -> None:
     write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\n"})
-    project = load_project(tmp_path, "prod", environ={"LAKE": "s3://lake"})
+    project = load_project(tmp_path, "prod", environ={"LAKE": "/lake"})
     settings = project.project
     assert (settings.timezone, settings.max_plan_age_seconds) == ("Europe/Berlin", 43_200)
     assert (settings.max_failures, settings.max_bytes, settings.max_files) == (3, 5 << 40, 1000)
     assert settings.batches == (1, 5, "20%")
     assert (settings.timeout_seconds, settings.environments) == (28_800, ("dev", "prod"))
-    assert (settings.state, settings.run_dir) == ("s3://lake/ledger", f"{tmp_path}/runs")
+    assert (settings.state, settings.runs_dir) == ("/lake/state", Path("/lake/state/runs"))
+    assert settings.ledger == "/lake/state/ledger"
     assert project.resolve_table("s.t").optimize.max_threads == 8
 
 
 def test_an_environment_overrides_state_and_policies(tmp_path: Path) -> None:
     write_project(tmp_path, {"maintainer.yml": FILE, "policies/t.yml": "table: s.t\noptimize: {maxThreads: 9}\n"})
-    project = load_project(tmp_path, "dev", environ={"LAKE": "x", "RUNS": "/r"})
-    assert (project.project.state, project.project.run_dir) == ("s3://dev/ledger", "/r")
+    project = load_project(tmp_path, "dev", environ={"LAKE": "x"})
+    assert (project.project.state, project.project.ledger) == ("/dev-state", "/dev-state/ledger")
     assert project.resolve_table("s.t").optimize.max_threads == 2
 
 
@@ -59,8 +59,8 @@ def test_a_variable_that_is_not_set_is_an_error_at_its_line(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "template", "help"),
     [
-        ("state: ${LAKE}/ledger", "${LAKE}", "write `${env:LAKE}`"),
-        ("runDir: '{{ runs }}/x'", "{{ runs }}", "write `${env:runs}`"),
+        ("state: ${LAKE}/state", "${LAKE}", "write `${env:LAKE}`"),
+        ("state: '{{ place }}/x'", "{{ place }}", "write `${env:place}`"),
         ("defaults: {owner: '${TEAM}'}", "${TEAM}", "write `${env:TEAM}`"),
     ],
 )
@@ -186,16 +186,13 @@ def test_a_file_that_names_the_ledger_takes_its_place_as_for_any_table(tmp_path:
     assert policy.suspend is not None
 
 
-def test_of_a_ledger_elsewhere_only_a_look_can_tell_whether_it_is_there(tmp_path: Path) -> None:
-    project = loaded(tmp_path, {**FILES, "maintainer.yml": "state: s3://lake/_maintainer/ledger\n"})
-    assert names(project) == ["lake/t", "s3://lake/_maintainer/ledger"]
-
-
 def test_a_shared_ledger_outside_the_project_is_named_by_its_path(tmp_path: Path) -> None:
     shared = tmp_path / "shared" / "ledger"
     (shared / "_delta_log").mkdir(parents=True)
     (shared / "_delta_log" / "00000000000000000000.json").write_text("")
-    project = loaded(tmp_path / "p", {"maintainer.yml": f"state: {shared}\n", "policies/t.yml": "table: lake/t\n"})
+    project = loaded(
+        tmp_path / "p", {"maintainer.yml": f"state: {shared.parent}\n", "policies/t.yml": "table: lake/t\n"}
+    )
     assert names(project) == [str(shared), "lake/t"]
 
 
@@ -214,11 +211,27 @@ def test_explain_says_whose_policy_it_is(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("place", ["s3://lake/runs", "abfss://c@a.dfs.core.windows.net/runs", "hdfs:/runs"])
-def test_run_folders_lie_on_this_machine(tmp_path: Path, place: str) -> None:
-    """A URI was taken for a relative folder, so a run remembered nothing of the one before."""
-    text = f"runDir: '{place}'\nenvironments:\n  prod: {{runDir: '{place}'}}\n  dev: {{runDir: file:/srv/runs}}\n"
-    assert complaints(loaded(tmp_path, {"maintainer.yml": text})) == [
-        "maintainer.yml:2:9 P356",
-        "maintainer.yml:4:18 P356",
-    ]
+@pytest.mark.parametrize("place", ["hdfs:/state", "ftp://host/state"])
+def test_a_state_on_storage_that_cannot_hold_it_is_refused(tmp_path: Path, place: str) -> None:
+    """A URI would be taken for a relative folder, so a run would remember nothing of the one before."""
+    text = f"state: '{place}'\nenvironments:\n  prod: {{state: '{place}'}}\n  dev: {{state: file:/srv/state}}\n"
+    project = loaded(tmp_path, {"maintainer.yml": text})
+    assert complaints(project) == ["maintainer.yml:2:8 P381", "maintainer.yml:4:17 P381"]
+
+
+@pytest.mark.parametrize(
+    ("written", "folder"),
+    [(".maintainer/ledger", ".maintainer"), ("/srv/m/ledger/", "/srv/m"), ("ledger", ".maintainer")],
+)
+def test_a_ledger_in_the_place_of_the_state_is_refused(tmp_path: Path, written: str, folder: str) -> None:
+    (finding,) = loaded(tmp_path, {"maintainer.yml": f"state: {written}\n"}).diagnostics
+    assert (finding.code, finding.span.line) == ("P380", 2)
+    assert finding.help == f"write `state: {folder}`; the ledger lies in it, as `ledger`"
+
+
+@pytest.mark.parametrize("text", ["runDir: .maintainer/runs\n", "environments: {dev: {runDir: x}}\n"])
+def test_the_key_that_went_away_leads_to_the_one_that_replaces_it(tmp_path: Path, text: str) -> None:
+    (finding,) = loaded(tmp_path, {"maintainer.yml": text}).diagnostics
+    assert finding.code == "P201"
+    assert finding.help is not None
+    assert "Write `state: FOLDER` where you had `runDir: FOLDER/runs`" in finding.help

@@ -1,0 +1,56 @@
+"""The key ``state`` of maintainer.yml: the one folder in which everything that lasts between runs lies."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from maintainer.policy.diagnostics import Diagnostic
+from maintainer.policy.table_names import absolute_path, is_uri
+from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import Path as DataPath
+
+DEFAULT_STATE = ".maintainer"
+LEDGER_NAME, RUNS_NAME = "ledger", "runs"
+"""The ledger's folder in the state, and that of all run folders."""
+
+
+def read_state(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> str:
+    """Return the folder of the state: an absolute path, or a URI.
+
+    Args:
+        data: maintainer.yml, checked, with environment variables put in.
+        chosen: The environment that was asked for; empty where there is none.
+        root: Where relative paths start.
+    """
+    return absolute_path(str(chosen.get("state") or data.get("state") or DEFAULT_STATE), root)
+
+
+def state_problems(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
+    """Refuse a ledger in the place of the whole state, and storage that a state cannot lie on.
+
+    Args:
+        document: maintainer.yml.
+        data: Its content, with environment variables put in.
+    """
+    environments = data.get("environments")
+    named = environments.items() if isinstance(environments, dict) else ()
+    levels: list[tuple[DataPath, object]] = [((), data), *((("environments", name), level) for name, level in named)]
+    for path, level in levels:
+        written = level.get("state") if isinstance(level, dict) else None
+        if not isinstance(written, str):
+            continue
+        folder, _, last = written.rstrip("/").rpartition("/")
+        if last == LEDGER_NAME:
+            message = "`state` is the folder of everything that a run leaves, not only of the ledger"
+            help = f"write `state: {folder or DEFAULT_STATE}`; the ledger lies in it, as `{LEDGER_NAME}`"
+            yield document.error_at((*path, "state"), "P380", message, help)
+        elif is_uri(written):
+            message = f"`state` is a folder of this machine, not `{written}`"
+            yield document.error_at((*path, "state"), "P381", message, "name a folder that is mounted here")
+
+
+def ledger_in(state: str) -> str:
+    """Return where the ledger of a state lies: a path or URI."""
+    return posixpath.join(state, LEDGER_NAME)
