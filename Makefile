@@ -74,7 +74,7 @@ bench: check-java $(STAMPS)/dev ## measure `apply` beside delta-rs, and beside a
 
 docs: $(STAMPS)/docs ## build the documentation as a site into site/, with every link checked
 	$(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	@echo "site/index.html (its search box works where the site is served: python3 -m http.server -d site)"
 
 format: $(STAMPS)/dev ## let ruff format and sort
 	$(BIN)/ruff check --fix .
@@ -116,5 +116,5 @@ $(STAMPS)/dev: pyproject.toml | $(STAMPS)/venv
 	@touch $@ $(STAMPS)/demo
 
 $(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
-	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m pip install --quiet --editable . --group docs
 	@touch $@

@@ -103,7 +103,7 @@ def project_files(requirement: str) -> dict[str, str]:
         path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
         for path, name in _FILES.items()
     }
-    files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement)
+    files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
     return files
 
 
