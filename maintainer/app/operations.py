@@ -25,6 +25,7 @@ from maintainer.app.running.apply_plan import (
     engine_log_of,
     open_journal,
 )
+from maintainer.app.running.lasting_state import lasting_state_problem
 from maintainer.app.running.observers.observed_run import OnProblem, observed_run
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
@@ -141,14 +142,15 @@ def apply(
     """
     listener, clock = listener or RunListener(), PreparationClock()
     policies = () if saved is not None else chosen_policies(project, spec, command="apply")
+    problems: list[Problem] = []
+
+    def on_problem(problem: Problem) -> None:
+        problems.append(problem)
+        listener.problem(problem)
+
+    _warn_of_state(project, on_problem)
     journal = open_journal(project, Clock().now_ms())
     try:
-        problems: list[Problem] = []
-
-        def on_problem(problem: Problem) -> None:
-            problems.append(problem)
-            listener.problem(problem)
-
         options = project_engine(project.loaded.project, spec.engine)
         options = replace(options, log_path=engine_log_of(journal), record_classes=True)
         with ExitStack() as engines:
@@ -191,6 +193,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         EnvironmentUnfit: The engine cannot be used.
     """
     policies = chosen_policies(project, spec, command="watch")
+    _warn_of_state(project, listener.problem)
     options = replace(project_engine(project.loaded.project, spec.engine), long_work=True)
     with signals_stop(switch), open_engine(options) as opened:
         ledger = open_ledger(project, opened, listener.problem)
@@ -285,6 +288,12 @@ def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[R
 
 _NEVER_LOOKS = frozenset({"watch", "verify"})
 """Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
+
+
+def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
+    problem = lasting_state_problem(project)
+    if problem is not None:
+        on_problem(problem)
 
 
 def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table: OnTable | None) -> PlanRequest:

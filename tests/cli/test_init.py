@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,3 +159,47 @@ def test_init_says_that_the_place_must_be_filled_in(
     assert sentence not in out
     assert re.search(r"cd '[^']*/b c' && maintainer validate", out)
     assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("place", ["/srv/maintainer/prod", "/srv/with space", "~/state", "/srv/a: b # c"])
+def test_the_workflow_keeps_the_state_where_init_was_told(tmp_path: Path, place: str) -> None:
+    root = tmp_path / "new"
+    assert run(["-q", "init", str(root), "--state", place]) == 0
+    expanded = place.replace("~", str(Path.home()))
+    assert load_project(root, "prod").project.state == expanded
+    assert load_project(root).project.state == f"{root}/.maintainer"
+    jobs = yaml.safe_load((root / ".github/workflows/maintainer.yml").read_text(encoding="utf-8"))["jobs"]
+    (upload,) = [step for step in jobs["apply"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert upload["with"]["path"] == f"{expanded}/runs/"
+    assert any("--env prod apply" in script for script in scripts(jobs["apply"]))
+
+
+def test_init_refuses_a_place_that_no_state_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["init", str(tmp_path / "new"), "--state", "/srv/maintainer/ledger"]) == 2
+    assert "write `state: /srv/maintainer`" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_init_says_that_the_default_does_not_last_and_is_quiet_where_a_place_was_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", str(tmp_path / "new")]) == 0
+    assert "name a folder that no job wipes" in capsys.readouterr().out
+    assert run(["init", str(tmp_path / "other"), "--state", "/srv/maintainer"]) == 0
+    assert "name a folder that no job wipes" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("typed", "state"), [("/srv/m\n", "/srv/m"), ("\n", ".maintainer"), ("/a/ledger\n/b\n", "/b")])
+def test_init_asks_on_a_terminal(tmp_path: Path, typed: str, state: str) -> None:
+    controller, terminal = pty.openpty()
+    os.write(controller, typed.encode())
+    command = [sys.executable, "-m", "maintainer", "init", str(tmp_path / "new")]
+    done = subprocess.run(command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=True)
+    asked = os.read(controller, 10_000).decode()
+    os.close(terminal)
+    os.close(controller)
+    assert "Where shall the jobs of the workflow remember their runs?" in asked
+    assert (tmp_path / "new" / "maintainer.yml").read_text(encoding="utf-8").count(f"state: {state}\n") == 1 + (
+        state == ".maintainer"
+    )
+    assert ("no job wipes" in done.stdout.decode()) == (state == ".maintainer")

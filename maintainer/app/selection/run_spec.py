@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import TypeVar
 
 from maintainer.app.engine_access import EngineOptions

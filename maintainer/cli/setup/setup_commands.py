@@ -12,7 +12,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shlex
+import sys
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -24,8 +26,10 @@ from maintainer import __version__
 from maintainer.cli.context import CliContext
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
+from maintainer.policy.project.state_settings import DEFAULT_STATE, RUNS_NAME, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
+from maintainer.report.style import is_terminal
 
 UNKNOWN = "maintainer @ git+https://fill-in.invalid/maintainer@COMMIT"
 """``.invalid`` is reserved (RFC 2606): nobody can register it."""
@@ -78,6 +82,7 @@ def _without_password(url: str) -> str | None:
     return urlunsplit((parts.scheme, address, parts.path, "", ""))
 
 
+_WORKFLOW = ".github/workflows/maintainer.yml"
 _TEXTS = Path(__file__).parent / "new_project"
 _FILES = {
     "maintainer.yml": "maintainer.yml",
@@ -85,7 +90,7 @@ _FILES = {
     "policies/_fleet/nightly.yml": "nightly_rule.yml",
     "policies/_tests/orders.yml": "orders_tests.yml",
     **{f"schemas/{name}": name for name in (POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA)},
-    ".github/workflows/maintainer.yml": "workflow.yml",
+    _WORKFLOW: "workflow.yml",
     ".pre-commit-config.yaml": "pre_commit.yml",
     ".vscode/settings.json": "vscode_settings.json",
     ".gitignore": "gitignore.txt",
@@ -94,17 +99,26 @@ _FILES = {
 """Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
 
 
-def project_files(requirement: str) -> dict[str, str]:
+def project_files(requirement: str, state: str = DEFAULT_STATE) -> dict[str, str]:
     """Return path (posix, relative to the project) and content of every file of a new project.
 
-    ``requirement`` is the line of requirements.txt that installs maintainer.
+    Args:
+        requirement: The line of requirements.txt that installs maintainer.
+        state: Where the state of the jobs lies, as maintainer.yml says it.
     """
     files = {
         path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
         for path, name in _FILES.items()
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
+    files[PROJECT_FILE] = files[PROJECT_FILE].replace("{state}", _in_yaml(state))
+    files[_WORKFLOW] = files[_WORKFLOW].replace("{runs}", _in_yaml(f"{state.rstrip('/')}/{RUNS_NAME}/"))
     return files
+
+
+def _in_yaml(place: str) -> str:
+    """Return a place as one line of YAML: as it is, or in quotes."""
+    return place if re.fullmatch(r"[A-Za-z0-9_./~-][A-Za-z0-9_./:=+~@-]*", place) else json.dumps(place)
 
 
 _WORTH_ADDING = {
@@ -116,8 +130,13 @@ _WORTH_ADDING = {
 
 @click.command("init")
 @click.argument("directory", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--state",
+    metavar="PLACE",
+    help="Where jobs remember their runs, a folder that no job wipes. On a terminal it is asked for.",
+)
 @click.pass_obj
-def init_command(context: CliContext, directory: Path | None) -> None:
+def init_command(context: CliContext, directory: Path | None, state: str | None) -> None:
     """Make a project in DIR (default: here). Never overwrites a file: one that is there already is left alone."""
     root = Path.cwd() if directory is None else directory
     taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
@@ -129,9 +148,10 @@ def init_command(context: CliContext, directory: Path | None) -> None:
             found=", ".join(taken),
             help="choose another folder: `maintainer init DIR`",
         )
+    place = _checked(state) if state is not None else _asked() if context.verbosity >= 0 else DEFAULT_STATE
     present = []
     requirement = requirement_line()
-    for name, content in project_files(requirement).items():
+    for name, content in project_files(requirement, place).items():
         if os.path.lexists(root / name):
             present.append(name)
             continue
@@ -146,6 +166,35 @@ def init_command(context: CliContext, directory: Path | None) -> None:
     click.echo(f"A project with an example policy. Next: {where}maintainer validate, then put in your own tables.")
     if requirement == UNKNOWN and "requirements.txt" not in present:
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
+    if place == DEFAULT_STATE and PROJECT_FILE not in present:
+        click.echo("Before the workflow can be trusted: name a folder that no job wipes, `state:` in maintainer.yml.")
+
+
+_QUESTION = (
+    "Where shall the jobs of the workflow remember their runs? A folder of the runner outside the checkout, such as "
+    f"/srv/maintainer; `{DEFAULT_STATE}` is wiped by each checkout"
+)
+
+
+def _asked() -> str:
+    """Ask for the place of the state on a terminal; the default where there is none, or for Enter."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return DEFAULT_STATE
+    answer: str = click.prompt(_QUESTION, default=DEFAULT_STATE, err=True, value_proc=_checked)
+    return answer
+
+
+def _checked(written: str) -> str:
+    """Return the place of a state as it is written down.
+
+    Raises:
+        click.UsageError: It cannot be one.
+    """
+    place = os.path.expanduser(written.strip()) or DEFAULT_STATE
+    problem = state_problem(place)
+    if problem is not None:
+        raise click.UsageError(f"{problem[1]}: {problem[2]}")
+    return place
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -39,16 +39,19 @@ def state_problems(document: Document, data: Mapping[str, object]) -> Iterator[D
     levels: list[tuple[DataPath, object]] = [((), data), *((("environments", name), level) for name, level in named)]
     for path, level in levels:
         written = level.get("state") if isinstance(level, dict) else None
-        if not isinstance(written, str):
-            continue
-        folder, _, last = written.rstrip("/").rpartition("/")
-        if last == LEDGER_NAME:
-            message = "`state` is the folder of everything that a run leaves, not only of the ledger"
-            help = f"write `state: {folder or DEFAULT_STATE}`; the ledger lies in it, as `{LEDGER_NAME}`"
-            yield document.error_at((*path, "state"), "P380", message, help)
-        elif is_uri(written):
-            message = f"`state` is a folder of this machine, not `{written}`"
-            yield document.error_at((*path, "state"), "P381", message, "name a folder that is mounted here")
+        if isinstance(written, str) and (problem := state_problem(written)):
+            yield document.error_at((*path, "state"), *problem)
+
+
+def state_problem(written: str) -> tuple[str, str, str] | None:
+    """Return code, message and help for a place that cannot be a state; None for one that can."""
+    folder, _, last = written.rstrip("/").rpartition("/")
+    if last == LEDGER_NAME:
+        message = "`state` is the folder of everything that a run leaves, not only of the ledger"
+        return "P380", message, f"write `state: {folder or DEFAULT_STATE}`; the ledger lies in it, as `{LEDGER_NAME}`"
+    if is_uri(written):
+        return "P381", f"`state` is a folder of this machine, not `{written}`", "name a folder that is mounted here"
+    return None
 
 
 def ledger_in(state: str) -> str:
