@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -140,6 +141,25 @@ def test_the_example_of_the_demo_is_what_it_printed() -> None:
     before, size_before, read_after, files_after, size_after = looks.groups()
     assert f"reads {before}, {size_before};" in demo
     assert f"reads {read_after} of {files_after} files, {size_after};" in demo
+
+
+def test_the_estimate_in_money_is_what_its_figures_come_to() -> None:
+    table = {cells[0]: cells[1:] for cells in rows(COSTS, "An estimate in money")}
+
+    def value(text: str) -> float:
+        formula = re.sub(r"( s| GiB| an hour|,)", "", text).replace("x", "*")
+        assert re.fullmatch(r"[\d.*+/() ]+", formula)
+        return float(eval(formula))
+
+    total = float(table.pop("**all**")[1].strip("*"))
+    exact = {name: value(formula) for name, (formula, _) in table.items()}
+    for name, (_, shown) in table.items():
+        assert float(shown) == round(exact[name], 3), name
+    saved = exact.pop("saved by a query over one night's data")
+    assert total == round(sum(exact.values()), 3)
+    num_queries = re.search(r"after (\d+) queries", COSTS)
+    assert num_queries is not None
+    assert int(num_queries[1]) == math.ceil(sum(exact.values()) / saved)
 
 
 def test_what_the_page_on_security_names_is_there() -> None:
