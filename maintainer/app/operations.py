@@ -15,6 +15,7 @@ from maintainer.app.engine_access import OpenedEngine, open_engine, project_engi
 from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.run_history import in_a_row, run_page
+from maintainer.app.planning.compared_plan import compare_plan, new_policies
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import PreparationClock, RunResult
@@ -45,10 +46,9 @@ from maintainer.model.run.auto_compaction import SESSION_ENABLED
 from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import Preparation, RunOutcome, UndeleteReceipt
 from maintainer.model.run.progress import ProgressSink
-from maintainer.policy.project.policy_changes import policies_at, policy_changes
+from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity
-from maintainer.report.plan.plan_markdown import Comparison
+from maintainer.report.plan.comparison_markdown import Comparison
 from maintainer.report.run.run_findings import render_junit
 
 LONG_WORK_BYTES = 4 << 30
@@ -104,7 +104,8 @@ def plan(
     Args:
         project: The project.
         spec: Which tables, with which engine and budget.
-        compare: A Git commit whose policies are planned, too; None compares with nothing.
+        compare: A Git commit whose policies are planned, too; None compares with nothing. A table that does not exist
+            and had no policy there, or at the selection's ``since``, is a note and no problem.
         on_table: Called with each table as it is planned.
 
     Raises:
@@ -112,10 +113,13 @@ def plan(
         EnvironmentUnfit: The engine cannot be used; problems of single tables are in the plan.
     """
     policies = chosen_policies(project, spec, command="plan")
+    ref = compare or spec.selection.since
+    before = () if ref is None else policies_at(project.loaded, ref)
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
-        request = _plan_request(spec, policies, on_table)
+        new = None if ref is None else new_policies(project, before, ref)
+        request = replace(_plan_request(spec, policies, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
-        comparison = None if compare is None else _compare(project, opened.engine, request, made, compare)
+        comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
     return PlannedTables(fit(project, made, spec.budget), comparison)
 
 
@@ -300,14 +304,6 @@ def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table:
     return PlanRequest(
         policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table
     )  # fmt: skip
-
-
-def _compare(project: Project, engine: Engine, request: PlanRequest, made: Plan, ref: str) -> Comparison:
-    before = policies_at(project.loaded, ref)
-    chosen = {identity(table.ref) for table in made.tables}
-    policies = tuple(policy for policy in before if identity(policy.table) in chosen)
-    plan_before = make_plan(project, engine, replace(request, policies=policies, on_table=None))
-    return Comparison(ref, policy_changes(before, project.policies), plan_before)
 
 
 def _run(

@@ -24,6 +24,7 @@ from maintainer.planning.selection.decision import Decision, PropertyChange, lea
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size
 
@@ -63,6 +64,24 @@ def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
         policy_file=policy.file,
         policy_digest=policy.digest,
         problem=Problem(error.code, what, error.where, error.help),
+        owner=policy.owner,
+    )
+
+
+def absent_plan(policy: ResolvedPolicy, since: str) -> TablePlan:
+    """Make the plan of a table that does not exist, and whose policy is new: a note, for the two may come together.
+
+    Args:
+        policy: The table's policy.
+        since: The commit that has no policy for the table.
+    """
+    text = f"the table does not exist yet; its policy is new since `{since}`"
+    reason = Reason(ReasonCode.NO_TABLE_YET, text, policy.file)
+    return TablePlan(
+        ref=policy.table,
+        policy_file=policy.file,
+        policy_digest=policy.digest,
+        left_alone=(LeftAlone(reason),),
         owner=policy.owner,
     )
 
@@ -203,6 +222,7 @@ def _table_plan(
         owner=policy.owner,
         writers=facts.writers,
         quiet_after_updates_seconds=policy.optimize.quiet_after_updates_seconds,
+        policy_values=policy_values(policy) if steps else (),
     )
 
 

@@ -17,8 +17,9 @@ from maintainer.policy.schema.schema_keys import describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
+from maintainer.report.markdown_text import escaped, table
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import display_width, escaped, printable, table
+from maintainer.report.text_layout import display_width, printable
 from maintainer.units import count_of
 
 FORMAT_VERSION = "1"

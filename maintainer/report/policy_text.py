@@ -13,8 +13,9 @@ from maintainer.policy.resolve.merge import SETTING_KEYS, Level, Setting, base_v
 from maintainer.policy.resolve.resolve import Resolution
 from maintainer.policy.resolve.resolved import Origin
 from maintainer.policy.schema.schema_keys import TYPE_WORDS, KeyDescription, describe, either, key_names, written
+from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import code, escaped, pad, padded_width, printable, table
+from maintainer.report.text_layout import pad, padded_width, printable
 
 # What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
 _PLAIN = re.compile(r"(?![-+.]?[0-9])[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*\Z")

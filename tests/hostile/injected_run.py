@@ -10,6 +10,9 @@ from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep, ZO
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, VacuumReceipt
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
+from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
+from maintainer.report.plan.comparison_markdown import Comparison
 from tests.support.runs import sample_runs as samples
 
 
@@ -24,6 +27,13 @@ def injected_plan(text: str) -> Plan:
         selection=(text,),
         git_commit=text,
     )
+
+
+def injected_comparison(text: str) -> Comparison:
+    """What differs from a commit, with the text in every name and value of it."""
+    value, work = ValueChange(f"tags.{text}", text, f"{text}."), PolicyWork(f"8{text}", text, (text, text))
+    changed = TableChange(f"7{text}", text, (value, ValueChange("owner", NOT_SET, text)), ("7d", "1d"))
+    return Comparison(text, PolicyChanges((work,), (work,), (changed,)), injected_plan(text))
 
 
 def _changed(name: str, text: str) -> TablePlan:

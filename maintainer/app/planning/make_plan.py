@@ -29,9 +29,10 @@ from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.planning.planner import assemble, problem_plan
+from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.table_names import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,19 @@ OnTable = Callable[[TableLook], None]
 
 
 @dataclass(frozen=True, slots=True)
+class NewPolicies:
+    """Tables, by `identity`, that have no policy at the commit ``since``: they need not exist yet."""
+
+    since: str
+    tables: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most."""
+    """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
+
+    A table of ``new`` that does not exist is a note in the plan; any other is a problem.
+    """
 
     policies: tuple[ResolvedPolicy, ...]
     now_ms: int
@@ -64,6 +76,7 @@ class PlanRequest:
     options: PlanOptions = field(default_factory=PlanOptions)
     on_table: OnTable | None = None
     table_seconds: float = DEFAULT_TABLE_SECONDS
+    new: NewPolicies | None = None
 
 
 def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
@@ -131,7 +144,10 @@ class _Tables:
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
-            plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
+            if error.code == "T401" and request.new is not None and identity(policy.table) in request.new.tables:
+                plan = absent_plan(policy, request.new.since)
+            else:
+                plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
         except Exception as error:
             # Nobody foresaw it, and it is about this table: the others are planned all the same.
             engine_lost = is_engine_lost(error)

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 from maintainer.app.project_folders import local_zone
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.report.html.notebook import NotebookTable, notebook_html, notebook_text
+from maintainer.report.markdown_text import escaped, table
 from maintainer.report.status_documents import row_values
 from maintainer.report.status_text import (
     STATUS_NUMBERS,
@@ -16,7 +17,6 @@ from maintainer.report.status_text import (
     render_status,
     status_table,
 )
-from maintainer.report.text_layout import escaped, table
 from maintainer.units import count_of
 
 RowT = TypeVar("RowT", StatusRow, HistoryRow)

@@ -29,6 +29,7 @@ from maintainer.model.run.progress import ProgressSink
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
@@ -110,8 +111,10 @@ def _check(
     try:
         policy = policies.get(table.ref)
         facts = reader.facts(table.ref)
-        checked = recheck(table, facts, None if policy is None else policy.digest, exact=exact)
-        if policy is None or isinstance(checked, StaleReasons):
+        if policy is None:
+            return recheck(table, facts, None, exact=exact)
+        checked = recheck(table, facts, policy.digest, policy_values_now=policy_values(policy), exact=exact)
+        if isinstance(checked, StaleReasons):
             return checked
         reasons = beyond_policy(checked, policy, facts)
         return StaleReasons(table.ref, reasons) if reasons else checked

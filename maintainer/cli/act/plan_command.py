@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +12,18 @@ import click
 from maintainer.app import operations
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.planning.plan_rendering import plan_options
-from maintainer.app.project_folders import Project
+from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.saved_plan import save_plan
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
 from maintainer.cli.context import CliContext, open_project
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
+from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.exit_codes import plan_exit_code
-from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.diagnostics_report import DiagnosticsReport, render_concise
+from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import render_plan
 from maintainer.report.style import Style
 from maintainer.report.text_layout import printable
@@ -72,12 +76,13 @@ def plan_command(
     """Show what would be done to each table, why, and what it costs. Nothing is changed."""
     if compare is not None and output != "markdown":
         raise click.UsageError("--compare is for -o markdown")
-    project = open_project(context)
-    on_table = None if context.verbosity < 0 else print_table_planned
-    planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)
-    plan = planned.plan
-    if out is not None:
-        save_plan(plan, out)
+    with failure_as_comment(context.env) if output == "markdown" else nullcontext():
+        project = open_project(context)
+        on_table = None if context.verbosity < 0 else print_table_planned
+        planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)
+        plan = planned.plan
+        if out is not None:
+            save_plan(plan, out)
     if output == "json":
         click.echo(visible_json(to_json(plan, indent=2)))
     elif output == "markdown":
@@ -85,3 +90,23 @@ def plan_command(
     else:
         click.echo(plan_text(context, project, plan, saved_to=out), nl=False)
     return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+@contextmanager
+def failure_as_comment(environment: str | None) -> Iterator[None]:
+    """Print an error on stdout, too, as the comment of a pull request: its readers must see why there is no plan.
+
+    Raises:
+        MaintainerError: The error, as it came.
+    """
+    try:
+        yield
+    except PolicyProblems as problems:
+        loaded = problems.loaded
+        report = DiagnosticsReport(loaded.diagnostics, loaded.files_read, loaded.policy_count, 0.0)
+        *findings, _summary = render_concise(report)
+        click.echo(render_failure_markdown(problems.render(), findings, environment), nl=False)
+        raise
+    except MaintainerError as error:
+        click.echo(render_failure_markdown(error.render(), environment=environment), nl=False)
+        raise

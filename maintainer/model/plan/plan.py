@@ -125,7 +125,15 @@ class Problem:
         object.__setattr__(self, "help", self.help and without_secrets(self.help))
 
 
-HELD_BACK = frozenset({ReasonCode.OVER_BUDGET, ReasonCode.OUTSIDE_WINDOW, ReasonCode.SUSPENDED, ReasonCode.HOT})
+HELD_BACK = frozenset(
+    {
+        ReasonCode.OVER_BUDGET,
+        ReasonCode.OUTSIDE_WINDOW,
+        ReasonCode.SUSPENDED,
+        ReasonCode.HOT,
+        ReasonCode.NO_TABLE_YET,
+    }
+)
 """Why nothing is done now whatever the table may need; every other reason is about the table itself."""
 
 
@@ -148,6 +156,8 @@ class TablePlan:
     ``window_closes_ms`` is when the window closes in which the table was planned; no step is begun from then on.
     ``writers`` is when others commit; None where nothing is rewritten, or the log does not say. No rewrite is committed
     within ``quiet_after_updates_seconds`` after an update by others of the same partitions; 0 never holds one back.
+    ``policy_values`` is what the policy says, key by key in words, so that a change of it can be named; none for a
+    table of which nothing is carried out.
     """
 
     ref: TableRef
@@ -164,6 +174,7 @@ class TablePlan:
     window_closes_ms: int | None = None
     writers: WriterRhythm | None = None
     quiet_after_updates_seconds: int = 0
+    policy_values: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):

@@ -50,6 +50,7 @@ class ReasonCode(TextEnum):
     OTHER_CLUSTERING = "other_clustering"
     OUTSIDE_WINDOW = "outside_window"
     SUSPENDED = "suspended"
+    NO_TABLE_YET = "no_table_yet"
     QUARANTINED = "quarantined"
     OVER_LIMIT = "over_limit"
     OVER_BUDGET = "over_budget"

@@ -29,13 +29,14 @@ from maintainer.model.plan.zorder_turn import Turn
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRef
 from maintainer.planning.properties.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.policy.resolve.policy_values import PolicyValues, value_changes
 from maintainer.units import count_of, format_duration
 
 COLUMN_ID = "delta.columnMapping.id"
 """Stays with a column that is renamed; only tables with column mapping have it."""
 
 MAX_CHANGES = 10
-"""Sentences about columns of one table; what is more is counted."""
+"""Sentences about columns of one table, and about keys of its policy; what is more is counted."""
 
 
 def column_changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> tuple[str, ...]:
@@ -43,8 +44,24 @@ def column_changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn
     if tuple(planned) == tuple(now):
         return ()
     changes = list(_changes(planned, now)) or ["the order of the columns was changed"]
+    return _first(changes, "changes of columns")
+
+
+def policy_changes_since(plan: TablePlan, values_now: PolicyValues) -> tuple[str, ...]:
+    """Say which keys of a table's policy are not as they were planned: ``vacuum.retention was 7d, now 8d``.
+
+    Args:
+        plan: The plan of the table, of which something is carried out.
+        values_now: What the policy says now.
+    """
+    known = bool(plan.policy_values and values_now)
+    changes = [f"policy key {change}" for change in value_changes(plan.policy_values, values_now)] if known else []
+    return _first(changes, "changes of its policy") if changes else (f"its policy was changed ({plan.policy_file})",)
+
+
+def _first(changes: Sequence[str], noun: str) -> tuple[str, ...]:
     rest = len(changes) - MAX_CHANGES
-    return (*changes[:MAX_CHANGES], *((f"{rest:,} more changes of columns",) if rest > 0 else ()))
+    return (*changes[:MAX_CHANGES], *((f"{rest:,} more {noun}",) if rest > 0 else ()))
 
 
 def _changes(planned: Sequence[PlannedColumn], now: Sequence[PlannedColumn]) -> Iterator[str]:
@@ -182,7 +199,12 @@ def refusal(stale: Iterable[StaleReasons]) -> Refused:
 
 
 def recheck(
-    plan: TablePlan, facts: TableFacts, policy_digest_now: str | None, *, exact: bool = False
+    plan: TablePlan,
+    facts: TableFacts,
+    policy_digest_now: str | None,
+    *,
+    policy_values_now: PolicyValues = (),
+    exact: bool = False,
 ) -> StaleReasons | TablePlan:
     """Check a table's plan against the table as it is now.
 
@@ -190,6 +212,7 @@ def recheck(
         plan: The plan of one table.
         facts: The table now.
         policy_digest_now: Digest of the table's effective policy now; None where no policy matches it any more.
+        policy_values_now: What that policy says, to name what changed where the digest is another one.
         exact: Demand the very version that was planned (``apply --exact``).
 
     Returns:
@@ -199,7 +222,13 @@ def recheck(
     """
     if plan.observed is None or not plan.steps:
         return plan
-    reasons = tuple(_differences(plan, plan.observed, facts, policy_digest_now, exact))
+    if policy_digest_now is None:
+        policy_reasons: tuple[str, ...] = ("no policy matches the table any more",)
+    elif plan.policy_digest != policy_digest_now:
+        policy_reasons = policy_changes_since(plan, policy_values_now)
+    else:
+        policy_reasons = ()
+    reasons = (*policy_reasons, *_differences(plan, plan.observed, facts, exact))
     if reasons:
         return StaleReasons(plan.ref, reasons)
     steps: list[Step] = []
@@ -212,13 +241,7 @@ def recheck(
     return replace(plan, steps=tuple(steps), left_alone=tuple(left_alone))
 
 
-def _differences(
-    plan: TablePlan, observed: Observed, facts: TableFacts, policy_digest_now: str | None, exact: bool
-) -> Iterator[str]:
-    if policy_digest_now is None:
-        yield "no policy matches the table any more"
-    elif plan.policy_digest != policy_digest_now:
-        yield f"its policy was changed ({plan.policy_file})"
+def _differences(plan: TablePlan, observed: Observed, facts: TableFacts, exact: bool) -> Iterator[str]:
     if observed.table_id != facts.table_id:
         yield f"the table was dropped and made again (table id {observed.table_id}, now {facts.table_id})"
     if observed.location != facts.location:

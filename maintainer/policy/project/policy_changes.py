@@ -12,17 +12,17 @@ import os
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from maintainer.errors import ProjectError
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.resolve.policy_fields import written_settings
-from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange, policy_values, value_changes
+from maintainer.policy.resolve.resolved import BUILT_IN, ResolvedPolicy
 from maintainer.policy.table_names import identity
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
-from maintainer.units import format_duration
+from maintainer.units import count_of, format_duration, format_size
 
 GIT_TIMEOUT_SECONDS = 60
 MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
@@ -135,21 +135,6 @@ def _git_error(what: str, ref: str) -> ProjectError:
     )
 
 
-NOT_SET = "not set"
-
-_SILENT = frozenset({"table", "file", "digest", "origins", "description"})
-"""Keys that change nothing about what is done to a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueChange:
-    """One effective value, as a policy file spells its key; values in words."""
-
-    key: str
-    before: str
-    now: str
-
-
 @dataclass(frozen=True, slots=True)
 class TableChange:
     """A table whose effective policy differs."""
@@ -161,11 +146,20 @@ class TableChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyWork:
+    """A policy that only one of the two states has, and what it asks for in words, in the order of the steps."""
+
+    table: str
+    policy_file: str
+    work: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyChanges:
     """What differs between two states of a project; each list by table."""
 
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
+    added: tuple[PolicyWork, ...]
+    removed: tuple[PolicyWork, ...]
     changed: tuple[TableChange, ...]
 
     @property
@@ -189,10 +183,47 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
         if key in old and old[key].digest != policy.digest and (values := _values(old[key], policy))
     ]
     return PolicyChanges(
-        added=tuple(sorted(policy.table.identifier for key, policy in new.items() if key not in old)),
-        removed=tuple(sorted(policy.table.identifier for key, policy in old.items() if key not in new)),
+        added=_only_in(new, old),
+        removed=_only_in(old, new),
         changed=tuple(sorted(changed, key=lambda change: change.table)),
     )
+
+
+def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, ...]:
+    """Name every value that differs, without defaults that only come and go with the map that they are in."""
+    return tuple(
+        change
+        for change in value_changes(policy_values(before), policy_values(now))
+        if not (change.before == NOT_SET and now.origin(change.key) == BUILT_IN)
+        and not (change.now == NOT_SET and before.origin(change.key) == BUILT_IN)
+    )
+
+
+def _only_in(these: Mapping[str, ResolvedPolicy], others: Mapping[str, ResolvedPolicy]) -> tuple[PolicyWork, ...]:
+    rest = (policy for key, policy in these.items() if key not in others)
+    work = (PolicyWork(policy.table.identifier, policy.file, work_of(policy)) for policy in rest)
+    return tuple(sorted(work, key=lambda entry: entry.table))
+
+
+def work_of(policy: ResolvedPolicy) -> tuple[str, ...]:
+    """Say what a policy asks for, in the order in which it is done: what begins with it, and what ends without it."""
+    optimize, vacuum = policy.optimize, policy.vacuum
+    work = [count_of(len(policy.properties), "table property", "table properties")] if policy.properties else []
+    if policy.auto_compact is not None:
+        work.append(f"auto compaction {'on' if policy.auto_compact.enabled else 'off'}")
+    if optimize.zorder is not None:
+        work.append(f"Z-order by {', '.join(optimize.zorder.columns)}")
+    elif optimize.rewrite is not None:
+        work.append("partitions in files of a number or size")
+    else:
+        work.append(f"compaction of files under {format_size(optimize.min_file_size_bytes)}")
+    if optimize.purge is not None:
+        work.append("purge of deleted rows and dropped columns")
+    if vacuum is not None:
+        work.append(f"vacuum with retention {format_duration(vacuum.retention_seconds)}")
+    if policy.verify.expectations:
+        work.append(f"{count_of(len(policy.verify.expectations), 'expectation')} after each change")
+    return tuple(work)
 
 
 def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | None:
@@ -200,9 +231,3 @@ def _shorter(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[str, str] | N
         return None
     was = "nothing was deleted" if before.vacuum is None else format_duration(before.vacuum.retention_seconds)
     return was, format_duration(now.vacuum.retention_seconds)
-
-
-def _values(before: ResolvedPolicy, now: ResolvedPolicy) -> tuple[ValueChange, ...]:
-    old, new = dict(written_settings(before)), dict(written_settings(now))
-    keys = [key for key in {**old, **new} if old.get(key) != new.get(key) and key.partition(".")[0] not in _SILENT]
-    return tuple(ValueChange(key, old.get(key, NOT_SET), new.get(key, NOT_SET)) for key in sorted(keys))

@@ -1,4 +1,4 @@
-"""Read fields of a policy from the keys of their names, and write them as these keys again.
+"""Read fields of a policy from the keys of their names; ``policy_values`` writes them as these keys again.
 
 ``max_file_size_bytes`` of ``optimize`` is ``optimize.maxFileSize``. A field that is called otherwise than its key names
 the key in its metadata.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from maintainer.policy.predicate.partition_predicate import Predicate, parse_predicate
-from maintainer.units import format_duration, format_size
 
 _T = TypeVar("_T")
 
@@ -41,24 +39,14 @@ def policy_part(kind: Callable[..., _T], section: str, values: Mapping[str, obje
     return kind(**given)
 
 
-def written_settings(part: object, section: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every value that a policy, or a part of one, sets: its dotted key, and the value in words."""
-    for field in dataclasses.fields(part):  # type: ignore[arg-type]
-        name, value = _key(field), getattr(part, field.name)
-        key = ".".join(filter(None, (section, name)))
-        if dataclasses.is_dataclass(value) and not isinstance(value, Predicate):
-            yield from written_settings(value, key)
-        elif value not in (None, ()):
-            yield key, _in_words(field.name, value)
-
-
 @lru_cache(maxsize=64)
 def _readers(kind: Any) -> tuple[tuple[str, str, Callable[[Any], object]], ...]:  # noqa: ANN401
     hints = get_type_hints(kind)
-    return tuple((field.name, _key(field), _reader(hints[field.name])) for field in dataclasses.fields(kind))
+    return tuple((field.name, field_key(field), _reader(hints[field.name])) for field in dataclasses.fields(kind))
 
 
-def _key(field: dataclasses.Field[Any]) -> str:
+def field_key(field: dataclasses.Field[Any]) -> str:
+    """Return the key that a field is read from, such as ``maxFileSize`` for ``max_file_size_bytes``."""
     key = _UNITS.sub("", field.name)
     return str(field.metadata.get("key", re.sub(r"_([a-z])", lambda match: match[1].upper(), key)))
 
@@ -82,24 +70,3 @@ def _reader(hint: Any) -> Callable[[Any], object]:  # noqa: ANN401
 def _predicate(text: str) -> Predicate:
     """Read a predicate; equal texts share one, they are frozen."""
     return parse_predicate(text)
-
-
-def _in_words(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int) and name.endswith("_seconds"):
-        return format_duration(value)
-    if isinstance(value, int) and name.endswith("_bytes"):
-        return format_size(value)
-    if isinstance(value, enum.Enum):
-        return str(value.value)
-    return str(value) if isinstance(value, (str, int, float, Predicate)) else json.dumps(value, **_JSON)
-
-
-def _json(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return str(value.value if isinstance(value, enum.Enum) else value)
-
-
-_JSON: dict[str, Any] = {"default": _json, "ensure_ascii": False, "sort_keys": True}

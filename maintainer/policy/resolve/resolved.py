@@ -66,7 +66,9 @@ class ZOrderPolicy:
     bytes_per_iteration: int | None = None
     revision: int | None = None
     from_timestamp: str | None = None
-    honour_table_properties: bool = False
+    honour_table_properties: bool = field(
+        default=False, metadata={"key": "tableProperties", "words": {True: "honour", False: "ignore"}}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,9 @@ class VacuumPolicy:
     delete_untracked: bool
     untracked_age_seconds: int
     untracked_every_seconds: int = 0
-    allow_large_delete: bool = False
+    allow_large_delete: bool = field(default=False, metadata={"words": {True: "true"}})
     trash_seconds: int = 0
-    allow_rewritten: bool = False
+    allow_rewritten: bool = field(default=False, metadata={"key": "allowLargeDelete", "words": {True: "rewritten"}})
 
 
 @dataclass(frozen=True, slots=True)

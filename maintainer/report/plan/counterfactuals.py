@@ -179,6 +179,7 @@ _CHANGES: Mapping[ReasonCode, str | _Sentence] = {
     ReasonCode.OTHER_CLUSTERING: "taken with optimize.cluster.full: true",
     ReasonCode.OUTSIDE_WINDOW: "taken when the window opens, or now with --ignore-window",
     ReasonCode.SUSPENDED: "taken when `suspend` ends or is removed",
+    ReasonCode.NO_TABLE_YET: "taken when the table exists: the next `maintainer plan` sees it",
     ReasonCode.QUARANTINED: "taken after a person has checked the table: `maintainer verify TABLE@V --accept REASON`",
     ReasonCode.OVER_LIMIT: _limit,
     ReasonCode.OVER_BUDGET: "taken when the budget is larger; waiting raises its rank each night",

@@ -5,100 +5,30 @@ Stable from run to run: no times, no table versions and no ages, so that the com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Step
-from maintainer.policy.project.policy_changes import PolicyChanges, TableChange
+from maintainer.model.plan.steps import SetPropertiesStep, Step
+from maintainer.report.markdown_text import code, code_block, escaped, fitting, folded, table
+from maintainer.report.plan.comparison_markdown import Comparison, render_comparison
 from maintainer.report.plan.step_text import (
-    Totals,
+    INTERNAL,
+    StepText,
     cost_line,
     describe,
     group_left_alone,
     how_much,
+    is_internal,
     is_named,
+    shortened,
     tables_line,
     total,
     with_code,
 )
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import code, escaped, folded, named, table
-from maintainer.units import count_of, format_size
-
-MAX_NAMES = 12
-"""Tables named in a sentence; the rest is counted."""
-
-MAX_VALUES = 200
-"""Changed values listed; the rest is counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables."""
-
-    ref: str
-    changes: PolicyChanges
-    plan: Plan
-
-
-def render_comparison(plan: Plan, compared: Comparison) -> list[str]:
-    """Return Markdown lines: tables that come in, go out, change; what tonight costs more or less; what keeps less.
-
-    Args:
-        plan: By the policies as they are.
-        compared: With what.
-    """
-    changes = compared.changes
-    if not changes.any:
-        return [f"Compared with {code(compared.ref)}: no table's policy changes."]
-    lines = [f"Compared with {code(compared.ref)}:", ""]
-    for names, verb in ((changes.added, "in"), (changes.removed, "out")):
-        if names:
-            comes = ("comes" if len(names) == 1 else "come") if verb == "in" else ("goes" if len(names) == 1 else "go")
-            lines.append(f"* {count_of(len(names), 'table')} {comes} {verb}: {_names(names)}")
-    if changes.changed:
-        verb = "changes" if len(changes.changed) == 1 else "change"
-        names = tuple(change.table for change in changes.changed)
-        lines.append(f"* {count_of(len(names), 'table')} {verb}: {_names(names)}")
-    lines += [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
-    lines += [f"* {line}" for line in _tonight(total(compared.plan.user_tables), total(plan.user_tables))]
-    values = [
-        (escaped(change.table), code(value.key), code(value.before), code(value.now))
-        for change in changes.changed
-        for value in change.values
-    ]
-    if values:
-        shown = table(("table", "value", "before", "now"), values[:MAX_VALUES])
-        more = [] if len(values) <= MAX_VALUES else ["", f"and {len(values) - MAX_VALUES:,} more"]
-        lines += ["", *folded(f"{count_of(len(values), 'value')} that change", [*shown, *more])]
-    return lines
-
-
-def _names(names: Sequence[str]) -> str:
-    return named([escaped(name) for name in names], MAX_NAMES)
-
-
-def _keeps_less(change: TableChange) -> str:
-    assert change.shorter_retention is not None
-    before, now = change.shorter_retention
-    return f"{escaped(change.table)} keeps less: retention {before} -&gt; {now}"
-
-
-def _tonight(before: Totals, now: Totals) -> list[str]:
-    lines = []
-    for old, new, what in (
-        (before.bytes_rewritten, now.bytes_rewritten, "rewritten"),
-        (before.bytes_deleted, now.bytes_deleted, "deleted"),
-    ):
-        if old != new:
-            more = "more" if new > old else "less"
-            lines.append(
-                f"tonight {format_size(abs(new - old))} {more} {what}: {format_size(old)} -&gt; {format_size(new)}"
-            )
-    return lines or ["tonight as much is rewritten and deleted as before"]
-
+from maintainer.units import count_of
 
 MARKER = "<!-- maintainer:plan -->"
 """First line of the comment, by which a pipeline finds its own comment to update it."""
@@ -128,22 +58,44 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
     if not plan.tables:
         lines += ["", "No table is selected."]
     if compared is not None:
-        lines += ["", *render_comparison(plan, compared)]
+        lines += ["", *render_comparison(plan, compared, max_characters // 2), "", "#### What the next apply does"]
     room = max_characters - sum(len(line) + 1 for line in lines) - 1_000
 
     named = [row for table_plan in plan.tables if is_named(table_plan) for row in _rows(table_plan)]
-    shown, room = _fit(named, room)
+    shown, room = fitting(named, room)
     if shown:
         lines += ["", *table(("", "table", "step", "what", "why"), shown)]
     lines += _left_out(len(named) - len(shown), "row")
 
     for title, members in _sections(plan):
         rows = [row for member in members for row in _left_rows(member)]
-        shown, room = _fit(rows, room)
+        shown, room = fitting(rows, room)
         if shown:
             lines += ["", *folded(title, table(("table", "left alone", "why"), shown))]
         lines += _left_out(len(rows) - len(shown), "row")
     return "\n".join(lines) + "\n"
+
+
+MAX_ERROR_LINES = 100
+MAX_ERROR_CHARACTERS = 500
+"""Of one line of an error."""
+
+
+def render_failure_markdown(error: str, findings: Iterable[str] = (), environment: str | None = None) -> str:
+    """Return the comment that stands where a plan would, when there is none: the error as it is on the terminal.
+
+    Args:
+        error: The error, in one or several lines.
+        findings: What is wrong in the policies, a line each.
+        environment: Of which environment the plan was to be.
+    """
+    where = f" ({escaped(environment)})" if environment else ""
+    lines = [*error.splitlines(), *findings]
+    rest = len(lines) - MAX_ERROR_LINES
+    shown = [line[:MAX_ERROR_CHARACTERS] for line in lines[:MAX_ERROR_LINES]]
+    more = [f"and {count_of(rest, 'more line')}"] if rest > 0 else []
+    text = [MARKER, f"### maintainer plan{where}", "", "**There is no plan, because of this error:**", ""]
+    return "\n".join([*text, *code_block([*shown, *more])]) + "\n"
 
 
 def _sections(plan: Plan) -> list[tuple[str, list[TablePlan]]]:
@@ -164,7 +116,7 @@ def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
     name = code(table_plan.ref.identifier)
     if table_plan.problem:
         problem = table_plan.problem
-        help_text = f" ({escaped(problem.help)})" if problem.help else ""
+        help_text = f". {escaped(problem.help[:1].upper() + problem.help[1:])}" if problem.help else ""
         where = code(problem.where) if problem.where else ""
         return [(Symbol.PROBLEM, name, f"error {escaped(problem.code)}", escaped(problem.what) + help_text, where)]
     if table_plan.blocked:
@@ -173,19 +125,34 @@ def _rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
             for reason in table_plan.blocked
         ]
     if table_plan.steps:
-        return [_step_row(name, step) for step in table_plan.steps]
+        return [row for step in table_plan.steps for row in _step_rows(name, step)]
     return [
         (Symbol.LEFT, name, "left alone", "", _why(entry.reason))
         for entry in {entry.reason.code: entry for entry in reversed(table_plan.left_alone)}.values()
     ]
 
 
-def _step_row(name: str, step: Step) -> tuple[str, ...]:
+def _step_rows(name: str, step: Step) -> list[tuple[str, ...]]:
     text = describe(step, None)
-    symbol = "&#45;" if text.symbol == Symbol.DELETE else f"&#{ord(text.symbol)};"
-    facts = "<br>".join(escaped(fact).replace("  ", " ") for fact in text.facts)
-    why = "<br>".join(_why(reason) for reasons in text.reasons for reason in reasons)
-    return (symbol, name, text.word, facts, why)
+    if isinstance(step, SetPropertiesStep):
+        return _property_rows(name, step, text)
+    facts = "; ".join(escaped(fact).replace("  ", " ") for fact in text.facts)
+    why = "; ".join(_why(reason) for reasons in text.reasons for reason in reasons)
+    return [(text.symbol, name, text.word, facts, why)]
+
+
+def _property_rows(name: str, step: SetPropertiesStep, text: StepText) -> list[tuple[str, ...]]:
+    """Return a row for each property; what Z-order remembers in the table between runs is named, and not printed."""
+    before = dict(step.before)
+    rows: list[tuple[str, ...]] = []
+    for (key, value), reasons in zip(step.after, text.reasons, strict=True):
+        old = before.get(key)
+        change = f"{'not set' if old is None else code(shortened(old))} -> {code(shortened(value))}"
+        what = f"{code(key)} {change}"
+        if is_internal(key):
+            what, reasons = INTERNAL, tuple(replace(why, text=why.text.removeprefix(f"{key}: ")) for why in reasons)
+        rows.append((text.symbol, name, text.word, what, "; ".join(map(_why, reasons))))
+    return rows
 
 
 def _left_rows(table_plan: TablePlan) -> list[tuple[str, ...]]:
@@ -207,18 +174,6 @@ def _why(reason: Reason) -> str:
 
 def _origin(reason: Reason) -> str:
     return code(reason.origin) if reason.origin else ""
-
-
-def _fit(rows: Sequence[tuple[str, ...]], room: int) -> tuple[list[tuple[str, ...]], int]:
-    """Return the rows that fit, from the first on, and the room that is left."""
-    fitting: list[tuple[str, ...]] = []
-    for row in rows:
-        needed = sum(len(cell) + 3 for cell in row) + 2
-        if needed > room:
-            return fitting, 0
-        room -= needed
-        fitting.append(row)
-    return fitting, room
 
 
 def _left_out(number: int, noun: str) -> list[str]:

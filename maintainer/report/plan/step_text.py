@@ -27,6 +27,7 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import Turn
+from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.style import Symbol
 from maintainer.report.text_layout import printable, when
@@ -35,8 +36,18 @@ from maintainer.units import count_of, format_duration, format_size
 MAX_VALUE = 120
 """Characters of a property's value that a line shows."""
 
+INTERNAL = "the boundaries of the Z-order, which later runs go by"
+"""What is said instead of the value of a property of ours."""
+
 LOUD_REASONS = frozenset(
-    {ReasonCode.HOT, ReasonCode.SUSPENDED, ReasonCode.QUARANTINED, ReasonCode.UNPROVEN_REWRITE, ReasonCode.OVER_BUDGET}
+    {
+        ReasonCode.HOT,
+        ReasonCode.SUSPENDED,
+        ReasonCode.QUARANTINED,
+        ReasonCode.UNPROVEN_REWRITE,
+        ReasonCode.OVER_BUDGET,
+        ReasonCode.NO_TABLE_YET,
+    }
 )
 """Tables left alone for these are always named: someone may have to act, or wants to know a place in the queue."""
 
@@ -160,9 +171,8 @@ def _describe_properties(step: SetPropertiesStep) -> StepText:
     rest = list(step.reasons)
     for key, value in step.after:
         old = before.get(key)
-        facts.append(
-            f"{printable(key)}  {'(not set)' if old is None else printable(old)} -> {_shortened(printable(value))}"
-        )
+        change = f"{'(not set)' if old is None else shortened(old)} -> {shortened(value)}"
+        facts.append(f"{printable(key)}  {INTERNAL if is_internal(key) else change}")
         own = tuple(reason for reason in rest if key in reason.text)
         rest = [reason for reason in rest if reason not in own]
         reasons.append(own)
@@ -170,9 +180,15 @@ def _describe_properties(step: SetPropertiesStep) -> StepText:
     return StepText(Symbol.CHANGE, "properties", tuple(facts), tuple(reasons))
 
 
-def _shortened(text: str) -> str:
-    """Cut a long value, such as the boundaries of a Z-order; the plan's JSON has all of it."""
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)"
+def is_internal(property_name: str) -> bool:
+    """Whether a table property is ours: what Z-order must know in the next run. Its value is for no reader."""
+    return property_name.startswith(PROPERTY_PREFIX)
+
+
+def shortened(text: str) -> str:
+    """Return text that is printable, cut where it is long; the plan's JSON has all of it."""
+    shown = printable(text)
+    return shown if len(shown) <= MAX_VALUE else f"{shown[:MAX_VALUE]}... ({len(shown):,} characters)"
 
 
 def _request(request: RewriteRequest) -> str:

@@ -14,10 +14,11 @@ from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.findings import Case, Finding, Suite, render_suites
+from maintainer.report.markdown_text import code, escaped, table
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, assertion_text, figures, message, time_text
 from maintainer.report.style import Role
-from maintainer.report.text_layout import code, escaped, named, printable, table
+from maintainer.report.text_layout import named, printable
 from maintainer.units import count_of, format_duration
 
 MAX_NAMES = 5

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from maintainer.report.style import Role, Style, color_wanted, cursor_wanted, full_screen
 from maintainer.report.text_layout import (
     UTC,
-    code,
     columns,
     display_width,
-    escaped,
     iso_utc,
     pad,
     partition,
@@ -80,10 +78,6 @@ def test_nothing_that_is_not_visible_gets_through(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
     assert printable(shown) == shown
-    for one in (escaped(text), code(text)):
-        assert one.isprintable()
-        assert "|" not in one
-        assert "<script" not in one.replace("<code>", "")
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=6))
@@ -119,24 +113,6 @@ def test_partitions() -> None:
     assert partition(()) == "(whole table)"
     assert partition((("day", "2026-11-20"), ("region", None))) == "day=2026-11-20/region=null"
     assert partition((("a", "null"), ("b", "x/y=z"), ("c", "it's"))) == "a='null'/b='x/y=z'/c='it''s'"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("sales_orders by-day", "sales_orders by-day"),
-        ("_x_ @team #12", "&#95;x&#95; &#64;team &#35;12"),
-        ("[a](http://b)", "&#91;a&#93;(http&#58;//b)"),
-        ("www.b", "www&#46;b"),
-    ],
-)
-def test_markdown_escapes(text: str, expected: str) -> None:
-    assert escaped(text) == expected
-
-
-def test_code_spans() -> None:
-    assert code("a.b") == "`a.b`"
-    assert code("a|b`c") == "<code>a&#124;b&#96;c</code>"
 
 
 def test_a_screen_shows_what_fits_and_keeps_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:

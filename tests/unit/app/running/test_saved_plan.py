@@ -15,6 +15,7 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.policy.resolve.policy_values import policy_values
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake, PlainVerifier, compact, plan_all, plan_of
 from tests.support.tables.builders import DAY_MS, NOW_MS
@@ -34,7 +35,11 @@ class Fleet:
         self.lake = FakeLake()
         self.tables = {name: self.lake.table(name, (1, 2), (3,)) for name in NAMES}
         digests = {policy.table.identifier: policy.digest for policy in Project.load(root).policies}
-        plans = [plan_of(table, compact(table), policy_digest=digests[name]) for name, table in self.tables.items()]
+        values = {policy.table.identifier: policy_values(policy) for policy in Project.load(root).policies}
+        plans = [
+            plan_of(table, compact(table), policy_digest=digests[name], policy_values=values[name])
+            for name, table in self.tables.items()
+        ]
         self.saved = to_json(plan_all(*plans))
 
     def write_policy(self, name: str, text: str = "") -> None:
@@ -80,7 +85,7 @@ def test_a_changed_policy_refuses_its_table_alone(fleet: Fleet) -> None:
     outcome = fleet.apply()
     says = {table.ref.identifier: table.problem.what for table in outcome.tables if table.problem is not None}
     assert says == {
-        "s.t00": "not as planned: its policy was changed (policies/t.yml)",
+        "s.t00": "not as planned: policy key optimize.maxThreads was 8, now 2",
         "s.t01": "not as planned: no policy matches the table any more",
     }
     assert (outcome.count(TableStatus.DONE), exit_code(outcome)) == (14, ExitCode.PARTLY_REFUSED)

@@ -22,6 +22,7 @@ from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
 from maintainer.planning.recheck.staleness import MAX_CHANGES, StaleReasons, check_age, column_changes, recheck, refusal
 from maintainer.planning.selection.schema_columns import planned_columns
+from maintainer.policy.resolve.policy_values import policy_values
 from maintainer.policy.resolve.resolved import AutoCompactPolicy
 from tests.support.tables.builders import (
     DAY_MS,
@@ -104,6 +105,28 @@ def test_moved_ground_is_refused_with_all_reasons(facts: TableFacts, what: list[
 def test_another_policy_or_none_is_refused(digest: str | None) -> None:
     changed = "its policy was changed (orders.yml)"
     assert stale(FACTS, digest) == [changed if digest else "no policy matches the table any more"]
+
+
+def test_what_changed_in_the_policy_is_named_key_by_key() -> None:
+    changed = replace(POLICY, vacuum=make_vacuum(retention_seconds=8 * 86_400), tags=("gold",), digest="sha256:bb")
+    checked = recheck(planned(), FACTS, "sha256:bb", policy_values_now=policy_values(changed))
+    assert isinstance(checked, StaleReasons)
+    assert checked.reasons == (
+        "policy key tags was not set, now gold",
+        "policy key vacuum.retention was 7d, now 8d",
+    )
+
+
+def test_a_change_without_a_name_and_many_changes_are_said_too() -> None:
+    plan = planned()
+    same = recheck(plan, FACTS, "sha256:bb", policy_values_now=plan.policy_values)
+    assert isinstance(same, StaleReasons)
+    assert same.reasons == ("its policy was changed (orders.yml)",)
+    other = tuple((f"properties.{number:02}", "1") for number in range(20))
+    many = recheck(plan, FACTS, "sha256:bb", policy_values_now=(*plan.policy_values, *other))
+    assert isinstance(many, StaleReasons)
+    assert many.reasons[0] == "policy key properties.00 was not set, now 1"
+    assert many.reasons[MAX_CHANGES:] == ("10 more changes of its policy",)
 
 
 def test_features_and_versions_of_the_protocol_are_named() -> None:

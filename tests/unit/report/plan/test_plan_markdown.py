@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from maintainer.policy.project.policy_changes import PolicyChanges, ValueChange, policy_changes
-from maintainer.policy.resolve.resolved import VacuumMode, VacuumPolicy
-from maintainer.report.plan.plan_markdown import Comparison, render_comparison, render_plan_markdown
+from markdown_it import MarkdownIt
+
+from maintainer.errors import ExitCode
+from maintainer.model.plan.plan import LeftAlone, TableState
+from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import SetPropertiesStep
+from maintainer.model.run.exit_codes import plan_exit_code
+from maintainer.planning.planner import absent_plan
+from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, policy_changes, work_of
+from maintainer.policy.resolve.policy_values import ValueChange
+from maintainer.policy.resolve.resolved import (
+    BUILT_IN,
+    AutoCompactPolicy,
+    Expectation,
+    Origin,
+    PurgePolicy,
+    ResolvedPolicy,
+    RewritePolicy,
+    VacuumMode,
+    VacuumPolicy,
+    ZOrderPolicy,
+)
+from maintainer.report.plan.comparison_markdown import MAX_VALUE, Comparison, render_comparison
+from maintainer.report.plan.plan_markdown import MARKER, render_failure_markdown, render_plan_markdown
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import make_optimize, make_policy
 
@@ -20,21 +42,24 @@ def vacuum(days: int) -> VacuumPolicy:
     return VacuumPolicy(days * DAY, False, 0, VacuumMode.AUTO, False, 30 * DAY)
 
 
-def test_what_differs_is_told_in_the_words_of_a_policy_file() -> None:
+def test_every_changed_value_is_named_before_and_after() -> None:
     before = [
-        make_policy(name="a", digest="1", optimize=SIZES, vacuum=vacuum(14)),
+        make_policy(name="a", digest="1", optimize=SIZES, vacuum=vacuum(14), lines={"vacuum": 4}),
         make_policy(name="b", digest="1"),
         make_policy(name="c", digest="1"),
-        make_policy(name="gone", digest="1"),
+        make_policy(name="gone", digest="1", optimize=SIZES, vacuum=vacuum(7)),
     ]  # fmt: skip
     now = [
-        make_policy(name="a", digest="2", optimize=SMALLER, vacuum=vacuum(7)),
-        make_policy(name="b", digest="2", vacuum=vacuum(30), tags=("nightly",)),
+        make_policy(name="a", digest="2", optimize=SMALLER, vacuum=vacuum(7), lines={"vacuum": 4}),
+        make_policy(name="b", digest="2", vacuum=vacuum(30), tags=("nightly", "gold"), lines={"tags": 3, "vacuum": 4}),
         make_policy(name="c", digest="1"),
-        make_policy(name="new", digest="1"),
+        make_policy(name="new", digest="1", optimize=SIZES),
     ]  # fmt: skip
     changes = policy_changes(before, now)
-    assert (changes.added, changes.removed) == (("new",), ("gone",))
+    assert changes.added == (PolicyWork("new", "orders.yml", ("compaction of files under 64 MiB",)),)
+    assert changes.removed == (
+        PolicyWork("gone", "orders.yml", ("compaction of files under 64 MiB", "vacuum with retention 7d")),
+    )
     a, b = changes.changed
     assert a.values == (
         ValueChange("optimize.minFileSize", "64 MiB", "32 MiB"),
@@ -42,37 +67,161 @@ def test_what_differs_is_told_in_the_words_of_a_policy_file() -> None:
     )
     assert a.shorter_retention == ("14d", "7d")
     assert b.shorter_retention == ("nothing was deleted", "30d")
-    assert ValueChange("tags", "not set", '["nightly"]') in b.values
+    assert ValueChange("tags", "not set", "nightly, gold") in b.values
     assert not policy_changes(now, now).any
+
+
+def test_defaults_that_come_and_go_with_their_map_are_not_named() -> None:
+    without = make_policy(digest="1")
+    inside = replace(
+        make_policy(digest="2", vacuum=vacuum(7)),
+        origins={"vacuum": Origin("orders.yml", 4), "vacuum.every": BUILT_IN, "vacuum.mode": BUILT_IN},
+    )
+    keys = {value.key for value in policy_changes([without], [inside]).changed[0].values}
+    assert "vacuum.retention" in keys
+    assert not {"vacuum.every", "vacuum.mode"} & keys
+    assert {value.key for value in policy_changes([inside], [without]).changed[0].values} == keys
+
+
+def test_what_a_policy_asks_for_is_said_in_its_order() -> None:
+    everything = make_policy(
+        optimize=replace(SIZES, zorder=ZOrderPolicy(("a", "b")), purge=PurgePolicy()),
+        properties=(("delta.appendOnly", "true"),),
+        auto_compact=AutoCompactPolicy(True),
+        vacuum=vacuum(7),
+    )
+    assert work_of(with_expectations(everything, Expectation("expect_x", {}))) == (
+        "1 table property",
+        "auto compaction on",
+        "Z-order by a, b",
+        "purge of deleted rows and dropped columns",
+        "vacuum with retention 7d",
+        "1 expectation after each change",
+    )
+    rewrite = make_policy(optimize=replace(SIZES, rewrite=RewritePolicy(4)), auto_compact=AutoCompactPolicy(False))
+    assert work_of(rewrite) == ("auto compaction off", "partitions in files of a number or size")
+
+
+def with_expectations(policy: ResolvedPolicy, *expectations: Expectation) -> ResolvedPolicy:
+    return replace(policy, verify=replace(policy.verify, expectations=expectations))
 
 
 def test_longer_retention_and_no_vacuum_any_more_are_not_shorter() -> None:
     (longer,) = policy_changes(
         [make_policy(digest="1", vacuum=vacuum(7))], [make_policy(digest="2", vacuum=vacuum(8))]
     ).changed
-    (off,) = policy_changes([make_policy(digest="1", vacuum=vacuum(7))], [make_policy(digest="2")]).changed
+    (off,) = policy_changes(
+        [make_policy(digest="1", vacuum=vacuum(7), lines={"vacuum": 4})], [make_policy(digest="2")]
+    ).changed
     assert (longer.shorter_retention, off.shorter_retention) == (None, None)
 
 
-def test_the_comment_has_it_after_the_totals_and_stays_stable() -> None:
+def hostile_comparison() -> Comparison:
     plan = samples.full_plan()
-    nothing = replace(plan, tables=tuple(replace(one, steps=()) for one in plan.tables))
-    before = [make_policy(name="a|b", digest="1", vacuum=vacuum(14))]
-    changes = policy_changes(before, [make_policy(name="a|b", digest="2", vacuum=vacuum(7)), make_policy(name="<x>")])
-    compared = Comparison("main", changes, nothing)
+    nothing = replace(plan, tables=tuple(replace(table, steps=()) for table in plan.tables))
+    before = [make_policy(name="a|b", digest="1", vacuum=vacuum(14)), make_policy(name="gone", optimize=SIZES)]
+    return Comparison(
+        "main",
+        policy_changes(
+            before, [make_policy(name="a|b", digest="2", vacuum=vacuum(7)), make_policy(name="<x>", optimize=SIZES)]
+        ),
+        nothing,
+    )
+
+
+def test_the_comment_has_it_after_the_totals_and_stays_stable() -> None:
+    plan, compared = samples.full_plan(), hostile_comparison()
     text = render_plan_markdown(plan, compared=compared)
-    lines = render_comparison(plan, compared)
+    lines = render_comparison(plan, compared, 30_000)
     assert "\n".join(lines) in text
-    assert lines[0] == "Compared with `main`:"
-    assert "* 1 table comes in: &#60;x&#62;" in lines
-    assert "* **a&#124;b keeps less: retention 14d -&gt; 7d**" in lines
-    assert any(line.startswith("* tonight ") and " more rewritten: 0 B -&gt; " in line for line in lines)
-    assert any(line.startswith("* tonight ") and " more deleted: 0 B -&gt; " in line for line in lines)
-    assert "| a&#124;b | `vacuum.retention` | `14d` | `7d` |" in lines
+    assert lines[0] == "#### Changed policies, compared with `main`"
+    assert r"* **`a`\|`b` keeps less: retention 14d -> 7d**" in lines
+    assert any(line.startswith("* the next apply rewrites ") and " more: 0 B -> " in line for line in lines)
+    assert any(line.startswith("* the next apply deletes ") and " more: 0 B -> " in line for line in lines)
+    assert r"| `a`\|`b` | `vacuum.retention` | `14d` | `7d` |" in lines
+    assert "| `<x>` | `orders.yml` | compaction of files under 64 MiB |" in lines
+    assert "| `gone` | `orders.yml` | compaction of files under 64 MiB |" in lines
+    assert lines[-1].startswith("What was done to these tables stays")
     later = replace(plan, created_at_ms=plan.created_at_ms + 86_400_000)
     assert render_plan_markdown(later, compared=compared) == text
 
 
+def test_it_is_read_without_entities_and_by_a_reader_of_markdown() -> None:
+    text = render_plan_markdown(samples.full_plan(), compared=hostile_comparison())
+    assert not re.search(r"&#?\w+;", text)
+    assert "<code>" not in text
+    assert "<br>" not in text
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    assert sum(token.type == "table_open" for token in tokens) == 6
+    widths: list[int] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            widths.append(0)
+        elif token.type in ("td_open", "th_open"):
+            widths[-1] += 1
+    assert set(widths) == {3, 4, 5}
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    compared = hostile_comparison()
+    lines = render_comparison(samples.full_plan(), compared, 0)
+    assert "* **1 more table keeps less**" in lines
+    assert {"1 more changed value did not fit.", "1 more new policy did not fit."} <= {*lines}
+    values = tuple(ValueChange(f"properties.{number}", "x" * 900, "y") for number in range(400))
+    large = replace(compared.changes, changed=(replace(compared.changes.changed[0], values=values),))
+    text = render_plan_markdown(samples.full_plan(), compared=replace(compared, changes=large))
+    assert len(text) <= 60_000
+    assert re.search(r"\d+ more changed values did not fit", text)
+    assert f"`{'x' * MAX_VALUE}... (900 characters)`" in text
+    assert "`sales.orders`" in text
+
+
 def test_nothing_changes() -> None:
     compared = Comparison("main", PolicyChanges((), (), ()), samples.full_plan())
-    assert render_comparison(samples.full_plan(), compared) == ["Compared with `main`: no table's policy changes."]
+    assert render_comparison(samples.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
+    same = replace(hostile_comparison(), plan=samples.full_plan())
+    lines = render_comparison(samples.full_plan(), same, 1000)
+    assert "* the next apply rewrites and deletes as much as before" in lines
+
+
+def test_what_zorder_remembers_is_named_and_not_printed() -> None:
+    name = "maintainer.zorder.revision.1"
+    step = SetPropertiesStep(
+        before=((name, None), ("delta.x", "1")),
+        after=((name, '{"boundaries":' + "9" * 1500 + "}"), ("delta.x", "2")),
+        reasons=(
+            Reason(ReasonCode.NEW_REVISION, f"{name}: id in 256 ranges", "a.yml:3"),
+            Reason(ReasonCode.PROPERTY_DRIFT, "delta.x is 1, the policy says 2", "a.yml:4"),
+        ),
+    )
+    text = render_plan_markdown(samples.plan(replace(samples.orders(), steps=(step,))))
+    first, second = [line for line in text.splitlines() if "| properties |" in line]
+    assert first.endswith("the boundaries of the Z-order, which later runs go by | id in 256 ranges `a.yml:3` |")
+    assert second.endswith("| `delta.x` `1` -> `2` | delta.x is 1, the policy says 2 `a.yml:4` |")
+    assert "999" not in text
+    assert name not in text
+
+
+def test_a_table_that_does_not_exist_yet_is_a_note() -> None:
+    plan = absent_plan(make_policy(name="s.new", owner="team"), "origin/main")
+    reason = Reason(
+        ReasonCode.NO_TABLE_YET, "the table does not exist yet; its policy is new since `origin/main`", "orders.yml"
+    )
+    assert (plan.left_alone, plan.state, plan.owner) == ((LeftAlone(reason),), TableState.WAITING, "team")
+    assert plan_exit_code(samples.plan(plan), detailed=True) is ExitCode.OK
+    text = render_plan_markdown(samples.plan(plan))
+    sentence = "the table does not exist yet; its policy is new since `origin/main` `orders.yml`"
+    assert f"| . | `s.new` | left alone |  | {sentence} |" in text.splitlines()
+
+
+def test_a_failure_is_a_comment_too() -> None:
+    error = "error[E626]: the policies at `x` have errors\n   = help: ```<b>@team"
+    lines = render_failure_markdown(error, ["policies/a.yml:1:2: error[P201] no"], "prod").splitlines()
+    assert lines[0] == MARKER
+    assert lines[1] == "### maintainer plan (prod)"
+    assert "**There is no plan, because of this error:**" in lines
+    assert [token.type for token in MarkdownIt("commonmark").parse("\n".join(lines))][-1] == "fence"
+    assert "policies/a.yml:1:2: error[P201] no" in lines
+    long = render_failure_markdown("\n".join(["x" * 9000] * 300))
+    assert len(long) <= 60_000
+    assert "and 200 more lines" in long.splitlines()

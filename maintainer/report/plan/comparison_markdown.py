@@ -1,0 +1,102 @@
+"""What a change of policies means to the person who reviews it: values before and after, what begins, what ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from maintainer.model.plan.plan import Plan
+from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
+from maintainer.policy.resolve.policy_values import NOT_SET
+from maintainer.report.markdown_text import code, escaped, fitting, table
+from maintainer.report.plan.step_text import Totals, total
+from maintainer.units import count_of, format_size
+
+MAX_VALUE = 200
+"""Characters of a value that a cell shows."""
+
+STAYS = (
+    "What was done to these tables stays: rewritten files, and the properties that were set. From now on nobody "
+    "compacts them, and files that their log has removed stay on the storage until somebody deletes them."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables."""
+
+    ref: str
+    changes: PolicyChanges
+    plan: Plan
+
+
+def render_comparison(plan: Plan, compared: Comparison, room: int) -> list[str]:
+    """Return Markdown lines: what keeps less, what it costs more or less, changed values, new and deleted policies.
+
+    Args:
+        plan: By the policies as they are.
+        compared: With what.
+        room: Characters that the tables may take; what does not fit is counted.
+    """
+    changes, ref = compared.changes, code(compared.ref)
+    if not changes.any:
+        return [f"No table's policy differs from {ref}."]
+    bullets = [f"* **{_keeps_less(change)}**" for change in changes.changed if change.shorter_retention]
+    bullets, room = _fitting_lines(bullets, room)
+    bullets += [f"* {line}" for line in _next_apply(total(compared.plan.user_tables), total(plan.user_tables))]
+    lines = [f"#### Changed policies, compared with {ref}", "", *bullets]
+    values = [
+        (code(change.table), code(value.key), _value(value.before), _value(value.now))
+        for change in changes.changed
+        for value in change.values
+    ]
+    for header, rows, noun, plural in (
+        (("table", "value", "before", "now"), values, "changed value", "changed values"),
+        (("new policy", "file", "what it asks for"), _work(changes.added), "new policy", "new policies"),
+        (("deleted policy", "file", "what is not done any more"), _work(changes.removed), *_DELETED),
+    ):
+        shown, room = fitting(rows, room)
+        lines += ["", *table(header, shown)] if shown else []
+        rest = len(rows) - len(shown)
+        lines += ["", f"{count_of(rest, f'more {noun}', f'more {plural}')} did not fit."] if rest else []
+    return [*lines, "", STAYS] if changes.removed else lines
+
+
+_DELETED = ("deleted policy", "deleted policies")
+
+
+def _fitting_lines(lines: Sequence[str], room: int) -> tuple[list[str], int]:
+    shown, room = fitting([(line,) for line in lines], room)
+    rest = len(lines) - len(shown)
+    more = [f"* **{count_of(rest, 'more table keeps', 'more tables keep')} less**"] if rest else []
+    return [*(line for (line,) in shown), *more], room
+
+
+def _work(policies: Sequence[PolicyWork]) -> list[tuple[str, ...]]:
+    return [(code(policy.table), code(policy.policy_file), escaped(", ".join(policy.work))) for policy in policies]
+
+
+def _value(text: str) -> str:
+    if text == NOT_SET:
+        return text
+    return code(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text):,} characters)")
+
+
+def _keeps_less(change: TableChange) -> str:
+    assert change.shorter_retention is not None
+    before, now = change.shorter_retention
+    return f"{code(change.table)} keeps less: retention {before} -> {now}"
+
+
+def _next_apply(before: Totals, now: Totals) -> list[str]:
+    lines = []
+    for old, new, what in (
+        (before.bytes_rewritten, now.bytes_rewritten, "rewrites"),
+        (before.bytes_deleted, now.bytes_deleted, "deletes"),
+    ):
+        if old != new:
+            more = "more" if new > old else "less"
+            lines.append(
+                f"the next apply {what} {format_size(abs(new - old))} {more}: {format_size(old)} -> {format_size(new)}"
+            )
+    return lines or ["the next apply rewrites and deletes as much as before"]
