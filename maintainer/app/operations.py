@@ -341,7 +341,7 @@ def _finish(
     """Write what people read beside the results, show the result, and name tables in trouble for several runs."""
 
     def page() -> str:
-        return run_page(project.runs_dir, outcome.run_id, local_zone())[1]
+        return run_page(project, outcome.run_id, local_zone())[1]
 
     drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(outcome), "report.html": page}
     for name, draw in drawings.items():

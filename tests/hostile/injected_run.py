@@ -9,6 +9,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, VacuumStep, ZOrderStep
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, VacuumReceipt
+from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
 from maintainer.policy.resolve.policy_values import NOT_SET, ValueChange
@@ -87,6 +88,7 @@ def _step(step: StepOutcome, name: str, text: str) -> StepOutcome:
         error=None if step.error is None else replace(step.error, what=text, where=text, help=text),
         note=text,
         vacuum=vacuum,
+        boxes=LayoutBoxes((text, text), (2, 2), ((0, 1, 0, 1),), 1),
         assertions=tuple(
             replace(check, expectation=text, expected=text, observed=text, error=text, column=text)
             for check in step.assertions

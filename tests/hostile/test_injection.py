@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timezone
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
@@ -30,6 +31,8 @@ from maintainer.model.run.progress import (
 )
 from maintainer.model.run.results_document import run_from_json, run_to_json
 from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.project.price_settings import Prices
+from maintainer.report import html
 from maintainer.report.diagnostics_report import (
     DiagnosticsReport,
     render_concise,
@@ -43,7 +46,7 @@ from maintainer.report.diagnostics_report import render_junit as validate_junit
 from maintainer.report.findings import render_annotations
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_fleet_page, render_run_page
-from maintainer.report.html.run_view import run_view
+from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
 from maintainer.report.plan.why_text import render_why
@@ -68,6 +71,8 @@ from tests.support.runs import sample_runs as samples
 UTC = timezone.utc
 PLAIN = "plain"
 NOW_MS = samples.TEN_PM
+TEMPLATES = Path(html.__file__).parent / "templates"
+OURS = {"style": "style.css", "script": "page.js"}
 
 
 def wrong(holds: Callable[[str], object]) -> dict[str, str]:
@@ -119,14 +124,15 @@ class Dom(HTMLParser):
 
 def _pages(text: str) -> tuple[str, str]:
     plan, outcome = injected_plan(text), injected_run(text)
+    project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
     return (
-        render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text)),
-        render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,))),
+        render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
+        render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
     )
 
 
 def test_it_stays_a_text_in_html() -> None:
-    """No element, attribute, comment or link beside those of a harmless text, and the policy allows the style alone."""
+    """No element, attribute, comment or link beside those of a harmless text; only our style and script run."""
     expected = [Dom(page) for page in _pages(PLAIN)]
 
     def holds(payload: str) -> None:
@@ -134,11 +140,13 @@ def test_it_stays_a_text_in_html() -> None:
             dom = Dom(page)
             assert dom.elements == plain.elements
             assert (dom.others, dom.links) == (plain.others, plain.links)
-            style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
-            assert style is not None
-            digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-            policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-            assert dom.policies == [policy]
+            hashes = []
+            for kind in ("style", "script"):
+                (text,) = re.findall(rf"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+                assert text == (TEMPLATES / OURS[kind]).read_text()
+                hashes.append(base64.b64encode(hashlib.sha256(text.encode()).digest()).decode())
+            policy = f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+            assert dom.policies == [f"{policy}base-uri 'none'; form-action 'none'"]
             assert page.replace("\n", "").isprintable()
 
     assert wrong(holds) == {}

@@ -1,4 +1,4 @@
-"""Write the report of one run, or of the whole fleet, as one HTML file that needs no network and no script."""
+"""Write the report of one run, or of the whole fleet, as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_run_report(project: Project, run_id: str | None, out: Path | None = No
         ProjectError: E624 there is no such run; E640 the file cannot be written.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    folder, page = run_page(project.runs_dir, Path(run_id).name if run_id else None, local_zone())
+    folder, page = run_page(project, Path(run_id).name if run_id else None, local_zone())
     return _written(out or folder / "report.html", page)
 
 
@@ -41,9 +41,7 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     path = out or project.runs_dir.parent / "fleet.html"
-    page = fleet_page(
-        project.runs_dir, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute()
-    )
+    page = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute())
     return _written(path, page)
 
 

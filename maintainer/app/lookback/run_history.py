@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from maintainer.app.project_folders import Project
 from maintainer.app.running.restore_files import past_undeletes
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, TableIndex
 from maintainer.delta.log.table_place import StoragePlaces
@@ -25,7 +26,8 @@ from maintainer.model.run.outcome import RunOutcome
 from maintainer.units import count_of
 
 if TYPE_CHECKING:
-    from maintainer.report.html.charts import TableKey
+    from maintainer.report.html.run_view import ReportProject
+    from maintainer.report.html.table_past import TableKey
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
@@ -76,11 +78,11 @@ MAX_RUNS_BEHIND = 30
 """Earlier runs that a run's curves reach back over."""
 
 
-def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]:
+def run_page(project: Project, run_id: str | None, tz: tzinfo) -> tuple[Path, str]:
     """Draw one run.
 
     Args:
-        runs_dir: The folder of all runs.
+        project: The project, for its runs, its name and its prices.
         run_id: Which one; the newest if None.
         tz: For times.
 
@@ -91,10 +93,11 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
         ProjectError: E624 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    from maintainer.report.html.charts import past_of
     from maintainer.report.html.page import render_run_page
     from maintainer.report.html.run_view import run_view
+    from maintainer.report.html.table_past import past_of
 
+    runs_dir = project.runs_dir
     chosen: PastRun | None = None
     earlier: list[tuple[Plan, RunOutcome]] = []
     for run in past_runs(runs_dir):
@@ -110,15 +113,22 @@ def run_page(runs_dir: Path, run_id: str | None, tz: tzinfo) -> tuple[Path, str]
         raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
     runs = [(chosen.plan, chosen.outcome), *earlier]
     past = past_of(runs[::-1], _key_of(runs))
-    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder))
+    about = _about(project)
+    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
     return chosen.folder, render_run_page(view)
 
 
-def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int, beside: Path | None = None) -> str:
+def _about(project: Project) -> ReportProject:
+    from maintainer.report.html.run_view import ReportProject
+
+    return ReportProject(project.loaded.project.name, project.loaded.project.prices)
+
+
+def fleet_page(project: Project, tz: tzinfo, *, since_ms: int, most_runs: int, beside: Path | None = None) -> str:
     """Draw all runs since a time.
 
     Args:
-        runs_dir: The folder of all runs.
+        project: The project, for its runs, its name and its prices.
         tz: For times.
         since_ms: Runs that started before are left out.
         most_runs: At most so many, the newest.
@@ -131,6 +141,7 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int, bes
     from maintainer.report.html.fleet_view import fleet_view
     from maintainer.report.html.page import render_fleet_page
 
+    runs_dir = project.runs_dir
     runs: list[tuple[Plan, RunOutcome]] = []
     unread: list[str] = []
     links: dict[str, str] = {}
@@ -146,7 +157,8 @@ def fleet_page(runs_dir: Path, tz: tzinfo, *, since_ms: int, most_runs: int, bes
                 links[run.outcome.run_id] = quote(Path(os.path.relpath(report, beside)).as_posix())
     if not runs:
         raise _no_run(None, runs_dir, "there is no run in this time")
-    return render_fleet_page(fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs)))
+    view = fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project))
+    return render_fleet_page(view)
 
 
 def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:

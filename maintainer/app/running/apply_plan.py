@@ -26,6 +26,7 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import Preparation, RunOutcome
 from maintainer.model.run.progress import ProgressSink
+from maintainer.model.table.files_seen import FilesSeen
 from maintainer.model.table.table_facts import TableRef
 from maintainer.planning.recheck.policy_bounds import beyond_policy
 from maintainer.planning.recheck.staleness import StaleReasons, check_age, recheck, refusal, refused_alone
@@ -86,7 +87,7 @@ def check_saved_plan(
     policy_places = PolicyPlaces(project.policies, engine.places)
     with engine.worker("check") as worker:
         for table in plan.tables:
-            checked = _check(table, policies, worker.reader, exact=exact) if table.steps else table
+            checked = _check(table, policies, worker.reader, now_ms=now_ms, exact=exact) if table.steps else table
             if isinstance(checked, MaintainerError):
                 stale.append(StaleReasons(table.ref, (f"it cannot be read: {checked.what} [{checked.code}]",)))
                 checked = replace(table, steps=(), problem=problem_of(checked))
@@ -106,11 +107,12 @@ def check_saved_plan(
 
 
 def _check(
-    table: TablePlan, policies: Mapping[TableRef, ResolvedPolicy], reader: TableReader, *, exact: bool
+    table: TablePlan, policies: Mapping[TableRef, ResolvedPolicy], reader: TableReader, *, now_ms: int, exact: bool
 ) -> TablePlan | StaleReasons | MaintainerError:
     try:
         policy = policies.get(table.ref)
         facts = reader.facts(table.ref)
+        table = replace(table, checked=FilesSeen.of(facts, now_ms))
         if policy is None:
             return recheck(table, facts, None, exact=exact)
         checked = recheck(table, facts, policy.digest, policy_values_now=policy_values(policy), exact=exact)

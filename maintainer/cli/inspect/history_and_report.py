@@ -82,7 +82,7 @@ def history_command(
 def report_command(context: CliContext, run: str | None, fleet: bool, since: int, out: Path | None) -> None:
     """Write a report as one HTML file: of RUN (the newest if left out), or of the fleet.
 
-    The file needs no network and no script. Its path is printed.
+    The file needs no network; without its script it says the same. Its path is printed.
     """
     project = open_project(context)
     if fleet:

@@ -41,6 +41,7 @@ from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.run.outcome import Assertion, CommitReceipt, Proof, VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.model.table.files_seen import LayoutBoxes
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 from maintainer.planning.recheck.staleness import StaleReasons, recheck, refusal
 from maintainer.units import format_duration
@@ -65,6 +66,7 @@ class StepWork:
     assertions: list[Assertion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     turns: list[TurnOutcome] = field(default_factory=list)
+    boxes: LayoutBoxes | None = None
     facts: TableFacts | None = None
     deletion: VacuumStep | None = None
     num_deleted: int | None = None

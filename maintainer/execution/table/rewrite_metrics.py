@@ -1,9 +1,11 @@
-"""Compute the metrics of a rewrite step, as OPTIMIZE returns them, from the plan and its receipts. Pure."""
+"""Compute the metrics of a rewrite step, as OPTIMIZE returns them, and what a step left of a table. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maintainer.execution.table.commit_attempt import StepWork
+from maintainer.journal.memory.place_records import REWRITES
 from maintainer.model.plan.layout_tags import ZORDER_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
@@ -18,6 +20,7 @@ from maintainer.model.run.optimize_metrics import (
     ZOrderStats,
 )
 from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.files_seen import FilesSeen
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.operations.clustering import cube_of
 
@@ -76,6 +79,27 @@ def rewrite_metrics(
         total_cluster_parallelism=max((receipt.total_cluster_parallelism for receipt in receipts), default=0),
         num_table_columns=len(facts.columns),
         num_table_columns_with_stats=min(_num_indexed_columns(facts), len(facts.columns)),
+    )
+
+
+def files_left(work: StepWork, at_ms: int) -> FilesSeen | None:
+    """Return the table as a step left it, from its last look and the commits that came after that look.
+
+    Commits of others after that look are not in it. None where nothing was read, or a commit's figures were lost.
+
+    Args:
+        work: The step.
+        at_ms: When it ended, milliseconds since 1970 UTC.
+    """
+    facts = work.facts
+    if facts is None or any(work.kind in REWRITES and not commit.num_files_removed for commit in work.commits):
+        return None
+    later = [commit for commit in work.commits if commit.version > facts.version]
+    return FilesSeen.of(facts, at_ms).changed(
+        [commit.sizes_removed for commit in later],
+        [commit.sizes_added for commit in later],
+        version=max((commit.version for commit in later), default=facts.version),
+        at_ms=at_ms,
     )
 
 

@@ -24,7 +24,7 @@ from maintainer.errors import (
 from maintainer.execution.run.verifier_check import CANNOT_VERIFY
 from maintainer.execution.table.commit_attempt import StepWork, Worker, check_window, problem_of
 from maintainer.execution.table.recovery import remove_unfinished, settle
-from maintainer.execution.table.rewrite_metrics import rewrite_metrics
+from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.table.zorder_loop import run_turns
@@ -195,6 +195,8 @@ class _TableRun:
             error=problem,
             note="; ".join(work.notes) or None,
             turns=tuple(work.turns),
+            left=files_left(work, context.clock.now_ms()),
+            boxes=work.boxes,
         )
 
     def _metrics(self, step: Step, work: StepWork, started_at_ms: int) -> OptimizeMetrics | None:

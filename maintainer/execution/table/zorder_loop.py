@@ -17,7 +17,8 @@ from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve_files import Ranges, layout_figures
-from maintainer.planning.curve.revision import revisions_in
+from maintainer.planning.curve.layout_boxes import layout_boxes
+from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.properties.property_plan import property_of
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
@@ -44,6 +45,7 @@ def run_turns(worker: Worker, work: StepWork, step: ZOrderStep) -> StepStatus:
         facts = look(worker, step)
         figures = figures_of(step, facts)
         _close(work, figures)
+        work.boxes = layout_boxes(_revision(step, facts), facts, work.boxes)
         if number == 0:
             first_paths = frozenset(file.path for file in facts.files)
         else:
@@ -81,13 +83,17 @@ def look(worker: Worker, step: ZOrderStep) -> TableFacts:
 
 def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
     """Measure the layout under the revision that is worked on."""
-    tag = step.settings.optimized if step.settings is not None else ""
-    revision = next((entry for entry in revisions_in(facts.properties).values() if entry.tag == tag), None)
+    revision = _revision(step, facts)
     if revision is None:
         return NO_FIGURES
     measured = facts.column_ranges
     ranges: Ranges = measured.by_file if measured is not None and measured.columns == revision.names() else {}
     return layout_figures(facts.files, revision, ranges)
+
+
+def _revision(step: ZOrderStep, facts: TableFacts) -> Revision | None:
+    tag = step.settings.optimized if step.settings is not None else ""
+    return next((entry for entry in revisions_in(facts.properties).values() if entry.tag == tag), None)
 
 
 def _close(work: StepWork, figures: LayoutFigures) -> None:

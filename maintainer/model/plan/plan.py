@@ -17,6 +17,7 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
 from maintainer.model.table.commit_records import WriterRhythm
+from maintainer.model.table.files_seen import FilesSeen
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import PartitionValues, Protocol, TableRef
 
@@ -158,6 +159,7 @@ class TablePlan:
     within ``quiet_after_updates_seconds`` after an update by others of the same partitions; 0 never holds one back.
     ``policy_values`` is what the policy says, key by key in words, so that a change of it can be named; none for a
     table of which nothing is carried out.
+    ``checked`` is the table as the check of a saved plan found it, which may be long after it was planned.
     """
 
     ref: TableRef
@@ -175,6 +177,7 @@ class TablePlan:
     writers: WriterRhythm | None = None
     quiet_after_updates_seconds: int = 0
     policy_values: tuple[tuple[str, str], ...] = ()
+    checked: FilesSeen | None = None
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):

@@ -14,6 +14,7 @@ from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics, OptimizeMetrics
+from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
 from maintainer.model.table.storage_facts import FileSizes
 from maintainer.model.table.table_facts import DataFile, TableRef
 
@@ -216,6 +217,8 @@ class StepOutcome:
 
     ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
     before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
+    ``left`` is the table as the step left it, None where the table was not read; ``boxes`` is the layout before and
+    after an incremental Z-order.
     """
 
     step_id: str
@@ -230,6 +233,8 @@ class StepOutcome:
     note: str | None = None
     metrics: OptimizeMetrics | None = None
     turns: tuple[TurnOutcome, ...] = ()
+    left: FilesSeen | None = None
+    boxes: LayoutBoxes | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "note", self.note and without_secrets(self.note))
@@ -284,6 +289,25 @@ class TableOutcome:
     def is_ledger(self) -> bool:
         """Whether this is our own ledger, see `TablePlan.is_ledger`."""
         return self.policy_file == BUILT_IN_POLICY
+
+    @property
+    def files_left(self) -> FilesSeen | None:
+        """The table as the last step that read it left it; None where none did."""
+        return next((step.left for step in reversed(self.steps) if step.left is not None), None)
+
+    @property
+    def files_met(self) -> FilesSeen | None:
+        """That table without what this run committed: what its steps began with. None where none read it."""
+        left = self.files_left
+        if left is None:
+            return None
+        commits = [commit for step in self.steps for commit in step.commits]
+        return left.changed(
+            [commit.sizes_added for commit in commits],
+            [commit.sizes_removed for commit in commits],
+            version=min((commit.version - 1 for commit in commits), default=left.version),
+            at_ms=self.steps[0].started_at_ms,
+        )
 
 
 class RunEnd(TextEnum):

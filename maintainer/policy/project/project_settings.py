@@ -20,6 +20,7 @@ from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest
 from maintainer.policy.project.notify_settings import Notify, notify_problems, read_notify
+from maintainer.policy.project.price_settings import Prices, read_prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
 from maintainer.policy.project.state_settings import RUNS_NAME, ledger_in, read_state, state_problems
 from maintainer.policy.resolve.merge import built_in_layer
@@ -134,7 +135,7 @@ class ProjectSettings:
     ``batches`` are the sizes of the first batches of a run: a number of tables, or a share such as ``"20%"``.
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
-    ``spark_conf`` may hold secrets.
+    ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
     """
 
     state: str
@@ -153,6 +154,8 @@ class ProjectSettings:
     budgets: Budgets = field(default_factory=Budgets)
     notify: Notify | None = None
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    name: str = ""
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def runs_dir(self) -> Path:
@@ -202,6 +205,8 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         budgets=read_budgets(data.get("budget"), root),
         notify=read_notify(data),
         spark_conf=read_spark_conf(data),
+        name=data.get("name") or root.name,
+        prices=read_prices(data),
     )
 
 

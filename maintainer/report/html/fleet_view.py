@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
-from maintainer.report.html.charts import PastPoint, TableKey, TablePast, past_of, recorded_key
-from maintainer.report.html.run_view import BAD, PROOF_WORDS, Prediction, Tile, mood_of, predictions, worst_first
+from maintainer.report.findings import Finding
+from maintainer.report.html.charts import Column
+from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
+from maintainer.report.html.predictions import Prediction, predictions
+from maintainer.report.html.run_view import BAD, NO_PROJECT, PROOF_WORDS, ReportProject, worst_first
+from maintainer.report.html.step_view import mood_of, proof_words
+from maintainer.report.html.table_past import (
+    Curve,
+    PastPoint,
+    TableKey,
+    TablePast,
+    files_curve,
+    layout_curve,
+    past_of,
+    recorded_key,
+)
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
-from maintainer.report.text_layout import when
+from maintainer.report.run.run_findings import joined, run_findings
+from maintainer.report.text_layout import moment, when
 from maintainer.units import count_of, format_size
 
 MAX_FLEET_CURVES = 300
@@ -24,7 +39,7 @@ class NightView:
     """One run: a column of the chart, and a line of the list. ``link`` is where its own report lies, None for none."""
 
     run_id: str
-    label: str
+    column: Column
     bytes_rewritten: int
     seconds: float
     failed: int
@@ -36,20 +51,37 @@ class NightView:
 
 @dataclass(frozen=True, slots=True)
 class FleetTable:
-    """One table over all runs of the report."""
+    """One table over all runs of the report.
+
+    ``first`` and ``last`` are the oldest and the newest known state. ``growth_bytes`` is what others added in between.
+    """
 
     name: str
     owner: str
     status: str
+    detail: str
     mood: str
     last_changed: str
+    last_changed_ms: int
     last_proof: str
-    num_files: int | None
-    size_bytes: int | None
+    first: PastPoint | None
+    last: PastPoint | None
     bytes_rewritten: int
     growth_bytes: int
     runs_failed: int
     past: TablePast
+    files_over_time: Curve | None = None
+    layout_over_time: Curve | None = None
+
+    @property
+    def num_files(self) -> int | None:
+        """Files in the newest known state."""
+        return None if self.last is None else self.last.num_files
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes in the newest known state."""
+        return None if self.last is None else self.last.size_bytes
 
     @property
     def amplification(self) -> float | None:
@@ -61,8 +93,14 @@ class FleetTable:
 class FleetView:
     """All runs of the report."""
 
+    project: str
     span: str
+    verdict: str
+    mood: str
     tiles: tuple[Tile, ...]
+    amounts: tuple[Amount, ...]
+    proof: tuple[str, ...]
+    findings: tuple[Finding, ...]
     nights: tuple[NightView, ...]
     tables: tuple[FleetTable, ...]
     predictions: tuple[Prediction, ...]
@@ -76,6 +114,7 @@ def fleet_view(
     unread: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
     key_of: TableKey = recorded_key,
+    project: ReportProject = NO_PROJECT,
 ) -> FleetView:
     """Gather what the report of a fleet shows.
 
@@ -91,27 +130,74 @@ def fleet_view(
     tables.sort(key=lambda view: worst_first(view.mood, view.bytes_rewritten, view.name))
     of_ledger = {name for name, met in seen.items() if met[-1][1].is_ledger}
     counted = [view for view in tables if view.name not in of_ledger]
-    first, last = runs[0][1].started_at_ms, runs[-1][1].started_at_ms
-    rewritten = sum(view.bytes_rewritten for view in counted)
-    proofs = [result for met in seen.values() for _, table in met if not table.is_ledger for result in _proofs(table)]
+    outcomes = [outcome for _, outcome in runs]
+    steps_of = [table for outcome in outcomes for table in outcome.user_tables]
+    newest = replace(outcomes[-1], tables=tuple(met[-1][1] for met in seen.values()))
     failing = sum(view.mood == "bad" for view in counted)
+    waiting = sum(view.mood == "warn" for view in counted)
     return FleetView(
-        span=f"{count_of(len(runs), 'run')}, {when(first, tz)} to {when(last, tz)}",
-        tiles=(
-            (f"{len(counted):,}", "tables", "calm"),
-            (f"{failing:,}", "failing at their last run", "bad" if failing else "calm"),
-            (format_size(rewritten), "rewritten", "calm"),
-            (
-                f"{proofs.count('pass'):,} of {len(proofs):,}",
-                "steps with a proof that held",
-                "good" if set(proofs) <= {"pass"} else "bad",
-            ),
-        ),
+        project=project.name,
+        span=f"{count_of(len(counted), 'table')}, {count_of(len(runs), 'run')}, {_span(outcomes, tz)}",
+        verdict=_verdict(failing, waiting, len(counted)),
+        mood="bad" if failing else "warn" if waiting else "good",
+        tiles=_tiles(counted, steps_of),
+        amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
+        proof=proof_words(steps_of),
+        findings=tuple(joined(run_findings(newest))),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
-        tables=tuple(tables),
+        tables=tuple(
+            replace(view, files_over_time=files_curve(view.past, tz), layout_over_time=layout_curve(view.past, tz))
+            if number < MAX_FLEET_CURVES
+            else view
+            for number, view in enumerate(tables)
+        ),
         predictions=predictions(runs),
         unread=tuple(unread),
     )
+
+
+def _span(outcomes: Sequence[RunOutcome], tz: tzinfo) -> str:
+    first, last = moment(outcomes[0].started_at_ms, tz), moment(outcomes[-1].started_at_ms, tz)
+    if first.date() == last.date():
+        return f"{last:%A %-d %B %Y}"
+    return f"{first:%-d %B %Y} to {last:%-d %B %Y}"
+
+
+def _verdict(failing: int, waiting: int, num_tables: int) -> str:
+    if not failing and not waiting:
+        return "All tables ended well in their last run."
+    parts = [f"{count_of(failing, 'table')} failed"] if failing else []
+    if waiting:
+        parts.append(f"{count_of(waiting, 'table')} {'was' if waiting == 1 else 'were'} not finished or not touched")
+    return f"In their last run, of {num_tables:,}: {' and '.join(parts)}."
+
+
+def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tuple[Tile, ...]:
+    """Return the figures of all tables together, each from a state that a run saw or left."""
+    known = [(view.first, view.last) for view in tables if view.first is not None and view.last is not None]
+    tiles: list[Tile] = []
+    if known:
+        files = [sum(points[side].num_files for points in known) for side in (0, 1)]
+        sizes = [sum(points[side].size_bytes for points in known) for side in (0, 1)]
+        tiles.append((_change(*map("{:,}".format, files)), "files", "good" if files[1] < files[0] else "calm"))
+        means = [size // number if number else 0 for size, number in zip(sizes, files, strict=True)]
+        tiles.append((_change(*map(format_size, means)), "average file", "good" if means[1] > means[0] else "calm"))
+        tiles.append((format_size(sizes[1]), "in all tables now", "calm"))
+    work = WorkDone.of_tables(outcomes)
+    tiles += gain_tiles(layout_gain(outcomes), work)
+    grown = sum(view.growth_bytes for view in tables if view.growth_bytes > 0)
+    rewritten = sum(view.bytes_rewritten for view in tables)
+    per_byte = f", {rewritten / grown:.1f} for each byte that arrived" if grown and rewritten else ""
+    tiles.append((format_size(rewritten), f"rewritten{per_byte}", "calm"))
+    proofs = [result for table in outcomes for result in _proofs(table)]
+    if proofs:
+        held = f"{proofs.count('pass'):,} of {len(proofs):,}"
+        tiles.append((held, "steps with a proof that held", "good" if set(proofs) <= {"pass"} else "bad"))
+    return tuple(tiles)
+
+
+def _change(before: str, after: str) -> str:
+    return after if before == after else f"{before} \u2192 {after}"
 
 
 def _proofs(table: TableOutcome) -> list[str]:
@@ -121,10 +207,11 @@ def _proofs(table: TableOutcome) -> list[str]:
 def _night(plan: Plan, outcome: RunOutcome, tz: tzinfo, link: str | None) -> NightView:
     size = WorkDone.of_run(outcome).bytes_removed
     failed = sum(table.status in BAD for table in outcome.user_tables)
-    label = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
+    at = moment(outcome.started_at_ms, tz)
+    words = f"{when(outcome.started_at_ms, tz)}: {format_size(size)} rewritten, {failed:,} failed"
     return NightView(
         run_id=outcome.run_id,
-        label=label,
+        column=Column(f"{at:%-d %b %H:%M}", words, float(size), bad=failed > 0),
         bytes_rewritten=size,
         seconds=outcome.duration_seconds,
         failed=failed,
@@ -140,15 +227,18 @@ def _table(name: str, met: Sequence[tuple[RunOutcome, TableOutcome]], past: Tabl
     last = met[-1][1]
     changed = next((run for run, table in reversed(met) if table.status is TableStatus.DONE), None)
     proofs = [result for _, table in met for result in _proofs(table)]
+    status, _, detail = TABLE_ENDS[last.status].text.partition(": ")
     return FleetTable(
         name=name,
         owner=last.owner or "",
-        status=TABLE_ENDS[last.status].text,
+        status=status,
+        detail=detail,
         mood=mood_of(last.status),
-        last_changed=when(changed.started_at_ms, tz) if changed else "",
+        last_changed=f"{moment(changed.started_at_ms, tz):%-d %b %Y, %H:%M}" if changed else "",
+        last_changed_ms=changed.started_at_ms if changed else 0,
         last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
-        num_files=points[-1].num_files if points else None,
-        size_bytes=points[-1].size_bytes if points else None,
+        first=points[0] if points else None,
+        last=points[-1] if points else None,
         bytes_rewritten=WorkDone.of_tables(table for _, table in met).bytes_removed,
         growth_bytes=_arrived(met, points),
         runs_failed=sum(table.status in BAD for _, table in met),

@@ -1,7 +1,8 @@
-"""Draws a report as one HTML page: templates with everything escaped, one style sheet, no script.
+"""Draws a report as one HTML page: templates with everything escaped, one style sheet, one small script.
 
-The page carries a Content-Security-Policy that allows nothing but this very style sheet, by its hash: whatever a
-table's name manages to say, no browser runs or loads it.
+The page carries a Content-Security-Policy that allows nothing but this very style sheet and script, by their hashes:
+whatever a table's name manages to say, no browser runs or loads it. Without the script the page says the same; tables
+then do not sort.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import jinja2
 from markupsafe import Markup
 
 from maintainer import __version__
-from maintainer.report.html import charts as charts
-from maintainer.report.html.charts import fleet_curves
-from maintainer.report.html.fleet_view import MAX_FLEET_CURVES, FleetTable, FleetView
+from maintainer.report.html import charts
+from maintainer.report.html.fleet_view import FleetTable, FleetView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
 from maintainer.report.text_layout import printable
 from maintainer.units import format_size
@@ -28,31 +28,58 @@ MAX_RUNS_LISTED = 50
 """Runs that the fleet's page lists, the newest; all are columns of its chart."""
 
 
+MAX_FINDINGS_SHOWN = 25
+"""Findings that a page spells out; the rest is counted."""
+
+
 def render_run_page(view: RunView) -> str:
     """Return the report of one run as a whole HTML document."""
-    return _render("run.html", view=view, most_details=MAX_TABLES_WITH_DETAILS, title=f"Run {view.run_id}")
+    title = f"{view.project}, {view.started}"
+    return render_page("run.html", title, view=view, most_details=MAX_TABLES_WITH_DETAILS)
 
 
 def render_fleet_page(view: FleetView) -> str:
     """Return the report of many runs as a whole HTML document."""
-    nights = [(run.label, float(run.bytes_rewritten), "bad" if run.failed else "before") for run in view.nights]
     tallest = format_size(max((run.bytes_rewritten for run in view.nights), default=0))
-    chart = charts.bar_chart(nights, "bytes rewritten by run", unit_text=tallest)
-    curves = fleet_curves({table.name: table.past for table in view.tables[:MAX_FLEET_CURVES]})
-    return _render(
-        "fleet.html", view=view, chart=chart, curves=curves, tallest=tallest, most_runs=MAX_RUNS_LISTED, title="Fleet"
+    chart = charts.bar_chart([run.column for run in view.nights], "bytes rewritten by run", unit_text=tallest)
+    title = f"{view.project}, all tables"
+    return render_page("fleet.html", title, view=view, chart=chart, tallest=tallest, most_runs=MAX_RUNS_LISTED)
+
+
+def render_page(template: str, title: str, *, refresh_seconds: int = 0, **values: object) -> str:
+    """Return a page of a template.
+
+    Args:
+        template: Its file name.
+        title: What stands in the browser's tab.
+        refresh_seconds: How often a browser asks for it again; 0 for never.
+        values: What the template prints.
+    """
+    style, script = _text_of("style.css"), _text_of("page.js")
+    return (
+        templates()
+        .get_template(template)
+        .render(
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; "
+            "form-action 'none'",
+            title=title,
+            refresh_seconds=refresh_seconds,
+            version=__version__,
+            most_findings=MAX_FINDINGS_SHOWN,
+            **values,
+        )
     )
 
 
-def _render(name: str, **values: object) -> str:
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return templates().get_template(name).render(style=style, style_hash=digest, version=__version__, **values)
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 @cache
-def _style() -> str:
-    return (resources.files(__package__) / _TEMPLATES / "style.css").read_text(encoding="utf-8")
+def _text_of(name: str) -> str:
+    return (resources.files(__package__) / _TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -69,6 +96,7 @@ def templates() -> jinja2.Environment:
     environment.filters["size"] = format_size
     environment.filters["number"] = _number
     environment.globals["size_chart"] = charts.size_chart
+    environment.globals["box_chart"] = charts.box_chart
     environment.globals["amplification"] = _amplification
     return environment
 

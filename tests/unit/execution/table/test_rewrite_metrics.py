@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from maintainer.execution.table.rewrite_metrics import rewrite_metrics
+from dataclasses import replace
+
+from maintainer.execution.table.commit_attempt import StepWork
+from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.layout_tags import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import LeftAlone, TablePlan
@@ -16,6 +19,8 @@ from maintainer.model.run.optimize_metrics import (
     ZOrderFileStats,
 )
 from maintainer.model.run.outcome import CommitReceipt
+from maintainer.model.table.files_seen import FilesSeen
+from maintainer.model.table.storage_facts import file_sizes
 from maintainer.planning.planner import observe
 from tests.support.tables.builders import make_facts, make_file, make_files, make_policy
 
@@ -137,3 +142,24 @@ def test_documents_spell_the_names_as_delta_does() -> None:
         document
     )
     assert decode(OptimizeMetrics, document) == found
+
+
+def test_what_a_step_leaves_is_its_last_look_and_the_commits_after_it() -> None:
+    facts = make_facts(files=make_files(10, 20, 30), version=7)
+    seen, later = (
+        CommitReceipt(version, version - 1, 2, 1, sizes_removed=file_sizes((1, 1)), sizes_added=file_sizes((2,)))
+        for version in (7, 9)
+    )
+    later = replace(later, sizes_removed=file_sizes((10, 20)), sizes_added=file_sizes((30,)))
+    work = StepWork("t/compact", "compact", commits=[seen, later], facts=facts)
+    # The commit of version 7 is in what was read. Version 8 is another writer's: no look saw it.
+    assert files_left(work, 5) == FilesSeen(5, 9, file_sizes((30, 30)))
+    assert files_left(replace(work, commits=[]), 5) == FilesSeen(5, 7, file_sizes((10, 20, 30)))
+
+
+def test_of_a_commit_whose_figures_were_lost_nothing_is_made_up() -> None:
+    work = StepWork("t/compact", "compact", commits=[CommitReceipt(8, 7)], facts=make_facts(files=FILES))
+    assert files_left(work, 5) is None
+    assert files_left(StepWork("t/compact", "compact"), 5) is None
+    properties = replace(work, kind="properties")
+    assert files_left(properties, 5) is not None

@@ -92,6 +92,10 @@ def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     assert work.turns[-1].after is not None
     assert work.turns[-1].after.unindexed_ratio == 0
     assert work.turns[-1].after.bytes_read < work.turns[0].before.bytes_read
+    assert work.boxes is not None
+    assert (work.boxes.columns, work.boxes.num_before) == (("c0", "c1"), 4)
+    assert work.boxes.after is not None
+    assert work.boxes.num_after == len(work.boxes.after) == len(table.lake.files)
     assert table.lake.choose(settings_of(table.lake.revision)) is None
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timezone
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -17,29 +18,23 @@ from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import CompactStep, StepKind, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.table.files_seen import FilesSeen, LayoutBoxes
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef
-from maintainer.report.html.charts import (
-    LayoutPoint,
-    PastPoint,
-    TablePast,
-    bar_chart,
-    line_chart,
-    past_of,
-    size_bars,
-    size_chart,
-    table_curves,
-)
+from maintainer.report import html
+from maintainer.report.html.charts import Column, bar_chart, box_chart, line_chart, size_bars, size_chart
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_fleet_page, render_run_page
-from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, run_view
+from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view
+from maintainer.report.html.table_past import LayoutPoint, PastPoint, TablePast, past_of, table_curves
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
 
 UTC = timezone.utc
+TEMPLATES = Path(html.__file__).parent / "templates"
 VOID = {"meta", "br", "hr", "img", "input", "link"}
-SHORT_FORM = {"rect", "polyline", "circle"}
+SHORT_FORM = {"rect", "path", "polyline", "circle"}
 
 
 class Outline(HTMLParser):
@@ -83,9 +78,10 @@ def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, Tabl
 
 
 def check_is_safe(page: str) -> Outline:
-    """No script, nothing loaded, and a policy that allows exactly the style sheet that is there."""
+    """Nothing loaded, and a policy that allows exactly the style sheet and the script that are there, one of each."""
     found = outline(page)
-    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(found.tags)
+    assert not {"link", "img", "iframe", "object", "form", "base"} & set(found.tags)
+    assert (found.tags.count("script"), found.tags.count("style")) == (1, 1)
     names = {name for name, _ in found.attributes}
     assert not {name for name in names if name.startswith("on")} | ({"style", "src", "srcset"} & names)
     targets = [value or "" for name, value in found.attributes if name == "href"]
@@ -96,8 +92,15 @@ def check_is_safe(page: str) -> Outline:
     assert style is not None
     assert "url(" not in style[1]
     assert "@import" not in style[1]
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert script is not None
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style[1], script[1])]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    assert style[1] == (TEMPLATES / "style.css").read_text()
+    assert script[1] == (TEMPLATES / "page.js").read_text()
     return found
 
 
@@ -105,12 +108,16 @@ def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:
     page = run_page(samples.good_run())
     text = " ".join("".join(check_is_safe(page).text).split())
     assert "Nothing failed." in text
-    assert "1,204 → 151files rewritten" in text
+    observed = samples.orders().observed
+    assert observed is not None
+    # Of the table's files 1,204 became 151.
+    assert f"{observed.num_files:,} → {observed.num_files - 1204 + 151:,}files in the table rewritten" in text
+    assert "812,440,193 rows were compared: none differed." in text
     assert "812,440,193 rows proven" in text
     assert "2,310 files, 41 GiB deleted" in text
     assert "v1843, before it was committed: 700,000,000 rows read, 700,000,000 read back" in text
     assert "2 of 2 checks passed" in text
-    assert "What needs a person" not in text
+    assert "What needs attention" not in text
 
 
 def test_a_table_that_waits_says_what_for_and_not_what_else_was_found() -> None:
@@ -118,13 +125,15 @@ def test_a_table_that_waits_says_what_for_and_not_what_else_was_found() -> None:
     waits = samples.quiet("a.waits", *codes)
     run = RunOutcome(samples.RUN, samples.TEN_PM, 1.0, (TableOutcome(waits.ref, TableStatus.WAITING),))
     view = run_view(samples.plan(waits), run, {}, UTC, run_folder="runs/x")
-    assert [(table.status, table.what) for table in view.tables] == [("waiting: held back for now", "place 1 of 2")]
+    assert [(table.status, table.detail, table.what) for table in view.tables] == [
+        ("waiting", "held back for now", "place 1 of 2")
+    ]
 
 
 def test_a_bad_run_begins_with_what_failed_and_what_to_do() -> None:
     page = run_page(samples.bad_run())
     text = " ".join("".join(check_is_safe(page).text).split())
-    assert text.index("What needs a person") < text.index("Table by table")
+    assert text.index("What needs attention") < text.index("Table by table")
     assert "error V503 sales.orders, compact: row count changed" in text
     assert "Next: nothing was vacuumed: v1846 can be restored" in text
     assert "(exit code 5)" in text
@@ -149,7 +158,7 @@ def test_a_name_is_only_text(name: str) -> None:
     plan = samples.plan(samples.orders(), samples.quiet("sales.regions"))
     tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
     layout = (LayoutPoint(1, 9.5, 3.0, 0.5), LayoutPoint(2, 2.5, 1.0, 0.0))
-    past = {name: TablePast((PastPoint(1, 5, 5, 2, 4), PastPoint(2, 9, 9, 1, 3)), layout)}
+    past = {name: TablePast((PastPoint(1, 5, 5, 2), PastPoint(2, 9, 9, 1)), layout)}
     outcome = replace(good, tables=(first, *good.tables[1:]))
     nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
     good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
@@ -161,7 +170,7 @@ def test_a_name_is_only_text(name: str) -> None:
     assert outline(run_page(outcome, nasty_plan, past)).tags == plain.tags
 
 
-def test_a_thousand_tables_stay_under_a_megabyte() -> None:
+def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
     good, plan = samples.good_run(), samples.plan(samples.orders(), samples.quiet("sales.regions"))
     sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
     observed = replace(samples.observed(7, 920, 2**40), file_sizes=sizes, small_files=90, small_bytes=2**38)
@@ -173,13 +182,13 @@ def test_a_thousand_tables_stay_under_a_megabyte() -> None:
         tables.append(replace(good.tables[0], ref=ref))
         plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
         past[ref.identifier] = TablePast(
-            tuple(PastPoint(night, 900 + night, 2**30, 300 + night, 2**28 + night) for night in range(30)),
+            tuple(PastPoint(night, 900 + night, 2**30, 300 + night) for night in range(30)),
             tuple(LayoutPoint(night, 90.5 + night % 3, 4.5, 0.25) for night in range(30)),
         )
     outcome, whole = replace(good, tables=tuple(tables)), replace(plan, tables=tuple(plans))
     page = run_page(outcome, whole, past)
-    assert len(page.encode()) < 1_000_000
-    assert page.count("<details") == MAX_TABLES_WITH_DETAILS
+    assert len(page.encode()) < 1_200_000
+    assert page.count('<div class="inside"') == MAX_TABLES_WITH_DETAILS
     assert all(f"table_number_{number:04}" in page for number in range(1000))
     fleet = render_fleet_page(fleet_view([(whole, outcome)] * 30, UTC))
     assert len(fleet.encode()) < 1_000_000
@@ -240,20 +249,21 @@ def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> No
 
 def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
     past = TablePast(
-        (PastPoint(1, 40, 1000, 40, 1000), PastPoint(2, 12, 1000, 3, 100)),
+        (PastPoint(1, 40, 1000, 40), PastPoint(3 * DAY_MS, 12, 1000, 3)),
         (LayoutPoint(1, 9.5, 3.0, 1.0), LayoutPoint(2, 2.25, 1.0, 0.0)),
     )
-    curves = table_curves(past)
+    curves = table_curves(past, UTC)
     assert [curve.caption for curve in curves] == [
-        "files: 40 to 12",
-        "bytes: 1000 B to 1000 B",
-        "bytes in small files: 100% to 10%",
-        "files that a query reads: 9.5 to 2.2",
-        "files over one point: 3.0 to 1.0",
-        "bytes not on the curve: 100% to 0%",
+        "files: 40 → 12",
+        "bytes: 1000 B",
+        "files under minFileSize when planned: 40 → 3",
+        "files that a query reads: 9.5 → 2.2",
+        "files over one point: 3.0 → 1.0",
+        "bytes not on the curve: 100% → 0%",
     ]
+    assert (curves[0].span, curves[3].span) == ("1 Jan to 4 Jan", "1 Jan")
     assert "oldest first: 40, 12" in curves[0].chart
-    assert table_curves(TablePast((PastPoint(1, 40, 1000),))) == ()
+    assert table_curves(TablePast((PastPoint(1, 40, 1000),)), UTC) == ()
 
 
 def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> None:
@@ -277,7 +287,7 @@ def test_the_fleet_lists_its_runs_with_links_and_the_commit_of_the_policies() ->
     assert ("href", "runs/a%20b/report.html") in found.attributes
     assert "3f2c1a9<b>" in "".join(found.text)
     without = check_is_safe(render_fleet_page(fleet_view([(plan, outcome)], UTC)))
-    assert not any(name == "href" for name, _ in without.attributes)
+    assert [value for name, value in without.attributes if name == "href"] == ["#tables"]
     assert outcome.run_id in "".join(without.text)
 
 
@@ -303,3 +313,98 @@ def test_charts_say_in_words_what_they_draw() -> None:
     )
     line = str(line_chart([(0, 0), (5, 10)], "n", "d"))
     assert 'points="3,29 157,3"' in line
+
+
+def test_a_run_that_failed_carries_a_mark_and_not_only_a_colour() -> None:
+    chart = str(bar_chart([Column("1 Jan", "good", 5.0), Column("2 Jan", "failed", 0.0, bad=True)], "n", unit_text=""))
+    assert (chart.count('class="after"'), chart.count('class="bad"'), chart.count(">!<")) == (1, 1, 1)
+    assert "<desc>good; failed</desc>" in chart
+
+
+def test_boxes_say_in_words_how_much_of_its_columns_a_file_covers() -> None:
+    chart = str(box_chart([(0, 9, 0, 4), (0, 4, 5, 9)], (10, 10), ("a<b", "c"), "before"))
+    assert "2 files; on average a file covers 75% of the values of a&lt;b and 50% of those of c" in chart
+    # Ten steps are 180 wide: the first box spans all across and the lower half, the second the upper left quarter.
+    assert 'd="M14 90h180v90h-180zM14 0h90v90h-90z"' in chart
+    assert "0 files" in str(box_chart([], (1, 1), ("a", "b"), "after"))
+
+
+def left_with(sizes: tuple[int, ...], at_ms: int, version: int) -> FilesSeen:
+    return FilesSeen(at_ms, version, file_sizes(sizes))
+
+
+def committed(version: int, removed: tuple[int, ...], added: tuple[int, ...]) -> StepOutcome:
+    receipt = replace(
+        samples.receipt(version, len(removed), len(added), sum(removed)),
+        bytes_added=sum(added), sizes_removed=file_sizes(removed), sizes_added=file_sizes(added),
+    )  # fmt: skip
+    return replace(samples.compact_done(), commits=(receipt,), started_at_ms=20)
+
+
+def test_a_saved_plan_that_is_applied_again_shows_the_table_as_it_is_then() -> None:
+    """40 files when it was planned; applied it left 1, to which others added 3 before it was applied once more."""
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    table = replace(plan.tables[0], observed=samples.observed(7, 40, 4000), steps=())
+    saved = replace(plan, tables=(table,), created_at_ms=1)
+    step = replace(committed(8, (100,) * 40, (4000,)), left=left_with((4000,), 30, 8))
+    first = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
+    again_table = replace(table, checked=left_with((4000, 7, 7, 7), 50, 11))
+    again = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=60)
+    runs = [(saved, first), (replace(saved, tables=(again_table,)), again)]
+    (row,) = fleet_view(runs, UTC).tables
+    assert [(point.at_ms, point.num_files) for point in row.past.points] == [(1, 40), (20, 40), (30, 1), (50, 4)]
+    assert (row.num_files, row.size_bytes, row.growth_bytes, row.bytes_rewritten) == (4, 4021, 21, 4000)
+    assert row.files_over_time is not None
+    assert row.files_over_time.caption == "files: 40 \u2192 4"
+    (view,) = run_view(runs[1][0], again, {}, UTC, run_folder="").tables
+    assert (view.num_files_before, view.num_files_after) == (4, 4)
+
+
+def test_files_before_and_after_are_those_that_the_steps_met_and_left() -> None:
+    """Others added five files between the plan and the run: both figures have them."""
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    table = replace(plan.tables[0], observed=samples.observed(7, 3, 30), steps=())
+    step = replace(committed(13, (10, 10, 10), (30,)), left=left_with((30, 1, 1, 1, 1, 1), 30, 13))
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),))
+    (view,) = run_view(replace(plan, tables=(table,)), outcome, {}, UTC, run_folder="").tables
+    assert (view.num_files_before, view.num_files_after) == (8, 6)
+    assert sum(bucket.num_files for bucket in view.sizes_before) == 8
+
+
+def test_the_page_of_a_run_has_its_project_its_day_and_the_picture_of_a_layout() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    boxes = LayoutBoxes(("id", "day"), (4, 4), ((0, 3, 0, 3),), 1, ((0, 1, 0, 1),), 1)
+    step = replace(good.tables[0].steps[1], boxes=boxes)
+    outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),))
+    view = run_view(plan, outcome, {}, UTC, run_folder="", project=ReportProject("acme"))
+    page = render_run_page(view)
+    text = " ".join("".join(check_is_safe(page).text).split())
+    assert view.started == "Saturday 21 November 2026, 22:00 UTC"
+    assert "acme, Saturday 21 November 2026, 22:00 UTC - maintainer" in text
+    assert page.count('class="box ') == 2
+    unseen = render_run_page(replace(view, whole=(replace(view.whole[0], boxes=replace(boxes, after=None)),)))
+    assert "nobody looked after the last turn" in unseen
+    assert unseen.count('class="box ') == 1
+
+
+def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
+    good, plan = samples.good_run(), samples.plan(samples.orders())
+    names = [TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}") for number in range(2000)]
+    tables = tuple(replace(plan.tables[0], ref=ref, observed=samples.observed(7, 920, 2**40)) for ref in names)
+    outcome = replace(good, tables=tuple(replace(good.tables[0], ref=ref) for ref in names))
+    page = render_fleet_page(fleet_view([(replace(plan, tables=tables), outcome)] * 5, UTC))
+    assert len(page.encode()) < 2_000_000
+    assert page.count('<th scope="row" class="name">') == 2000
+
+
+def test_the_fleet_names_what_needs_attention_now_and_what_to_do() -> None:
+    plan, bad, good = samples.full_plan(), samples.bad_run(), samples.good_run()
+    now = fleet_view([(plan, good), (plan, bad)], UTC)
+    text = "".join(check_is_safe(render_fleet_page(now)).text)
+    assert now.mood == "bad"
+    assert "What needs attention" in text
+    assert "Next:" in text
+    # A table that did well since needs nobody any more.
+    assert fleet_view([(plan, bad), (plan, good)], UTC).findings == tuple(
+        finding for finding in now.findings if finding.table not in {table.ref.identifier for table in good.tables}
+    )

@@ -1,0 +1,130 @@
+"""What a run, or many, gained and cost: files, what a typical query reads, bytes deleted, and money by given prices.
+
+Every amount stands with its formula. What nobody measured is left out, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.policy.project.price_settings import Prices
+from maintainer.report.run.outcome_text import WorkDone
+from maintainer.units import count_of, format_size
+
+Tile = tuple[str, str, str]
+"""(figure, what it is, mood) for the head of a page."""
+
+TIB, GIB = 1 << 40, 1 << 30
+QUERIES_PRICED = 1_000
+"""What a query saves is too little to print; what so many save is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutGain:
+    """What a query on the Z-order columns reads, before and after, added up over tables: files and bytes."""
+
+    num_tables: int
+    files: tuple[float, float]
+    size_bytes: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount of money: how it is printed, what it is, and how it was worked out."""
+
+    figure: str
+    what: str
+    formula: str
+
+
+def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
+    """Add up what queries read of tables whose layout was measured before and after; None where none was.
+
+    Args:
+        tables: Outcomes in the order of time; of a table with several the first and the last figures count.
+    """
+    first: dict[str, tuple[float, int]] = {}
+    last: dict[str, tuple[float, int]] = {}
+    for table in tables:
+        turns = [turn for step in table.steps for turn in step.turns]
+        looked = next((turn.after for turn in reversed(turns) if turn.after is not None), None)
+        if not turns or looked is None:
+            continue
+        name = table.ref.identifier
+        first.setdefault(name, (turns[0].before.files_read, turns[0].before.bytes_read))
+        last[name] = (looked.files_read, looked.bytes_read)
+    if not last:
+        return None
+    return LayoutGain(
+        len(last),
+        (sum(files for files, _ in first.values()), sum(files for files, _ in last.values())),
+        (sum(size for _, size in first.values()), sum(size for _, size in last.values())),
+    )
+
+
+def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
+    """Return tiles of what queries and storage gained; none where nothing was measured."""
+    tiles: list[Tile] = []
+    if gain is not None:
+        before, after = (f"{files:,.1f}".removesuffix(".0") for files in gain.files)
+        what = "files that a typical query reads"
+        if gain.num_tables > 1:
+            what += f", over {gain.num_tables:,} tables with a Z-order"
+        tiles.append((f"{before} \u2192 {after}", what, "good" if gain.files[1] < gain.files[0] else "calm"))
+    if work.bytes_deleted:
+        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", "calm"))
+    return tuple(tiles)
+
+
+def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Sequence[RunOutcome]) -> tuple[Amount, ...]:
+    """Return what was gained and spent in money, each with its formula; none without prices.
+
+    Args:
+        prices: From maintainer.yml.
+        gain: What queries read before and after.
+        work: What the runs did.
+        runs: The runs.
+    """
+    result: list[Amount] = []
+    if prices.scanned_tib is not None and gain is not None:
+        spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
+        result.append(
+            Amount(
+                _money(QUERIES_PRICED * spared / TIB * prices.scanned_tib, prices),
+                f"less for {QUERIES_PRICED:,} typical queries"
+                if spared >= 0
+                else "for typical queries: they read more",
+                f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
+                f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
+            )
+        )
+    if prices.stored_gib_month is not None and work.bytes_deleted:
+        of_month = _price(prices.stored_gib_month, prices)
+        result.append(
+            Amount(
+                _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
+                "less for storage, each month",
+                f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
+            )
+        )
+    if prices.compute_hour is not None:
+        hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
+        result.append(
+            Amount(
+                _money(hours * prices.compute_hour, prices),
+                "for computing, spent",
+                f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
+            )
+        )
+    return tuple(result)
+
+
+def _money(amount: float, prices: Prices) -> str:
+    text = "less than 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"
+    return f"{text} {prices.currency}".strip()
+
+
+def _price(price: float, prices: Prices) -> str:
+    return f"{price:,.10g} {prices.currency}".strip()

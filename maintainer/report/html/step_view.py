@@ -1,0 +1,140 @@
+"""What a report shows of one step, and how it is known that no row was lost: in plain sentences, and line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from maintainer.model.plan.plan import TablePlan
+from maintainer.model.plan.steps import Step
+from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.report.plan.step_text import describe, step_word
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, assertion_text, figures, message
+from maintainer.report.style import Role
+from maintainer.report.text_layout import named
+from maintainer.units import count_of
+
+MAX_CHECKS_SHOWN = 40
+"""Checks of one step listed by name when they did not pass."""
+
+MAX_CHECKS_NAMED = 6
+"""Names of checks that passed, for an idea of what was checked; all are in results.json."""
+
+_MOODS = {None: "calm", Role.GOOD: "good", Role.DIM: "good", Role.WARN: "warn", Role.BAD: "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step: what was planned and why, what it did, and how that was proven."""
+
+    word: str
+    status: str
+    mood: str
+    planned: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...]
+    did: str
+    note: str
+    proof: tuple[str, ...]
+    failed_checks: tuple[tuple[str, str], ...]
+    seconds: str
+
+
+def mood_of(status: TableStatus) -> str:
+    """Return ``good``, ``bad``, ``warn`` or ``calm``: the class that colours what the word beside it says."""
+    return _MOODS[TABLE_ENDS[status].role]
+
+
+def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
+    """Say for people who do not read logs how it is known that no row was lost; nothing where nothing was rewritten."""
+    steps = [step for table in tables for step in table.steps]
+    proofs = [receipt.proof for step in steps for receipt in step.commits if receipt.proof is not None]
+    if not proofs:
+        return ()
+    rows, work = sum(proof.read.rows for proof in proofs), WorkDone.of(steps)
+    wrong = sum(not proof.holds for proof in proofs)
+    told = "none differed" if not wrong else f"{wrong:,} differed, see above"
+    words = [
+        "Before new files replaced old ones, all rows of both were read and compared. Only when they were equal was "
+        "the table changed.",
+        f"{count_of(len(proofs), 'rewrite')} with {count_of(rows, 'row')} "
+        f"{'was' if len(proofs) == 1 else 'were'} compared: {told}.",
+    ]
+    if work.checks:
+        left = work.checks - work.checks_passed
+        rest = "all passed" if not left else f"{work.checks_passed:,} passed, {left:,} did not"
+        words.append(f"Afterwards {count_of(work.checks, 'check')} ran on the new versions: {rest}.")
+    if work.files_deleted:
+        words.append(
+            f"{count_of(work.files_deleted, 'file')} that no version within the retention needs "
+            f"{'was' if work.files_deleted == 1 else 'were'} deleted."
+        )
+    return tuple(words)
+
+
+def did_text(step: StepOutcome) -> str:
+    """Say what a step did, on one line of a page: its columns are for terminals."""
+    return figures(step).replace("   ", ", ")
+
+
+def planned_step(plan: TablePlan | None, step: StepOutcome) -> Step | None:
+    """Return the step as it was planned; None where the plan does not have it."""
+    return next((planned for planned in plan.steps if plan.step_id(planned) == step.step_id), None) if plan else None
+
+
+def step_view(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> StepView:
+    """Gather what is shown of a step: what was planned and why, what it did, and its proof."""
+    planned = planned_step(plan, step)
+    text = describe(planned, tz) if planned else None
+    failed = [
+        (assertion_text(check), "bad" if check.outcome == "fail" else "warn")
+        for check in step.assertions
+        if check.outcome != "pass"
+    ]
+    return StepView(
+        word=step_word(step.kind),
+        status=STEP_ENDS[step.status].word,
+        mood=_MOODS[STEP_ENDS[step.status].role],
+        planned=text.facts if text else (),
+        reasons=tuple(
+            (reason.text, reason.origin or "") for group in (text.reasons if text else ()) for reason in group
+        ),
+        did=did_text(step),
+        note="" if step.status is StepStatus.SUCCEEDED else message(step),
+        proof=_proof_lines(step),
+        failed_checks=tuple(failed[:MAX_CHECKS_SHOWN]),
+        seconds=f"{step.duration_seconds:.1f} s",
+    )
+
+
+def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
+    """Say how we know that nothing was lost: a line for each commit and one for the checks after it."""
+    lines = []
+    for receipt in step.commits:
+        proof = receipt.proof
+        if proof is None:
+            continue
+        digest = "".join(f"{part:x}" for part in proof.read.sums)[:16]
+        how = f", order-free fingerprint {digest}\u2026" if digest else ""
+        equal = "equal" if proof.holds else "NOT equal"
+        lines.append(
+            f"v{receipt.version}, before it was committed: {count_of(proof.read.rows, 'row')} read, "
+            f"{proof.written.rows:,} read back from the new files, {equal}{how}"
+        )
+        lines += [
+            f"{count_of(use.num_bins, 'bin')} in lane {use.lane} ({use.reason}), both sides read by {use.prover}"
+            for use in proof.lanes
+        ]
+        if proof.uncovered_columns:
+            lines.append(f"not covered by the fingerprint: {', '.join(proof.uncovered_columns)}")
+    if step.assertions:
+        passed = WorkDone.of((step,)).checks_passed
+        names = named(sorted({check.expectation for check in step.assertions}), MAX_CHECKS_NAMED)
+        lines.append(f"{passed:,} of {count_of(len(step.assertions), 'check')} passed after the commit: {names}")
+        carried = sorted({check.carried_from for check in step.assertions if check.carried_from is not None})
+        if carried:
+            versions = named([f"v{version}" for version in carried], MAX_CHECKS_NAMED)
+            lines.append(
+                f"expectations were not run again where a proof shows the same rows; they were run at {versions}"
+            )
+    return tuple(lines)

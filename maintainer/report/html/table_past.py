@@ -1,0 +1,222 @@
+"""What is known of a table over time, from plans and outcomes, and its curves.
+
+Every figure is one that a run read or wrote down: the table as a plan met it, as the check of a saved plan found it,
+as the steps of a run met it, and as they left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from markupsafe import Markup
+
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.zorder_turn import LayoutFigures
+from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.model.table.files_seen import FilesSeen
+from maintainer.report.html.charts import line_chart
+from maintainer.report.run.outcome_text import WorkDone
+from maintainer.report.text_layout import moment
+from maintainer.units import format_size
+
+Spelled = Callable[[float], str]
+"""How a figure is written."""
+
+TableKey = Callable[[TablePlan], object | None]
+"""What is equal for one table in the plans of several runs; None for a table that a run could not read."""
+
+MAX_FIGURES_IN_WORDS = 8
+"""A curve's description names its newest figures."""
+
+MAX_POINTS = 20
+"""A longer curve is drawn from every n-th figure, the newest always among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoint:
+    """A table as one run met it, or left it.
+
+    ``small_files`` are those under the policy's ``minFileSize``; None where nobody counted.
+    """
+
+    at_ms: int
+    num_files: int
+    size_bytes: int
+    small_files: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPoint:
+    """How the files of a table with an incremental Z-order lay at a time (``layout_figures`` says what that is)."""
+
+    at_ms: int
+    files_read: float
+    overlap_depth: float
+    unindexed_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class TablePast:
+    """All that is known of a table over time, oldest first."""
+
+    points: tuple[PastPoint, ...] = ()
+    layout: tuple[LayoutPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line with what stands below it: what it does, first and last, in words, and the days that it spans."""
+
+    chart: Markup
+    caption: str
+    span: str = ""
+
+
+def recorded_key(table: TablePlan) -> object | None:
+    """Return the table's id and its location as written; None where the run could not read it."""
+    return None if table.observed is None else (table.observed.table_id, table.observed.location)
+
+
+def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded_key) -> dict[str, TablePast]:
+    """Return each table as every run met it and left it, by each identifier of a policy, in the order of time.
+
+    A saved plan shows a table as it was when the plan was made. When it is applied the table is read again, and that
+    is a point of its own. So is what the steps began with and what they left.
+
+    Args:
+        runs: The oldest first.
+        key_of: Which tables of two plans are one.
+    """
+    points: dict[object, list[PastPoint]] = {}
+    layout: dict[object, list[LayoutPoint]] = {}
+    keys: dict[str, object] = {}
+    for plan, outcome in runs:
+        ended = {table.ref: table for table in outcome.tables}
+        drawn: set[object] = set()
+        for table in plan.tables:
+            key = key_of(table)
+            if table.observed is None or key is None:
+                continue
+            keys[table.ref.identifier] = key
+            if key in drawn:  # two policies of one table: a run touches it for neither
+                continue
+            drawn.add(key)
+            points.setdefault(key, []).extend(_points(plan, table, outcome, ended.get(table.ref)))
+            layout.setdefault(key, []).extend(_layouts(plan, table, outcome, ended.get(table.ref)))
+    for states in points.values():
+        states.sort(key=lambda point: point.at_ms)
+    for layouts in layout.values():
+        layouts.sort(key=lambda point: point.at_ms)
+    return {name: TablePast(_each_once(points[key]), tuple(layout[key])) for name, key in keys.items()}
+
+
+def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[PastPoint]:
+    seen = table.observed
+    assert seen is not None
+    met = PastPoint(plan.created_at_ms, seen.num_files, seen.size_bytes, seen.small_files)
+    points = [met]
+    if table.checked is not None:
+        points.append(_of_look(table.checked))
+    if ended is None or not any(step.commits for step in ended.steps):
+        return points
+    first, last = ended.files_met, ended.files_left
+    if first is not None and last is not None:
+        return [*points, _of_look(first), _of_look(last)]
+    # Whatever ended the steps, it took the figures with it: the commits alone say what was done.
+    work = WorkDone.of(ended.steps)
+    at_ms = max(outcome.started_at_ms + round(outcome.duration_seconds * 1000), met.at_ms + 1)
+    left = PastPoint(
+        at_ms,
+        met.num_files + work.files_added - work.files_removed,
+        met.size_bytes + work.bytes_added - work.bytes_removed,
+    )
+    return [*points, left]
+
+
+def _of_look(seen: FilesSeen) -> PastPoint:
+    return PastPoint(seen.at_ms, seen.num_files, seen.size_bytes)
+
+
+def _each_once(points: Sequence[PastPoint]) -> tuple[PastPoint, ...]:
+    """Leave out what says no more than its neighbours: a table that did not change between two looks."""
+    kept: list[PastPoint] = []
+    for number, point in enumerate(points):
+        same_before = kept and (kept[-1].num_files, kept[-1].size_bytes) == (point.num_files, point.size_bytes)
+        following = points[number + 1] if number + 1 < len(points) else None
+        same_after = following and (following.num_files, following.size_bytes) == (point.num_files, point.size_bytes)
+        if not (same_before and same_after):
+            kept.append(point)
+    return tuple(kept)
+
+
+def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[LayoutPoint]:
+    before = next((step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None)
+    points = [] if before is None else [_layout(plan.created_at_ms, before)]
+    steps = ended.steps if ended is not None else ()
+    after = next((turn.after for step in steps for turn in reversed(step.turns) if turn.after), None)
+    if after is not None:
+        points.append(_layout(outcome.started_at_ms + round(outcome.duration_seconds * 1000), after))
+    return points
+
+
+def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
+    return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
+
+
+def table_curves(past: TablePast, tz: tzinfo) -> tuple[Curve, ...]:
+    """Return all curves of a table that have two points or more, those of its layout last."""
+    depth = [(point.at_ms, point.overlap_depth) for point in past.layout]
+    unindexed = [(point.at_ms, point.unindexed_ratio) for point in past.layout]
+    small = [(point.at_ms, float(point.small_files)) for point in past.points if point.small_files is not None]
+    curves = (
+        files_curve(past, tz),
+        _curve([(point.at_ms, float(point.size_bytes)) for point in past.points], "bytes", _bytes, tz),
+        _curve(small, "files under minFileSize when planned", _whole, tz),
+        layout_curve(past, tz),
+        _curve(depth, "files over one point", _decimal, tz),
+        _curve(unindexed, "bytes not on the curve", _percent, tz),
+    )
+    return tuple(curve for curve in curves if curve is not None)
+
+
+def files_curve(past: TablePast, tz: tzinfo) -> Curve | None:
+    """Return a table's number of files over time."""
+    return _curve([(point.at_ms, float(point.num_files)) for point in past.points], "files", _whole, tz)
+
+
+def layout_curve(past: TablePast, tz: tzinfo) -> Curve | None:
+    """Return what a query on the Z-order columns reads over time."""
+    figures = [(point.at_ms, point.files_read) for point in past.layout]
+    return _curve(figures, "files that a query reads", _decimal, tz)
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _decimal(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def _bytes(value: float) -> str:
+    return format_size(round(value))
+
+
+def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz: tzinfo) -> Curve | None:
+    if len(figures) < 2:
+        return None
+    every = -(-(len(figures) - 1) // (MAX_POINTS - 1))
+    points = [(float(at_ms), value) for at_ms, value in reversed(figures[::-every][:MAX_POINTS])]
+    words = ", ".join(spelled(value) for _, value in figures[-MAX_FIGURES_IN_WORDS:])
+    chart = line_chart(points, f"{what} over time", f"oldest first: {words}")
+    first, last = spelled(figures[0][1]), spelled(figures[-1][1])
+    days = [f"{moment(at_ms, tz):%-d %b}" for at_ms in (figures[0][0], figures[-1][0])]
+    span = days[0] if days[0] == days[1] else f"{days[0]} to {days[1]}"
+    return Curve(chart, f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}", span)

@@ -1,0 +1,58 @@
+"""What was gained, and its money: each amount follows from the figures that stand in its formula."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.price_settings import Prices
+from maintainer.report.html.gains import amounts, gain_tiles, layout_gain
+from maintainer.report.run.outcome_text import WorkDone
+from tests.support.runs import sample_runs as samples
+
+TIB, GIB = 1 << 40, 1 << 30
+NOTHING = WorkDone.of(())
+TURN = Turn(Strategy.UNINDEXED, "1:x", 100, (1,))
+
+
+def turned(name: str, before: tuple[float, int], after: tuple[float, int] | None) -> TableOutcome:
+    looked = None if after is None else LayoutFigures(*after, 1.0, 0.0)
+    turn = TurnOutcome(TURN, 8, LayoutFigures(*before, 3.0, 1.0), looked)
+    table = samples.good_run().tables[0]
+    return replace(table, ref=TableRef(name), steps=(replace(table.steps[0], turns=(turn,)),))
+
+
+def test_of_several_runs_of_a_table_the_first_and_the_last_figures_count() -> None:
+    gain = layout_gain(
+        [turned("a", (30, 9 * TIB), (12, 4 * TIB)), turned("b", (4, TIB), None), turned("a", (14, 5 * TIB), (5, TIB))]
+    )
+    assert gain is not None
+    assert (gain.num_tables, gain.files, gain.size_bytes) == (1, (30, 5), (9 * TIB, TIB))
+    assert gain_tiles(gain, NOTHING) == (("30 \u2192 5", "files that a typical query reads", "good"),)
+    two = layout_gain([turned("a", (3.5, 2), (3.5, 2)), turned("b", (1, 1), (1, 1))])
+    assert gain_tiles(two, NOTHING) == (
+        ("4.5 \u2192 4.5", "files that a typical query reads, over 2 tables with a Z-order", "calm"),
+    )
+    assert layout_gain([samples.good_run().tables[1]]) is None
+
+
+def test_money_stands_with_its_formula() -> None:
+    gain = layout_gain([turned("a", (30, 9 * GIB), (5, GIB))])
+    work = replace(NOTHING, files_deleted=3, bytes_deleted=100 * GIB)
+    run = replace(samples.good_run(), duration_seconds=1800.0)
+    priced = amounts(Prices("EUR", 5.0, 0.02, 3.0), gain, work, (run, run))
+    assert [(amount.figure, amount.formula) for amount in priced] == [
+        (f"{1000 * 8 / 1024 * 5:,.2f} EUR", "1,000 queries \u00d7 (9 GiB \u2212 1 GiB) \u00d7 5 EUR a TiB scanned"),
+        ("2.00 EUR", "100 GiB deleted \u00d7 0.02 EUR a GiB and month"),
+        ("3.00 EUR", "1.00 hours of 2 runs \u00d7 3 EUR an hour"),
+    ]
+    small = amounts(Prices("", None, 0.02, None), None, replace(work, bytes_deleted=1), ())
+    assert [amount.figure for amount in small] == ["less than 0.01"]
+
+
+def test_without_prices_or_figures_there_is_no_amount() -> None:
+    runs: tuple[RunOutcome, ...] = (samples.good_run(),)
+    assert amounts(Prices(), layout_gain([turned("a", (3, 3), (1, 1))]), NOTHING, runs) == ()
+    assert amounts(Prices("EUR", 5.0, 0.02, None), None, NOTHING, runs) == ()
