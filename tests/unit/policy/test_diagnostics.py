@@ -32,6 +32,12 @@ def test_every_code_has_a_section_under_its_title() -> None:
         assert titles[code].startswith(title), code
 
 
+@pytest.mark.parametrize("code", [*TITLES, *CROSS_FILE])
+def test_every_code_says_what_to_do(code: str) -> None:
+    (advice,) = re.findall(r"^What to do: ([a-z].+?\.)$\n\n", SECTIONS[code][1], re.MULTILINE | re.DOTALL)
+    assert "\n\n" not in advice
+
+
 @pytest.mark.parametrize("code", TITLES)
 def test_the_example_gives_the_code(code: str, tmp_path: Path) -> None:
     (kind, example), *more = BLOCK.findall(SECTIONS[code][1])
