@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.engine.process_loss import is_engine_lost, session_gone
 from maintainer.engine.protocols import CommitProver, Engine, HistoryReader, TableFinder, TablePlaces, TableReader
+from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 
@@ -48,6 +49,8 @@ class EngineOptions:
     single_writer: bool = False
     long_work: bool = False
     record_classes: bool = False
+    stages: StageListener = field(default=SILENT, compare=False)
+    """Hears what is waited for: the start of Java and Spark, reading tables."""
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
@@ -136,6 +139,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
         remote=options.remote,
         long_work=options.long_work,
         record_classes=options.record_classes,
+        stages=options.stages,
     )
     connected_one = active_connect_session()
     remote = remote_of(session, os.environ) is not None or connected_one is not None
@@ -145,6 +149,7 @@ def _open(options: EngineOptions) -> Iterator[OpenedEngine]:
         from maintainer.delta.commands.command_engine import CommandEngine
         from maintainer.delta.commands.connect_session import open_connect
 
+        options.stages.began("connecting to Spark Connect")
         with open_connect(session) as connected:
             over_connect = CommandEngine(connected.sessions(), single_writer=options.single_writer)
 

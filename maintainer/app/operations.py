@@ -35,6 +35,7 @@ from maintainer.app.running.watch_loop import watch as watch_tables
 from maintainer.app.selection.run_spec import Look, RunSpec, choose, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
+from maintainer.engine.stages import SILENT
 from maintainer.errors import MaintainerError
 from maintainer.execution.run.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run.run_context import Clock
@@ -50,6 +51,7 @@ from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.plan.comparison_markdown import Comparison
 from maintainer.report.run.run_findings import render_junit
+from maintainer.units import count_of
 
 LONG_WORK_BYTES = 4 << 30
 """Bytes that Spark rewrites from which on a JVM that compiles for long work is worth a second start."""
@@ -162,6 +164,7 @@ def apply(
             clock.started()
             if saved is not None:
                 now_ms = Clock().now_ms()
+                options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
                 to_do = check_saved_plan(
                     project, opened.engine, saved, now_ms=now_ms, exact=spec.exact, all_or_nothing=spec.all_or_nothing
                 )
@@ -207,7 +210,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
             nonlocal clock
             clock = PreparationClock()
-            request = replace(_plan_request(spec, due, listener.table_planned), selection=("watch",))
+            request = replace(_plan_request(spec, due, listener.table_planned), selection=("watch",), stages=SILENT)
             return fit(project, make_plan(project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
@@ -232,8 +235,13 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
 def why(project: Project, spec: RunSpec, policy: ResolvedPolicy) -> TableDecisions:
     """Plan one table and return every decision about it. Changes nothing."""
     looks: list[TableLook] = []
-    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
-        made = make_plan(project, opened.engine, PlanRequest((policy,), Clock().now_ms(), on_table=looks.append))
+    options = project_engine(project.loaded.project, spec.engine)
+    with open_engine(options) as opened:
+        made = make_plan(
+            project,
+            opened.engine,
+            PlanRequest((policy,), Clock().now_ms(), on_table=looks.append, stages=options.stages),
+        )
         return TableDecisions(made, looks[0], opened.session_setting(SESSION_ENABLED))
 
 
@@ -252,7 +260,14 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
     policies = chosen_policies(project, spec, command="status")
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
         yield lambda: look_at_all(
-            project, opened, policies, spec.selection, at_ms=Clock().now_ms(), jobs=spec.jobs, scheduled=scheduled
+            project,
+            opened,
+            policies,
+            spec.selection,
+            at_ms=Clock().now_ms(),
+            jobs=spec.jobs,
+            scheduled=scheduled,
+            stages=spec.engine.stages,
         )
 
 
@@ -264,6 +279,7 @@ def verify(project: Project, spec: RunSpec, request: VerifyRequest) -> VerifyRun
         NotSupportedYet: E620, over Spark Connect.
     """
     with _recorded(project, spec) as (opened, journal), opened.proving() as worker:
+        spec.engine.stages.began(f"verifying {count_of(len(request.targets), 'table')}")
         return verify_tables(project, worker, journal, request)
 
 
@@ -302,7 +318,8 @@ def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
 
 def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table: OnTable | None) -> PlanRequest:
     return PlanRequest(
-        policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table
+        policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table,
+        stages=spec.engine.stages,
     )  # fmt: skip
 
 

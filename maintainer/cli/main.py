@@ -20,6 +20,7 @@ import click
 
 from maintainer import __version__
 from maintainer.cli.context import CliContext, find_project_root
+from maintainer.cli.stage_lines import say_first_stage
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.report.style import color_wanted
@@ -103,6 +104,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the arguments begin with; offer the nearest one where there is none."""
+        if args and not ctx.resilient_parsing:  # completion asks for commands, too
+            color = color_wanted(ctx.params["color"], sys.stderr, os.environ)
+            say_first_stage(args[0], args[1:], quiet=ctx.params["quiet"], color=color)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

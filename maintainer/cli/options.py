@@ -6,6 +6,7 @@ A new option that more than one command takes goes here.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ from click.types import StringParamType
 from maintainer.app.engine_access import ENGINES, EngineOptions
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
 from maintainer.cli.context import CliContext, find_project_root
+from maintainer.cli.stage_lines import StageLines
+from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import printable
 from maintainer.execution.fleet.rollout import parse_batches
@@ -24,6 +27,7 @@ from maintainer.model.plan.lanes import Lane
 from maintainer.planning.plan_input import PlanOptions
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.project_settings import Budget
+from maintainer.report.style import Style
 from maintainer.units import UnitError, parse_duration, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -235,5 +239,13 @@ def _engine(
         tuple(pairs),
         engine=engine,
         remote=remote,
+        stages=_stages(),
         on_warning=lambda text: click.echo(f"warning: {printable(text)}", err=True),
     )
+
+
+def _stages() -> StageListener:
+    context = click.get_current_context(silent=True)
+    if context is None or not isinstance(context.obj, CliContext):
+        return SILENT
+    return StageLines(sys.stderr, Style(context.obj.color_stderr), quiet=context.obj.verbosity < 0)

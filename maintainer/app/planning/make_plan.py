@@ -20,6 +20,7 @@ from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TablePlaces, TableReader
+from maintainer.engine.stages import SILENT, StageListener
 from maintainer.errors import EnvironmentUnfit, MaintainerError, TableError
 from maintainer.execution.run.run_context import Clock
 from maintainer.journal.folder.atomic_files import reading_runs
@@ -33,6 +34,7 @@ from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity
+from maintainer.units import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class PlanRequest:
     """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
 
     A table of ``new`` that does not exist is a note in the plan; any other is a problem.
+    ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
     policies: tuple[ResolvedPolicy, ...]
@@ -77,6 +80,12 @@ class PlanRequest:
     on_table: OnTable | None = None
     table_seconds: float = DEFAULT_TABLE_SECONDS
     new: NewPolicies | None = None
+    stages: StageListener = SILENT
+
+    @property
+    def num_user_tables(self) -> int:
+        """How many tables there are without our own ledger."""
+        return sum(not policy.is_ledger for policy in self.policies)
 
 
 def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
@@ -127,8 +136,10 @@ class _Tables:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def plan_all(self, engine: Engine) -> None:
-        pool = PlanPool(engine, self._plan, self._give_up, Clock(), self.request.table_seconds)
-        pool.run(self.request.policies, self.request.jobs)
+        request = self.request
+        request.stages.began(f"reading {count_of(request.num_user_tables, 'table')}")
+        pool = PlanPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages)
+        pool.run(request.policies, request.jobs)
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         request = self.request
@@ -171,8 +182,7 @@ class _Tables:
             self.num_planned += not plan.is_ledger
             if request.on_table is not None:
                 number = 0 if plan.is_ledger else self.num_planned
-                total = sum(not policy.is_ledger for policy in request.policies)
-                request.on_table(TableLook(policy, plan, facts, record, number, total))
+                request.on_table(TableLook(policy, plan, facts, record, number, request.num_user_tables))
 
 
 def _bug(error: Exception) -> TableError:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from maintainer.engine.protocols import Engine, TableReader
+from maintainer.engine.stages import SILENT, StageListener
 from maintainer.execution.run.run_context import Clock
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
@@ -24,15 +25,19 @@ MAX_GIVEN_UP = 8
 
 TICK_SECONDS = 0.2
 
+SAID_EACH_SECONDS = 30.0
+"""How often it is said which table is still looked at."""
+
 
 @dataclass(slots=True)
 class _Member:
-    """A thread, and the table that it looks at since when (monotonic seconds)."""
+    """A thread, and the table that it looks at since when; ``said`` is when that was last said (monotonic seconds)."""
 
     name: str
     thread: threading.Thread | None = None
     policy: ResolvedPolicy | None = None
     started: float = 0.0
+    said: float = 0.0
     given_up: bool = False
 
 
@@ -46,6 +51,7 @@ class PlanPool:
         give_up: Called when a table exceeds its time limit, with the reason; called on the calling thread.
         clock: For the limits.
         table_seconds: Longest look at one table.
+        stages: Hears which tables take long.
     """
 
     engine: Engine
@@ -53,6 +59,7 @@ class PlanPool:
     give_up: Callable[[ResolvedPolicy, str], None]
     clock: Clock
     table_seconds: float = DEFAULT_TABLE_SECONDS
+    stages: StageListener = SILENT
     _waiting: deque[ResolvedPolicy] = field(default_factory=deque, init=False)
     _members: list[_Member] = field(default_factory=list, init=False)
     _failures: list[BaseException] = field(default_factory=list, init=False)
@@ -101,6 +108,7 @@ class PlanPool:
             if self._failures or member.given_up or not self._waiting:
                 return None
             member.policy, member.started = self._waiting.popleft(), self.clock.monotonic()
+            member.said = member.started
             return member.policy
 
     def _ended(self, member: _Member) -> bool:
@@ -115,9 +123,14 @@ class PlanPool:
             if policy is None:
                 return
             limit = min(self.table_seconds, policy.limits.timeout_seconds)
-            if self.clock.monotonic() - member.started <= limit:
-                return
-            member.given_up = True
+            now = self.clock.monotonic()
+            member.given_up = now - member.started > limit
+            say = not member.given_up and now - member.said >= SAID_EACH_SECONDS
+            member.said = now if say else member.said
+        if say:
+            self.stages.lasts(f"reading {policy.table.identifier}", now - member.started)
+        if not member.given_up:
+            return
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
             self.engine.cancel(member.name)
         self.give_up(policy, f"no answer within {limit:g} s")

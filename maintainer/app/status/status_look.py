@@ -16,6 +16,7 @@ from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import SelectionOptions, narrowed
+from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
 from maintainer.journal.leases import current_holders
 from maintainer.journal.memory.place_records import REWRITES
@@ -200,6 +201,7 @@ def look_at_all(
     at_ms: int,
     jobs: int,
     scheduled: bool = False,
+    stages: StageListener = SILENT,
 ) -> StatusLook:
     """Look at the tables of some policies as they are now. Nothing is changed.
 
@@ -211,6 +213,7 @@ def look_at_all(
         at_ms: Now, milliseconds since 1970 UTC.
         jobs: Tables looked at side by side.
         scheduled: Only tables that a run is working on, or whose files the next apply would rewrite.
+        stages: Hears that tables are read.
 
     Raises:
         MaintainerError: The engine, or the folder of runs, cannot be used.
@@ -227,7 +230,7 @@ def look_at_all(
         table = look.policy.table.identifier
         rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
 
-    plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at))
+    plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at, stages=stages))
     names = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = [row for row in rows if row.table in names and (row.scheduled or row.running or not scheduled)]
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))

@@ -164,6 +164,7 @@ def inventory_command(
     below = [absolute_path(root, Path.cwd()) for root in roots]
     engine = project_engine(project.loaded.project, spec.engine)
     with open_engine(engine) as opened, opened.finder() as finder:
+        engine.stages.began("looking for tables")
         tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
         tables += [found_at(location, project.root) for root in below for location in finder.below(root)]
     entries = inventory(project.loaded, tables, whole_catalog=True)

@@ -38,6 +38,7 @@ from maintainer.delta.spark.start_conf import (
     read_spark_defaults,
     start_conf,
 )
+from maintainer.engine.stages import SILENT, STARTING_JAVA, STARTING_SPARK, StageListener
 from maintainer.errors import EnvironmentUnfit, NotSupportedYet
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class SessionLease:
     conf: Mapping[str, str]
     log_path: Path | None
     start_seconds: float = 0.0
+    stages: StageListener = SILENT
     _spark: SparkSession | None = None
     _embedded: _EmbeddedJvm | None = None
     _cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -91,6 +93,7 @@ class SessionLease:
         with self._lock:
             if self._spark is None:
                 assert self._embedded is not None
+                self.stages.began(STARTING_SPARK)
                 started = time.monotonic()
                 self._spark = _new_spark(self._embedded.conf, self._embedded.engine, self._embedded.log_path)
                 self._cleanup.callback(_stop_quietly, self._spark)
@@ -257,6 +260,7 @@ def _borrow(spark: SparkSession, options: SessionOptions) -> SessionLease:
 
 
 def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
+    options.stages.began(STARTING_JAVA)
     started = time.monotonic()
     versions = check_versions(env)
     java = inspect_java(env)
@@ -276,7 +280,9 @@ def _start(options: SessionOptions, env: Mapping[str, str]) -> SessionLease:
         engine.archive = archive
         stack.callback(_forget_gateway, engine)
         embedded = _EmbeddedJvm(engine, conf, log_path)
-        lease = SessionLease(False, options.conf_map, log_path, _embedded=embedded, _cleanup=stack.pop_all())
+        lease = SessionLease(
+            False, options.conf_map, log_path, stages=options.stages, _embedded=embedded, _cleanup=stack.pop_all()
+        )
     lease.start_seconds = time.monotonic() - started
     atexit.register(lease.close)
     return lease

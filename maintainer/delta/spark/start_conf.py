@@ -6,10 +6,11 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from maintainer.delta.spark import engine_log
+from maintainer.engine.stages import SILENT, StageListener
 
 DEFAULT_MASTER = "local[*]"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -44,6 +45,7 @@ class SessionOptions:
             runs for long is slower.
         record_classes: Record an archive of classes when the session ends, where there is none yet.
         remote: A Spark Connect server, ``sc://host:port``; only the command engine can use one.
+        stages: Hears when Java and Spark start.
     """
 
     master: str | None = None
@@ -53,6 +55,7 @@ class SessionOptions:
     long_work: bool = False
     record_classes: bool = False
     remote: str | None = None
+    stages: StageListener = field(default=SILENT, compare=False)
 
     @property
     def conf_map(self) -> dict[str, str]:

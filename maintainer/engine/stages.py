@@ -1,0 +1,19 @@
+"""What a command waits for before a run shows its own progress: starting Spark, reading tables."""
+
+from __future__ import annotations
+
+
+class StageListener:
+    """Hears what is waited for. This one says nothing. Its methods may be called from any thread and must not raise."""
+
+    def began(self, stage: str) -> None:
+        """Hear that something begins that may take seconds: ``starting Spark``."""
+
+    def lasts(self, stage: str, seconds: float) -> None:
+        """Hear that it still goes on, now and again, with what is worked on: ``reading sales.orders``."""
+
+
+SILENT = StageListener()
+"""For the Python API, and for looks that are repeated."""
+
+STARTING_JAVA, STARTING_SPARK = "starting Java", "starting Spark"
