@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from maintainer.engine.step_meter import StepMeter
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.run.outcome import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
@@ -338,6 +339,11 @@ class TableEngine(Protocol):
     @property
     def versions(self) -> VersionReader:
         """Reads old versions for verification."""
+        ...
+
+    @property
+    def meter(self) -> StepMeter:
+        """How far the worker's current step is; the writer says it."""
         ...
 
 

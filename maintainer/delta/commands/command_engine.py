@@ -14,6 +14,7 @@ from maintainer.delta.commands.command_versions import CommandVersionReader
 from maintainer.delta.commands.command_writer import CommandTableWriter
 from maintainer.delta.log.s3_write_safety import SINGLE_WRITER
 from maintainer.delta.log.table_place import SpelledPlaces
+from maintainer.engine.step_meter import StepMeter
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,9 +27,12 @@ class CommandTableEngine:
 
     def __init__(self, session: CommandSession, *, between_commit_and_proof: FaultHook | None = None) -> None:
         self.session = session
+        self.meter = StepMeter()
         self._reader = CommandTableReader(session)
         self._versions = CommandVersionReader(session)
-        self._writer = CommandTableWriter(session, self._reader, between_commit_and_proof=between_commit_and_proof)
+        self._writer = CommandTableWriter(
+            session, self._reader, between_commit_and_proof=between_commit_and_proof, meter=self.meter
+        )
 
     @property
     def reader(self) -> CommandTableReader:

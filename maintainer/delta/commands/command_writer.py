@@ -24,6 +24,7 @@ from maintainer.delta.transaction.property_commit import check_as_planned, refus
 from maintainer.delta.transaction.requirements import LOSES_ROWS, refuse_unsafe_reads
 from maintainer.delta.verify.version_proof import TablePlace, prove_version
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import (
     CheckImpossible,
     CommitConflict,
@@ -41,6 +42,7 @@ from maintainer.model.run.outcome import (
     UndeleteReceipt,
     VacuumReceipt,
 )
+from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
@@ -59,7 +61,9 @@ class CommandTableWriter:
         reader: CommandTableReader,
         *,
         between_commit_and_proof: Callable[[int], None] | None = None,
+        meter: StepMeter | None = None,
     ) -> None:
+        self._meter = meter or StepMeter()
         self._session = session
         self._reader = reader
         self._between = between_commit_and_proof
@@ -88,6 +92,7 @@ class CommandTableWriter:
         selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
         refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
         before_commit(now.version, None)
+        self._meter.begin(Phase.WRITING, batch.size_bytes)
         version = run_stamped(
             self._session, lambda: self._reader.storage(now), now, selected.statement, dict(selected.settings), stamp
         )
@@ -96,6 +101,7 @@ class CommandTableWriter:
         if self._between is not None:
             self._between(version)
         files = self._committed(now, version)
+        self._meter.begin(Phase.PROVING, batch.size_bytes)
         proof = self._prove(now, files)
         return _receipt(batch, files, proof, now.version, time.monotonic() - started, self._session.cores)
 

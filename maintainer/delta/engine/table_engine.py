@@ -32,9 +32,11 @@ from maintainer.delta.vacuum.vacuum_candidates import now_ms
 from maintainer.delta.vacuum.vacuum_deletion import VacuumTools, vacuum
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CheckImpossible, MaintainerError, TableError
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, UndeleteReceipt, VacuumReceipt
+from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 
@@ -65,8 +67,10 @@ class DeltaTableWriter:
         *,
         between_write_and_proof: FaultHook | None = None,
         stop: threading.Event | None = None,
+        meter: StepMeter | None = None,
     ) -> None:
         self._jvm = jvm
+        self._meter = meter or StepMeter()
         self._live_files = live_files
         self._stop = stop or threading.Event()
         self._group = group
@@ -90,11 +94,13 @@ class DeltaTableWriter:
         self._refuse_unsafe_store(facts)
         prefix = prefix_of_attempt(stamp)
         job = RewriteJob(
-            self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop
-        )
+            self._jvm, facts, step, batch, self._group, self._live_files, self._between, prefix, stop=self._stop,
+            meter=self._meter,
+        )  # fmt: skip
         self.last_timings = job.timings
         try:
             job.open()
+            self._meter.begin(Phase.READING, batch.size_bytes)
             write_bins(job)
             proof = prove_rewrite(job)
             return commit_rewrite(job, proof, stamp, before_commit, started=started)
@@ -145,6 +151,7 @@ class DeltaTableWriter:
         self._refuse_damaged_log(facts)
         self._refuse_unsafe_store(facts)
         self._jvm.enter_thread(self._group, f"{facts.ref.identifier}: vacuum")
+        self._meter.begin(Phase.LOOKING)
         tools = VacuumTools(self._reader.references, self._reader, self.clock)
         return vacuum(self._jvm, facts, step, stamp, before_delete, guard, tools)
 
@@ -196,13 +203,15 @@ class DeltaTableEngine:
         stop: threading.Event | None = None,
     ) -> None:
         self.jvm = jvm
+        self.meter = StepMeter()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
         self._reader = DeltaTableReader(jvm, references, live_files)
         self._versions = DeltaVersionReader(jvm, live_files)
         self._writer = DeltaTableWriter(
-            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof, stop=stop
-        )
+            jvm, group, self._reader, live_files, between_write_and_proof=between_write_and_proof, stop=stop,
+            meter=self.meter,
+        )  # fmt: skip
 
     @property
     def reader(self) -> DeltaTableReader:

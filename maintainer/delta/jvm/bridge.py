@@ -9,6 +9,7 @@ from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.parquet_calls import ParquetCalls
+from maintainer.delta.jvm.task_calls import TaskCalls
 from maintainer.errors import EnvironmentUnfit
 
 REQUIRED = commit_store.REQUIRED + kernel.REQUIRED + log.REQUIRED + storage.REQUIRED + transaction.REQUIRED
@@ -21,6 +22,7 @@ class DeltaJvm(
     log.LogCalls,
     ParquetCalls,
     storage.StorageCalls,
+    TaskCalls,
     transaction.TransactionCalls,
 ):
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""

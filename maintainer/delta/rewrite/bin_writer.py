@@ -83,7 +83,9 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]
             files = _write_in(lane, job, number, bin_, sources)
         except LaneUnfit as unfit:
             reason = str(unfit)
+            job.meter.restart(number)
             continue
+        job.meter.written(number, bin_.size_bytes)
         job.lanes[number] = LaneChoice(lane, reason)
         return files
     raise AssertionError("Spark takes every bin")

@@ -117,7 +117,8 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
             misplaced = _misplaced(job, written)
             return ProofPart(prover, bins, written, _measure_by_duckdb(job, bins, written), misplaced)
         case Prover.SPARK:
-            return ProofPart(prover, bins, written, _measure_by_spark(job, bins, written))
+            with job.tasks_polled():
+                return ProofPart(prover, bins, written, _measure_by_spark(job, bins, written))
         case _:
             assert_never(prover)
 
@@ -138,6 +139,7 @@ def _copied_part(job: RewriteJob, bins: tuple[int, ...], written: tuple[WrittenF
         read, target = read + before, target + after
         in_rows += problems
         in_statistics += [text for file in files for text in why_not_merged(job, file)]
+        job.meter.read(number, job.batch.bins[number].size_bytes)
     measured = Measured(read, target, (), (), ())
     return ProofPart(Prover.CHUNKS, bins, written, measured, tuple(in_rows), tuple(in_statistics))
 
@@ -173,6 +175,12 @@ def _deleted_rows(storage: TableStorage, add: Mapping[str, Any]) -> tuple[int, .
 
 def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[WrittenFile, ...]) -> Measured:
     schema, partition_columns = json.loads(job.metadata["schemaString"]), tuple(job.metadata["partitionColumns"])
+    of_bins = sum(job.batch.bins[number].size_bytes for number in bins)
+    written_bytes = sum(file.size_bytes for file in written)
+
+    def compared(num_written_bytes: int) -> None:
+        # Reading the sources is about half of the work, the new files are the other half.
+        job.meter.read(min(bins), of_bins // 2 + of_bins * num_written_bytes // max(1, 2 * written_bytes))
 
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
@@ -182,6 +190,7 @@ def _measure_by_duckdb(job: RewriteJob, bins: Collection[int], written: tuple[Wr
             NewFile(_local(job, file.path), file.add.get("stats"), _deleted_rows(job.storage, file.add))
             for file in written
         ],
+        on_compared=compared,
     )
 
 

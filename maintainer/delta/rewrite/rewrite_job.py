@@ -12,7 +12,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
@@ -29,6 +30,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
 from maintainer.delta.transaction.requirements import LOSES_ROWS, check_as_planned, refuse_unsafe_reads
 from maintainer.delta.transaction.small_log_files import is_kernels
+from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitConflict, CommitNotLanded, MaintainerError, TableError, raise_from
 from maintainer.model.plan.lanes import LaneChoice
 from maintainer.model.plan.steps import Batch, RewriteStep, ZOrderStep
@@ -138,6 +140,10 @@ class RewriteJob:
     """URIs of files of this attempt that could not be removed."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set when the run is to end: work in this process ends soon after it, as Spark's cancelled jobs do."""
+    meter: StepMeter = field(default_factory=StepMeter)
+    """How far it is, for whoever shows it."""
+    polls_tasks: bool = False
+    """Whether a thread asks Spark for the tasks of the job's own Spark jobs."""
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     lanes: dict[int, LaneChoice] = field(default_factory=dict)
     """The lane in which each bin was written, by its place in the batch; bins without rows are left out."""
@@ -203,6 +209,23 @@ class RewriteJob:
         """
         paths = {file.path for file in self.batch.files}
         return self.live_files.statistics_of(self.facts, int(self.snapshot.version()), paths)
+
+    @contextmanager
+    def tasks_polled(self) -> Iterator[None]:
+        """Keep the meter up to date with the tasks of the job's Spark jobs: one thread for all bins."""
+        if self.polls_tasks:
+            yield
+            return
+        self.polls_tasks = True
+        try:
+            with polled(lambda: self.meter.tasks(*self.jvm.tasks_of(self.group))):
+                yield
+        finally:
+            self.polls_tasks = False
+
+    def size_polled(self, number: int, path: str, total_bytes: int) -> AbstractContextManager[None]:
+        """Keep the meter up to date with the size of a bin's new file, which grows within one call to Java."""
+        return polled(lambda: self.meter.written(number, min(os.stat(path).st_size, total_bytes)))
 
     def check_stop(self) -> None:
         """Raise if the run is to end.

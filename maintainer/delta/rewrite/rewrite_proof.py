@@ -25,6 +25,7 @@ from maintainer.delta.rewrite.proof_parts import ProofPart, Prover, lane_uses, p
 from maintainer.delta.rewrite.rewrite_job import Carried, RewriteJob
 from maintainer.errors import MaintainerError, TableError, VerificationFailed
 from maintainer.model.run.outcome import Fingerprint, Proof
+from maintainer.model.run.progress import Phase
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
 STRING_PREFIX = "spark.databricks.io.skipping.stringPrefixLength"
@@ -45,6 +46,7 @@ def prove_rewrite(job: RewriteJob) -> Proof:
         CommitNotLanded: C702, the proof could not be made.
     """
     started = time.monotonic()
+    job.meter.begin(Phase.PROVING, job.batch.size_bytes)
     try:
         if job.between_write_and_proof is not None:
             job.between_write_and_proof(job.storage, job.written)

@@ -37,6 +37,11 @@ def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAct
         sources: Its files as they are live.
     """
     job.jvm.enter_thread(job.group, f"{job.where}: bin {number + 1} of {len(job.batch.bins)}")
+    with job.tasks_polled():
+        return _written(job, number, bin_, sources)
+
+
+def _written(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAction]) -> list[WrittenFile]:
     frame = job.jvm.read_files(job.log, job.snapshot, sources, "Optimize")
     frame = job.jvm.with_row_tracking(frame, job.snapshot)
     if isinstance(job.step, ZOrderStep) and job.step.turn is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +103,23 @@ def interval_of(metadata: dict[str, Any]) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def write_if_due(jvm: DeltaJvm, log: JavaObject, metadata: dict[str, Any], version: int, where: str) -> None:
+def write_if_due(
+    jvm: DeltaJvm,
+    log: JavaObject,
+    metadata: dict[str, Any],
+    version: int,
+    where: str,
+    on_write: Callable[[], None] = lambda: None,
+) -> None:
     """Write the checkpoint of a version, if one is due there: by Kernel, and by Delta where Kernel fails.
 
-    Never raises: the commit has landed, and a table without this checkpoint is read from the one before.
+    ``on_write`` is called where one is due. Never raises: the commit has landed, and a table without this checkpoint is
+    read from the one before.
     """
     interval = interval_of(metadata)
     if not version or not interval or version % interval:
         return
+    on_write()
     try:
         jvm.kernel_checkpoint(jvm.folder_of_log(log), version)
     except Exception as error:

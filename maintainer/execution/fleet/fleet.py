@@ -29,7 +29,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
 from maintainer.journal.memory.table_records import Remembered, remembered, update_state
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.outcome import Preparation, RunEnd, RunOutcome, TableOutcome, TableStatus
-from maintainer.model.run.progress import ProgressSink, RunFinished, RunStarted, TableFinished
+from maintainer.model.run.progress import LedgerAppending, ProgressSink, RunFinished, RunStarted, TableFinished
 from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 
@@ -53,7 +53,7 @@ class FleetBounds:
     max_failures: int | None = None
     run_timeout_seconds: float | None = None
     batches: tuple[BatchSize, ...] = ()
-    heartbeat_seconds: float = 5.0
+    heartbeat_seconds: float = 1.0
     stop_grace_seconds: float = 10.0
     hang_grace_seconds: float = 30.0
     terminate_grace_seconds: float = 5.0
@@ -258,8 +258,11 @@ class _Fleet:
     def _append_to_ledger(self, outcome: RunOutcome) -> Problem | None:
         """Append the run's rows. A ledger that cannot be written fails no table; the next run tries again."""
         context, bounds, journal = self._context, self._bounds, self._context.journal
+        rows = rows_of(self._plan, outcome)
+        if rows and self._ledger is not None:
+            context.emit(LedgerAppending(context.clock.now_ms(), len(rows), bounds.ledger_seconds))
         problem = append_within(
-            journal.folder, rows_of(self._plan, outcome), self._ledger, clock=context.clock, switch=context.switch,
+            journal.folder, rows, self._ledger, clock=context.clock, switch=context.switch,
             limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
         )  # fmt: skip
         if problem is not None:

@@ -310,6 +310,8 @@ class Crew:
                 elapsed_seconds=now - running.step_started,
                 num_batches_done=work.batches_done,
                 num_batches=num_batches(step),
+                bytes_committed=sum(commit.bytes_removed for commit in tuple(work.commits)),
+                progress=work.meter.progress(),
             )
         )
 

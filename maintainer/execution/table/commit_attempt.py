@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from maintainer.engine.process_loss import ENGINE_GONE, engine_gone, is_engine_lost
 from maintainer.engine.protocols import BeforeCommit, TableEngine, TableReader
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import (
     CommitConflict,
     CommitNotLanded,
@@ -56,6 +57,7 @@ class StepWork:
     ``rewritten`` has the batches as they really ran, with the commits that they became. ``deletion`` is what a vacuum
     is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
+    ``meter`` is how far the engine is with what it does now.
     """
 
     step_id: str
@@ -72,6 +74,7 @@ class StepWork:
     num_deleted: int | None = None
     batches_done: int = 0
     unsettled: bool = False
+    meter: StepMeter = field(default_factory=StepMeter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.run.outcome import CommitReceipt, StepStatus, VacuumReceipt, Verdict
-from maintainer.model.run.progress import Verified
+from maintainer.model.run.progress import Phase, Verified
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.planning.recheck.staleness import files_gone_help, missing_before
@@ -92,6 +92,7 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
     """
     bounds = worker.context.retry
     for tried in range(1, bounds.attempts + 1):
+        work.meter.begin(Phase.READING_LOG)
         facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
         current = step_now(worker.plan, replace(step, batches=(planned,)), facts)
         if current is None:
@@ -118,6 +119,7 @@ def run_batch(worker: Worker, work: StepWork, step: RewriteStep, number: int, pl
         dropped = len(planned.bins) - len(batch.bins)
         if dropped:
             work.notes.append(f"batch {number}: {dropped} of {len(planned.bins)} bins are no longer live")
+        work.meter.begin(Phase.CHECKING)
         started = worker.context.clock.monotonic()
         verification = worker.context.verifier.after_rewrite(
             worker.engine.versions, facts, batch, receipt, worker.plan.checks
@@ -182,6 +184,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
     # the plan was made went later than the plan says: so since the plan, not since now.
     observed = worker.plan.observed
     since = facts if observed is None else replace(facts, version=min(facts.version, observed.version))
+    work.meter.begin(Phase.LOOKING)
     _check_undamaged(worker, facts)
     work.deletion = current
     receipt = attempt(
@@ -198,6 +201,7 @@ def run_vacuum(worker: Worker, work: StepWork, step: VacuumStep, record: TableRe
         work.notes.append(f"{receipt.num_vanished} other files vanished meanwhile: somebody else deletes there, too")
     if receipt.trash is not None:
         work.notes.append(f"moved to {receipt.trash}, from where `maintainer undelete` brings them back")
+    work.meter.begin(Phase.CHECKING)
     after = work.facts = worker.engine.reader.facts(worker.plan.ref)
     started = worker.context.clock.monotonic()
     verification = worker.context.verifier.after_vacuum(
@@ -230,7 +234,10 @@ def _guard(worker: Worker, work: StepWork, step: VacuumStep) -> DeletionGuard:
     assert facts is not None
 
     def progress(num_deleted: int) -> None:
+        if work.num_deleted is None:
+            work.meter.begin(Phase.DELETING)
         work.num_deleted = max(work.num_deleted or 0, num_deleted)
+        work.meter.files(work.num_deleted, len(step.files))
         try:
             context.journal.deleting(facts, work.step_id, num_deleted, len(step.files))
         except FolderUnwritable as error:  # asked for by ``stop_reason`` before the next chunk

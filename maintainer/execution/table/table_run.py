@@ -43,7 +43,7 @@ from maintainer.model.plan.steps import (
 from maintainer.model.plan.zorder_turn import ZOrderSettings
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
-from maintainer.model.run.progress import StepFinished, StepStarted
+from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord
 
 StepDone = Callable[[StepOutcome], None]
@@ -161,7 +161,8 @@ class _TableRun:
 
     def _run_step(self, step: Step) -> StepOutcome:
         context = self._worker.context
-        work = StepWork(self._plan.step_id(step), step.kind)
+        work = StepWork(self._plan.step_id(step), step.kind, meter=self._worker.engine.meter)
+        work.meter.begin(Phase.READING_LOG)
         started_at_ms, started = context.clock.now_ms(), context.clock.monotonic()
         self._on_work(work)
         context.emit(

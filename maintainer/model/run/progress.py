@@ -11,7 +11,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from maintainer.model.closed_types import TextEnum
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, TableOutcome
+
+
+class Phase(TextEnum):
+    """What a step is doing, in words that follow `it is`."""
+
+    READING_LOG = "reading the log"
+    READING = "reading"
+    WRITING = "writing"
+    PROVING = "proving"
+    COMMITTING = "committing"
+    CHECKPOINT = "writing a checkpoint"
+    CHECKING = "checking the new version"
+    LOOKING = "looking at the files"
+    DELETING = "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """How far a step's current batch, or its deletion, is. A total of 0 is not known.
+
+    ``bytes_done`` are those of the files that are rewritten: read while they are read, else written or proven.
+    ``num_tasks`` are those of the Spark jobs that run now, ``num_files`` those that are deleted.
+    """
+
+    phase: Phase = Phase.READING_LOG
+    bytes_done: int = 0
+    bytes_total: int = 0
+    num_tasks_done: int = 0
+    num_tasks: int = 0
+    num_files_done: int = 0
+    num_files: int = 0
+
+    @property
+    def bytes_rewritten(self) -> int:
+        """Bytes of the batch that are written again; all of them once they are proven."""
+        if self.phase is Phase.WRITING:
+            return self.bytes_done
+        return self.bytes_total if self.phase in (Phase.PROVING, Phase.COMMITTING, Phase.CHECKPOINT) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +110,10 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepHeartbeat:
-    """A step still runs. May come as often as wanted; text for pipelines shows one each 30 s and step."""
+    """A step still runs. May come as often as wanted; text for pipelines shows one each 30 s and step.
+
+    ``bytes_committed`` are those of the files that the step's earlier batches replaced.
+    """
 
     at_ms: int
     table: str
@@ -81,6 +123,8 @@ class StepHeartbeat:
     elapsed_seconds: float
     num_batches_done: int = 0
     num_batches: int = 1
+    bytes_committed: int = 0
+    progress: StepProgress = StepProgress()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +178,15 @@ class RunStopping:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerAppending:
+    """All tables ended, and the run's rows are appended to the ledger, for ``limit_seconds`` at most."""
+
+    at_ms: int
+    num_rows: int
+    limit_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """Last event of a run, also of an interrupted one."""
 
@@ -151,6 +204,7 @@ ProgressEvent = (
     | Verified
     | TableFinished
     | RunStopping
+    | LedgerAppending
     | RunFinished
 )
 """Closed: every renderer matches over it and ends in ``assert_never``."""

@@ -15,6 +15,7 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import CommitReceipt, RunOutcome, StepOutcome, TableStatus
 from maintainer.model.run.progress import (
     BatchStarted,
+    LedgerAppending,
     ProgressEvent,
     RunFinished,
     RunStarted,
@@ -29,6 +30,10 @@ from maintainer.model.run.progress import (
 from maintainer.report.text_layout import iso_utc
 
 FORMAT = 1
+
+BEAT_SECONDS = 5
+"""A machine hears this often that a step still runs."""
+
 Json = dict[str, object]
 
 
@@ -45,6 +50,7 @@ class ProgressJsonl:
 
     def __init__(self, stream: TextIO, maintainer_version: str) -> None:
         self._stream = stream
+        self._last_beats_ms: dict[str, int] = {}
         self._write(_line({"type": "version", "format": FORMAT, "maintainer": maintainer_version}))
 
     def __call__(self, event: ProgressEvent) -> None:
@@ -53,6 +59,10 @@ class ProgressJsonl:
         Raises:
             OSError: The stream cannot be written.
         """
+        if isinstance(event, StepHeartbeat):
+            if event.at_ms - self._last_beats_ms.get(event.step_id, 0) < BEAT_SECONDS * 1000:
+                return
+            self._last_beats_ms[event.step_id] = event.at_ms
         self._write(event_line(event))
 
     def _write(self, line: str) -> None:
@@ -68,6 +78,8 @@ def event_json(event: ProgressEvent) -> Json:
             return _object("run_started", event, _picked(event, names))
         case RunStopping():
             return _object("run_stopping", event, _picked(event, "reason grace_seconds"))
+        case LedgerAppending():
+            return _object("ledger_appending", event, _picked(event, "num_rows limit_seconds"))
         case BatchStarted():
             return _object("batch_started", event, _picked(event, "number total num_tables"))
         case TableStarted():
@@ -76,7 +88,8 @@ def event_json(event: ProgressEvent) -> Json:
             return _object("step_started", event, _picked(event, "table number step_id kind num_batches"))
         case StepHeartbeat():
             names = "table number step_id kind elapsed_seconds num_batches_done num_batches"
-            return _object("step_heartbeat", event, _picked(event, names))
+            progress = _picked(event.progress, _PROGRESS)
+            return _object("step_heartbeat", event, {**_picked(event, f"{names} bytes_committed"), **progress})
         case StepFinished():
             return _object("step_finished", event, {**_picked(event, "table number"), **_step(event.outcome)})
         case Verified():
@@ -105,6 +118,7 @@ def _picked(value: object, names: str) -> Json:
     return {name: getattr(value, name) for name in names.split()}
 
 
+_PROGRESS = "phase bytes_done bytes_total num_tasks_done num_tasks num_files_done num_files"
 _ASSERTION = "expectation column outcome version carried_from expected observed error"
 
 

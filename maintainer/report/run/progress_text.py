@@ -18,12 +18,14 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus, Verdict
 from maintainer.model.run.progress import (
     BatchStarted,
+    LedgerAppending,
     ProgressEvent,
     RunFinished,
     RunStarted,
     RunStopping,
     StepFinished,
     StepHeartbeat,
+    StepProgress,
     StepStarted,
     TableFinished,
     TableStarted,
@@ -49,7 +51,7 @@ _VERDICT_ROLE = {Verdict.PASS: Role.GOOD, Verdict.FAIL: Role.BAD, Verdict.ERROR:
 
 @dataclass(slots=True)
 class WholeRun:
-    """Counts tables that ended, and the bytes that rewrites read."""
+    """Counts tables that ended, and the bytes that rewrites read, of steps that ended and of those that run."""
 
     started: RunStarted | None = None
     tables_ended: int = 0
@@ -66,15 +68,21 @@ class WholeRun:
             self.tables_ended += 1
             self.tables_failed += outcome.status in _FAILED
 
-    def line(self, now_ms: int) -> str | None:
-        """Return the line; None for a run of one table, whose own line says it all."""
+    def line(self, now_ms: int, running_bytes: int = 0) -> str | None:
+        """Return the line; None for a run of one table, whose own line says it all.
+
+        Args:
+            now_ms: Now, milliseconds since 1970 UTC.
+            running_bytes: What the steps that run have rewritten so far.
+        """
         started = self.started
         if started is None or started.num_tables < 2:
             return None
         failed = f", {self.tables_failed:,} failed" if self.tables_failed else ""
         parts = [f"{self.tables_ended:,} of {started.num_tables:,} tables{failed}"]
         if started.planned_bytes:
-            parts.append(f"{format_size(self.rewritten_bytes)} of {format_size(started.planned_bytes)} rewritten")
+            rewritten = format_size(self.rewritten_bytes + running_bytes)
+            parts.append(f"{rewritten} of {format_size(started.planned_bytes)} rewritten")
         seconds = max(0, now_ms - started.at_ms) // 1000
         parts.append(_short(seconds))
         if started.timeout_seconds is not None:
@@ -87,6 +95,18 @@ class _Running:
     event: StepStarted
     last_beat_ms: int
     num_batches_done: int = 0
+    bytes_committed: int = 0
+    progress: StepProgress | None = None
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """What the step has rewritten so far: its commits, and of its current batch what is written."""
+        return self.bytes_committed + (self.progress.bytes_rewritten if self.progress is not None else 0)
+
+    @property
+    def detail(self) -> str:
+        """Commits that are done, and what the step does now."""
+        return f"{self.batches}  {progress_words(self.progress)}" if self.progress is not None else self.batches
 
     @property
     def batches(self) -> str:
@@ -186,6 +206,10 @@ class ProgressText:
                     f"{printable(event.reason)}: no further table is started; running steps have {grace} to finish "
                     "their commit, then they are cancelled. Press Ctrl-C again to cancel now."
                 ]
+            case LedgerAppending():
+                limit = format_duration(round(event.limit_seconds))
+                what = f"appending {count_of(event.num_rows, 'row')} to the ledger, for {limit} at most"
+                return [self._style.paint(what, Role.DIM)]
             case TableFinished():
                 self._whole.table(event.outcome)
                 return self._table_lines(event.at_ms, event.outcome)
@@ -201,11 +225,12 @@ class ProgressText:
         if running is None:
             return []
         running.num_batches_done = event.num_batches_done
+        running.bytes_committed, running.progress = event.bytes_committed, event.progress
         if self._live or event.at_ms - running.last_beat_ms < HEARTBEAT_SECONDS * 1000:
             return []
         running.last_beat_ms = event.at_ms
         head = self._head(event.at_ms, None, event.table, event.kind)
-        return [f"{head}  still running  {_short(int(event.elapsed_seconds))}{running.batches}"]
+        return [f"{head}  still running  {_short(int(event.elapsed_seconds))}{running.detail}"]
 
     def _finished_line(self, event: StepFinished) -> str:
         step = event.outcome
@@ -260,16 +285,31 @@ class ProgressText:
         with self._lock:
             now_ms = self._now_ms()
             running = sorted(self._running.values(), key=lambda step: (not step.event.number, step.event.number))
-            whole = self._whole.line(now_ms) if running else None
+            rewritten_bytes = sum(step.rewritten_bytes for step in running if step.event.number)
+            whole = self._whole.line(now_ms, rewritten_bytes) if running else None
             at_most = max(1, min(MAX_LIVE_LINES, height - 2 - (whole is not None)))
             lines = []
             for step in running[:at_most]:
                 head = self._head(step.event.at_ms, step.event.number, step.event.table, step.event.kind)
                 took = pad_left(_short(max(0, now_ms - step.event.at_ms) // 1000), _DURATION_WIDTH)
-                lines.append(f"{head}  {pad('...', _STATUS_WIDTH)}  {took}{step.batches}")
+                lines.append(f"{head}  {pad('...', _STATUS_WIDTH)}  {took}{step.detail}")
             if len(running) > at_most:
                 lines[-1] = f"          ... and {len(running) - at_most + 1} more running"
             return lines if whole is None else [*lines, f"          {whole}"]
+
+
+def progress_words(progress: StepProgress) -> str:
+    """Say what a step does, and how far it is: ``writing 82.0 MiB of 182.9 MiB, 12 of 64 tasks``."""
+    text = progress.phase.value
+    if progress.num_files:
+        text += f" {progress.num_files_done:,} of {count_of(progress.num_files, 'file')}"
+    elif progress.bytes_total and progress.bytes_done:
+        text += f" {format_size(progress.bytes_done)} of {format_size(progress.bytes_total)}"
+    elif progress.bytes_total:
+        text += f" {format_size(progress.bytes_total)}"
+    if progress.num_tasks:
+        text += f", {progress.num_tasks_done:,} of {count_of(progress.num_tasks, 'task')}"
+    return text
 
 
 def _short(seconds: float) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
+from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, TableError, VerificationFailed
 from maintainer.model.plan.plan import CheckedExpectation, Checks, Observed, Plan, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
@@ -205,6 +206,7 @@ class FakeWorker:
     def __init__(self, lake: FakeLake, name: str) -> None:
         self.lake = lake
         self.name = name
+        self.meter = StepMeter()
 
     @property
     def reader(self) -> FakeWorker:

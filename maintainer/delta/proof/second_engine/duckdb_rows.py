@@ -7,7 +7,7 @@ the number of rows and the two exact sums; sums and not XOR, because equal rows 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ def measure_by_duckdb(
     statistics: tuple[StatisticsColumn, ...],
     sources: Sequence[OldFile],
     written: Sequence[NewFile],
+    on_compared: Callable[[int], None] = lambda num_written_bytes: None,
 ) -> Measured:
     """Read both sides from the disk.
 
@@ -68,6 +69,7 @@ def measure_by_duckdb(
         statistics: The columns that may have statistics, from ``statistics_columns``.
         sources: The files that were read.
         written: The files that were written.
+        on_compared: Called when the sources are read, with 0, and then with the bytes of the written files that are.
 
     Raises:
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
@@ -77,11 +79,14 @@ def measure_by_duckdb(
         for source in sources:
             if source.deleted_rows:
                 read += _fingerprint(connection, columns, [source.path], source.deleted_rows)
-        target = Fingerprint(0, (0, 0))
+        target, num_written_bytes = Fingerprint(0, (0, 0)), 0
         figures: list[FileFigures] = []
+        on_compared(num_written_bytes)
         for file in written:
             target += _fingerprint(connection, columns, [file.path], file.deleted_rows)
             figures.append(_figures(connection, columns, statistics, file))
+            num_written_bytes += os.stat(file.path).st_size
+            on_compared(num_written_bytes)
     return Measured(read, target, statistics, tuple(figures), ())
 
 

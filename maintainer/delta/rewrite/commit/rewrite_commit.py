@@ -36,6 +36,7 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PartitionRewriteStep, PurgeStep, ZOrderStep
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.outcome import CommitReceipt, FileFigures, PlanDifference, Proof
+from maintainer.model.run.progress import Phase
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.storage_facts import file_sizes
 
@@ -114,6 +115,7 @@ def commit_rewrite(
     with stamped(job.jvm, stamp):
         while True:
             attempts += 1
+            job.meter.begin(Phase.COMMITTING, job.batch.size_bytes)
             outcome = _try_once(job, actions, stamp, read_version)
             if isinstance(outcome, _Landed):
                 break
@@ -122,7 +124,10 @@ def commit_rewrite(
             )
     _check_where_it_landed(job, outcome.version, stamp)
     if job.checkpoint_is_kernels:
-        write_if_due(job.jvm, job.log, job.metadata, outcome.version, job.where)
+        write_if_due(
+            job.jvm, job.log, job.metadata, outcome.version, job.where,
+            lambda: job.meter.begin(Phase.CHECKPOINT, job.batch.size_bytes),
+        )  # fmt: skip
     job.remove_unneeded()
     job.timings.commit = time.monotonic() - commit_started
     landed = landed_actions(job.jvm, job.storage, stamp, job.where, outcome.version)

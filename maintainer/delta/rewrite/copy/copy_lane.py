@@ -57,7 +57,8 @@ def write_by_copy(job: RewriteJob, number: int, bin_: Bin, sources: list[AddActi
         dropped = dropped_columns(footers[0], schema, partition_columns)
         new_codec = codec if is_recompressed(footers, codec) else None
         folder_of_table = job.jvm.folder_of_log(job.log)
-        job.jvm.copy_row_groups(folder_of_table, uris, target, without=dropped, codec=new_codec)
+        with job.size_polled(number, local_path(target), bin_.size_bytes):
+            job.jvm.copy_row_groups(folder_of_table, uris, target, without=dropped, codec=new_codec)
         with open(local_path(target), "rb") as stored:
             os.fsync(stored.fileno())
         status = os.stat(local_path(target))

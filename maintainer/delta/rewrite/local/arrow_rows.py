@@ -7,6 +7,7 @@ widened since are widened here. Whatever Spark might read in another way sends t
 from __future__ import annotations
 
 import bisect
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,7 +35,12 @@ class SourceFile:
 
 
 def read_rows(
-    sources: Iterable[SourceFile], schema: pa.Schema, *, by_id: bool, check_stop: Callable[[], None] = lambda: None
+    sources: Iterable[SourceFile],
+    schema: pa.Schema,
+    *,
+    by_id: bool,
+    check_stop: Callable[[], None] = lambda: None,
+    on_read: Callable[[int], None] = lambda size_bytes: None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of Parquet files, in order and without soft-deleted ones, as batches of ``schema``.
 
@@ -43,6 +49,7 @@ def read_rows(
         schema: From ``file_schema``.
         by_id: Whether columns are found by field id, and not by name.
         check_stop: Raises when the run is to end; called for each batch.
+        on_read: Called after each batch with how many bytes of the files are read so far.
 
     Raises:
         LaneUnfit: A file is of a form that only Spark reads as Spark does, or it is missing or damaged: Spark then
@@ -50,16 +57,21 @@ def read_rows(
     """
     import pyarrow as pa
 
+    before_bytes = 0
     for source in sources:
         try:
-            for batch in _rows_of(source, schema, by_id=by_id):
+            size_bytes = os.stat(source.path).st_size
+            for batch, share in _rows_of(source, schema, by_id=by_id):
                 check_stop()
+                on_read(before_bytes + int(size_bytes * share))
                 yield batch
+            before_bytes += size_bytes
         except (pa.ArrowException, OSError) as error:
             raise LaneUnfit(f"a file cannot be read here: {' '.join(str(error).split())[:200]}") from error
 
 
-def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[pa.RecordBatch]:
+def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[tuple[pa.RecordBatch, float]]:
+    """Yield batches, each with the share of the file's rows that are read with it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -78,7 +90,7 @@ def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[
                 else conform(rows.column(place), field, is_int96=place in int96)
                 for field, place in zip(schema, places, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema), first / file.metadata.num_rows
 
 
 def _without(batch: pa.RecordBatch, deleted_rows: Sequence[int], first: int) -> pa.RecordBatch:

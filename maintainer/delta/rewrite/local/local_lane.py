@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.staged_file import WrittenFile
@@ -55,7 +56,13 @@ def write_in_process(job: RewriteJob, number: int, bin_: Bin, sources: list[AddA
     folder, codec = folder_of_sources(job.storage, job.facts, bin_, sources), codec_of(job.jvm)
     by_id = metadata["configuration"].get("delta.columnMapping.mode", "none").lower() == "id"
     indexed = statistics_columns(job.stats_schema, ())
-    read = read_rows([_source_file(job, add) for add in sources], arrow_schema, by_id=by_id, check_stop=job.check_stop)
+    read = read_rows(
+        [_source_file(job, add) for add in sources],
+        arrow_schema,
+        by_id=by_id,
+        check_stop=job.check_stop,
+        on_read=lambda size_bytes: job.meter.read(number, size_bytes),
+    )
     files = []
     for part, rows in enumerate(_files_of(job, number, bin_, read, schema, arrow_schema)):
         path = f"{folder}{job.file_prefix}part-{number:05d}-{uuid.uuid4()}-c{part:03d}.{codec}.parquet"
@@ -104,7 +111,7 @@ def _files_of(
         case ZOrderStep(columns=columns, turn=None, max_file_size_bytes=size):
             rows = _in_memory(read, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in _places(columns, schema, arrow_schema)]
-            return _taken(job, number, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
+            return _taken(job, number, bin_, rows, along_own_curve(ordered, max(1, bin_.size_bytes // size)))
         case ZOrderStep(turn=turn) if turn is not None:
             revision = revision_of(turn, job.metadata, job.where)
             rows = _in_memory(read, arrow_schema)
@@ -114,6 +121,7 @@ def _files_of(
             return _taken(
                 job,
                 number,
+                bin_,
                 rows,
                 along_revision(ordered, revision, turn.num_files[planned.index([file.key for file in bin_.files])]),
             )
@@ -121,9 +129,18 @@ def _files_of(
             rows = _in_memory(read, arrow_schema)
             places = _places(request.sort_columns, schema, arrow_schema)
             ordered = [ordered_column(rows.column(place)) for place in places]
-            return _taken(job, number, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes)))
+            return _taken(
+                job, number, bin_, rows, by_columns(ordered, rows.num_rows, request.num_files_of(bin_.size_bytes))
+            )
         case _:
-            return [read]
+            return [_passed_on(job, number, read)]
+
+
+def _passed_on(job: RewriteJob, number: int, read: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows as they are read, each batch counted as written when the next one is asked for."""
+    for batch in read:
+        yield batch
+        job.meter.written_as_read(number)
 
 
 def _places(columns: Sequence[str], schema: dict[str, Any], arrow_schema: pa.Schema) -> list[int]:
@@ -147,15 +164,19 @@ def _in_memory(read: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _taken(
-    job: RewriteJob, number: int, rows: pa.Table, files: Sequence[np.ndarray]
+    job: RewriteJob, number: int, bin_: Bin, rows: pa.Table, files: Sequence[np.ndarray]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of each file in its order, batch by batch."""
     whole = rows.combine_chunks()
     if rows.num_rows + sum(len(order) for orders in job.row_orders.values() for order in orders) <= ORDERED_ROWS_KEPT:
         job.row_orders[number] = list(files)
 
-    def batches(numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
+    first_rows = accumulate((len(numbers) for numbers in files), initial=0)
+
+    def batches(first: int, numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             yield from whole.take(numbers[start : start + ROWS_AT_ONCE]).combine_chunks().to_batches()
+            num_taken = min(start + ROWS_AT_ONCE, len(numbers)) + first
+            job.meter.written(number, bin_.size_bytes * num_taken // max(1, rows.num_rows))
 
-    return (batches(numbers) for numbers in files)
+    return (batches(first, numbers) for first, numbers in zip(first_rows, files, strict=False))

@@ -11,10 +11,19 @@ import pytest
 
 from maintainer.cli.context import warn
 from maintainer.model.run.outcome import TableOutcome, TableStatus
-from maintainer.model.run.progress import ProgressEvent, RunStarted, RunStopping, StepHeartbeat, StepStarted
+from maintainer.model.run.progress import (
+    LedgerAppending,
+    Phase,
+    ProgressEvent,
+    RunStarted,
+    RunStopping,
+    StepHeartbeat,
+    StepProgress,
+    StepStarted,
+)
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.run.progress_jsonl import ProgressJsonl, event_line
-from maintainer.report.run.progress_text import ProgressText, WholeRun
+from maintainer.report.run.progress_text import ProgressText, WholeRun, progress_words
 from maintainer.report.style import Style
 from maintainer.units import format_size
 from tests.support.runs import sample_runs as samples
@@ -83,7 +92,56 @@ def test_a_pipeline_hears_at_most_once_in_thirty_seconds() -> None:
     start = StepStarted(TEN_PM, "a.b", "a.b/compact", "compact", 1)
     beats = [StepHeartbeat(TEN_PM + s * 1000, "a.b", "a.b/compact", "compact", 1, float(s)) for s in range(1, 100)]
     lines = piped([RunStarted(TEN_PM, RUN, 1, 1, 1, "x"), start, *beats]).splitlines()
-    assert [line.split("still running")[1].strip() for line in lines[2:]] == ["30s", "1m", "1m30s"]
+    assert [line.split("still running")[1].strip() for line in lines[2:]] == [
+        "30s  reading the log", "1m  reading the log", "1m30s  reading the log",
+    ]  # fmt: skip
+
+
+def test_what_a_step_does_and_how_far_it_is() -> None:
+    mib = 1 << 20
+    said = {
+        StepProgress(): "reading the log",
+        StepProgress(Phase.READING, 0, 180 * mib): "reading 180 MiB",
+        StepProgress(Phase.READING, 45 * mib, 180 * mib): "reading 45 MiB of 180 MiB",
+        StepProgress(Phase.READING, 0, 180 * mib, 12, 64): "reading 180 MiB, 12 of 64 tasks",
+        StepProgress(Phase.WRITING, 82 * mib, 180 * mib, 1, 1): "writing 82 MiB of 180 MiB, 1 of 1 task",
+        StepProgress(Phase.COMMITTING, 0, 180 * mib): "committing 180 MiB",
+        StepProgress(Phase.LOOKING): "looking at the files",
+        StepProgress(Phase.DELETING, num_files_done=1200, num_files=3400): "deleting 1,200 of 3,400 files",
+    }
+    assert {progress: progress_words(progress) for progress in said} == said
+
+
+def test_a_pipeline_hears_the_same_figures_as_a_terminal(terminal: Screen) -> None:
+    start = StepStarted(TEN_PM, "a.b", "a.b/compact", "compact", 1, num_batches=3)
+    progress = StepProgress(Phase.WRITING, 82 << 20, 180 << 20, 12, 64)
+    beat = StepHeartbeat(TEN_PM + 40_000, "a.b", "a.b/compact", "compact", 1, 40.0, 1, 3, 100 << 20, progress)
+    figures = "1/3 commits  writing 82 MiB of 180 MiB, 12 of 64 tasks"
+    run = RunStarted(TEN_PM, RUN, 2, 1, 1, "x", planned_bytes=400 << 20)
+    assert piped([run, start, beat]).splitlines()[-1] == (
+        f"22:00:40         {'a.b':<12}   compact     still running  40s  {figures}"
+    )
+    printer = ProgressText(terminal, live=True, now_ms=lambda: TEN_PM + 40_000)
+    play(printer, [run, start, beat])
+    assert terminal.shown[1:] == [
+        f"22:00:00  [1/1]  a.b  compact     ...          40s  {figures}",
+        "          0 of 2 tables   182 MiB of 400 MiB rewritten   40s",
+    ]
+    printer.close()
+
+
+def test_a_machine_hears_of_a_step_each_five_seconds() -> None:
+    stream = io.StringIO()
+    sink = ProgressJsonl(stream, "0.1.0")
+    for second in range(1, 13):
+        sink(StepHeartbeat(TEN_PM + second * 1000, "a.b", "a.b/compact", "compact", 1, float(second)))
+    beats = [json.loads(line) for line in stream.getvalue().splitlines()[1:]]
+    assert [beat["elapsed_seconds"] for beat in beats] == [1.0, 6.0, 11.0]
+
+
+def test_the_ledger_is_named_while_it_is_appended_to() -> None:
+    said = piped([LedgerAppending(TEN_PM, 12, 300.0)])
+    assert said == "appending 12 rows to the ledger, for 5m at most\n"
 
 
 @pytest.fixture
@@ -111,7 +169,7 @@ def test_a_terminal_shows_one_live_line_for_each_running_step(terminal: Screen) 
         f"run {RUN}   3 tables, 4 steps, 2 at once   .maintainer/runs/{RUN}",
         "22:00:05  [2/4]  sales.orders   properties  OK          0.8s  v1842",
         "22:00:05  [1/4]  sales.items    zorder      ...         1m1s",
-        "22:00:06  [3/4]  sales.orders   compact     ...           1m  0/2 commits",
+        "22:00:06  [3/4]  sales.orders   compact     ...           1m  0/2 commits  reading the log",
         "          0 of 3 tables   1m6s",
     ]
     printer.close()
