@@ -129,8 +129,11 @@ def test_the_first_policy_and_then_the_repository_of_a_team(walker: Walker, tmp_
     walker.type("git fetch -q origin && git checkout -q -b longer")
     policy = walker.folder / "policies/sales/orders.yml"
     text = policy.read_text(encoding="utf-8")
-    policy.write_text(f"{text}\nowner: team-sales\n" if "\nowner:" not in text else text, encoding="utf-8")
-    walk(walker, "docs/gitops.md", names, {})
+    assert "retention: 7d" in text
+    policy.write_text(text.replace("retention: 7d", "retention: 8d"), encoding="utf-8")
+    printed = walk(walker, "docs/gitops.md", names, {})
+    (comment,) = (text for command, text in printed.items() if "--compare" in command)
+    assert "8d" in comment
 
 
 def test_the_tutorial_and_five_questions(walker: Walker) -> None:
