@@ -16,6 +16,7 @@ from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
 from maintainer.app.lookback.run_history import in_a_row, run_page
 from maintainer.app.planning.compared_plan import compare_plan, new_policies
+from maintainer.app.planning.gone_tables import remember_found
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.run_result import PreparationClock, RunResult
@@ -32,7 +33,16 @@ from maintainer.app.running.restore_files import undelete_run
 from maintainer.app.running.verify_commits import VerifyRequest, verify_tables
 from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.running.watch_loop import watch as watch_tables
-from maintainer.app.selection.run_spec import Look, RunSpec, choose, narrowed
+from maintainer.app.selection.chosen_tables import (
+    ChosenTables,
+    WatchedTables,
+    chosen_before_session,
+    chosen_tables,
+    opened_tables,
+    searched,
+)
+from maintainer.app.selection.managed_search import with_recorded_tables
+from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.app.status.status_look import StatusLook, look_at_all
 from maintainer.engine.protocols import Engine
 from maintainer.engine.stages import SILENT
@@ -83,9 +93,13 @@ class RunListener:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTables:
-    """A plan, and what differs from the policies at a commit where that was asked for."""
+    """A plan, and what differs from the policies at a commit where that was asked for.
+
+    ``project`` knows the tables that a search found, where there was one.
+    """
 
     plan: Plan
+    project: Project
     comparison: Comparison | None = None
 
 
@@ -114,15 +128,14 @@ def plan(
         ProjectError: A selector cannot be read, or selects nothing.
         EnvironmentUnfit: The engine cannot be used; problems of single tables are in the plan.
     """
-    policies = chosen_policies(project, spec, command="plan")
     ref = compare or spec.selection.since
-    before = () if ref is None else policies_at(project.loaded, ref)
-    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
+    with opened_tables(project, spec, "plan") as (project, opened, chosen):
+        before = () if ref is None else policies_at(project.loaded, ref)
         new = None if ref is None else new_policies(project, before, ref)
-        request = replace(_plan_request(spec, policies, on_table), new=new)
+        request = replace(_plan_request(spec, chosen, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
-    return PlannedTables(fit(project, made, spec.budget), comparison)
+    return PlannedTables(fit(project, made, spec.budget), project, comparison)
 
 
 def apply(
@@ -147,7 +160,7 @@ def apply(
         EnvironmentUnfit: The engine or the run folder cannot be used; no table was changed.
     """
     listener, clock = listener or RunListener(), PreparationClock()
-    policies = () if saved is not None else chosen_policies(project, spec, command="apply")
+    project, chosen = chosen_before_session(project, spec, "apply", asks=saved is None)
     problems: list[Problem] = []
 
     def on_problem(problem: Problem) -> None:
@@ -161,15 +174,19 @@ def apply(
         options = replace(options, log_path=engine_log_of(journal), record_classes=True)
         with ExitStack() as engines:
             opened = engines.enter_context(open_engine(options))
+            project = searched(project, spec, opened)
+            chosen = chosen or (None if saved is not None else chosen_tables(project, spec, command="apply"))
             clock.started()
             if saved is not None:
+                project = with_recorded_tables(project, (table.ref for table in saved.tables))
                 now_ms = Clock().now_ms()
                 options.stages.began(f"checking {count_of(len(saved.user_tables), 'table')} of the plan")
                 to_do = check_saved_plan(
                     project, opened.engine, saved, now_ms=now_ms, exact=spec.exact, all_or_nothing=spec.all_or_nothing
                 )
             else:
-                made = make_plan(project, opened.engine, _plan_request(spec, policies, listener.table_planned))
+                assert chosen is not None
+                made = make_plan(project, opened.engine, _plan_request(spec, chosen, listener.table_planned))
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
             preparation = clock.planned()
@@ -181,6 +198,7 @@ def apply(
             if any(table.steps for table in to_do.tables):
                 start_seconds = preparation.start_seconds + opened.start()
                 preparation = replace(preparation, start_seconds=start_seconds)
+            remember_found(project, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             outcome = _run(project, opened.engine, to_do, journal, ledger, spec, listener, preparation, on_problem)
             if outcome.interrupted_by == TERMINATED:
@@ -199,22 +217,24 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
         ProjectError: A selector cannot be read, or selects nothing.
         EnvironmentUnfit: The engine cannot be used.
     """
-    policies = chosen_policies(project, spec, command="watch")
     _warn_of_state(project, listener.problem)
-    options = replace(project_engine(project.loaded.project, spec.engine), long_work=True)
-    with signals_stop(switch), open_engine(options) as opened:
+    with signals_stop(switch), opened_tables(project, spec, "watch", long_work=True) as (project, opened, chosen):
         ledger = open_ledger(project, opened, listener.problem)
+        found = WatchedTables(project, spec, opened, chosen, time.monotonic())
 
         clock = PreparationClock()
 
         def plan_tables(due: tuple[ResolvedPolicy, ...]) -> Plan:
             nonlocal clock
             clock = PreparationClock()
-            request = replace(_plan_request(spec, due, listener.table_planned), selection=("watch",), stages=SILENT)
-            return fit(project, make_plan(project, opened.engine, request), spec.budget)
+            tables = replace(found.chosen, policies=due)
+            request = replace(_plan_request(spec, tables, listener.table_planned), selection=("watch",), stages=SILENT)
+            return fit(found.project, make_plan(found.project, opened.engine, request), spec.budget)
 
         def apply_due(due: Plan) -> RunOutcome:
+            project = found.project
             check_run_limits(project, due)
+            remember_found(project, listener.problem)
             preparation = clock.planned()
             journal = open_journal(project, Clock().now_ms())
             try:
@@ -226,7 +246,7 @@ def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwit
                 journal.close()
             return outcome
 
-        end = watch_tables(policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
+        end = watch_tables(found.policies, plan_tables, apply_due, bounds, switch, time.monotonic, listener.refused)
         if switch.terminated:
             opened.kill()
         return end
@@ -257,12 +277,11 @@ def status(project: Project, spec: RunSpec, *, scheduled: bool = False) -> Itera
     Raises:
         ProjectError: A selector cannot be read, or selects nothing.
     """
-    policies = chosen_policies(project, spec, command="status")
-    with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
+    with opened_tables(project, spec, "status") as (project, opened, chosen):
         yield lambda: look_at_all(
             project,
             opened,
-            policies,
+            chosen,
             spec.selection,
             at_ms=Clock().now_ms(),
             jobs=spec.jobs,
@@ -293,32 +312,16 @@ def undelete(project: Project, spec: RunSpec, policy: ResolvedPolicy, run_id: st
         return undelete_run(project, worker, journal, policy, run_id)
 
 
-def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
-    """Return the policies of the tables that a specification means.
-
-    Raises:
-        ProjectError: A selector cannot be read or answered, or selects nothing.
-    """
-    if spec.tables is not None:
-        return tuple(policy for policy in project.policies if policy.table.identifier in spec.tables)
-    look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
-    policies = choose(project.policies, project.loaded, spec.selection, command=command, look=look)
-    return policies if spec.shard is None else spec.shard.of(policies)
-
-
-_NEVER_LOOKS = frozenset({"watch", "verify"})
-"""Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
-
-
 def _warn_of_state(project: Project, on_problem: OnProblem) -> None:
     problem = lasting_state_problem(project)
     if problem is not None:
         on_problem(problem)
 
 
-def _plan_request(spec: RunSpec, policies: tuple[ResolvedPolicy, ...], on_table: OnTable | None) -> PlanRequest:
+def _plan_request(spec: RunSpec, chosen: ChosenTables, on_table: OnTable | None) -> PlanRequest:
     return PlanRequest(
-        policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table,
+        chosen.policies, Clock().now_ms(), spec.described, spec.tables_planned_at_once, spec.planning, on_table,
+        problems=chosen.problems,
         stages=spec.engine.stages,
     )  # fmt: skip
 

@@ -91,6 +91,22 @@ def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]], style: St
         click.echo("\n".join([style.paint(head, Role.BOLD), *lines]))
 
 
+def print_search(project: Project) -> bool:
+    """Warn of rules without effect and of folders that a search left out; True if there is a rule without effect.
+
+    Before the tables are known, ``validate`` cannot say so of a rule.
+    """
+    loaded = project.loaded
+    if loaded.search is None:
+        return False
+    findings = [finding for finding in loaded.diagnostics if not finding.is_error]
+    for finding in findings:
+        warn(f"{finding.file}:{finding.span.line}: {finding.message}; {finding.help}", finding.code)
+    for note in loaded.search.notes:
+        warn(f"{note.what} ({note.where}); {note.help}", note.code)
+    return bool(findings)
+
+
 def warn(text: str, code: str = "") -> None:
     """Print a warning on stderr. It does not change the exit code."""
     note(f"warning{f'[{code}]' if code else ''}: {printable(text)}")

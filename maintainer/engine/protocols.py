@@ -68,11 +68,15 @@ class DeletionGuard:
 class TableFinder(Protocol):
     """Finds tables; reads none."""
 
-    def in_catalog(self) -> Iterator[tuple[str, str]]:
+    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
         """Name and location of every Delta table of the session's catalog.
 
+        Args:
+            wanted: Tells by its name whether a database is looked into.
+
         Raises:
-            TableError: The catalog cannot be listed.
+            EnvironmentUnfit: E647, the catalog does not answer.
+            ProjectError: E644, it has too many tables.
         """
         ...
 
@@ -80,8 +84,8 @@ class TableFinder(Protocol):
         """Return the location of every Delta table in the folders below a path or URI; nothing below a table.
 
         Raises:
-            ProjectError: E644, too many folders.
-            TableError: A folder cannot be listed.
+            ProjectError: After the tables that could be found: what was left out, and why; see ``find_tables``.
+            MaintainerError: The storage does not answer.
         """
         ...
 

@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from maintainer.errors import MaintainerError
-from maintainer.model.plan.plan import CheckedExpectation, Checks, LeftAlone, Observed, Plan, Problem, TablePlan
+from maintainer.model.plan.plan import (
+    CheckedExpectation,
+    Checks,
+    GoneTable,
+    LeftAlone,
+    Observed,
+    Plan,
+    Problem,
+    TablePlan,
+)
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, Step
 from maintainer.model.table.storage_facts import file_sizes
@@ -57,15 +66,15 @@ def _with_copies(plan: TablePlan, record: TableRecord) -> TablePlan:
 
 def problem_plan(policy: ResolvedPolicy, error: MaintainerError) -> TablePlan:
     """Make the plan of a table that could not be read or planned: the error as data."""
+    plan = TablePlan(policy.table, policy.file, policy.digest, owner=policy.owner, rule_line=policy.rule_line)
+    return replace(plan, problem=as_problem(error))
+
+
+def as_problem(error: MaintainerError) -> Problem:
+    """Return an error as a plan keeps it, with what was found and what is allowed."""
     details = [f"{label}: {value}" for label, value in (("found", error.found), ("allowed", error.allowed)) if value]
     what = error.what + (f" ({'; '.join(details)})" if details else "")
-    return TablePlan(
-        ref=policy.table,
-        policy_file=policy.file,
-        policy_digest=policy.digest,
-        problem=Problem(error.code, what, error.where, error.help),
-        owner=policy.owner,
-    )
+    return Problem(error.code, what, error.where, error.help)
 
 
 def absent_plan(policy: ResolvedPolicy, since: str) -> TablePlan:
@@ -95,6 +104,7 @@ def assemble(
     selection: tuple[str, ...] = (),
     git_commit: str | None = None,
     maintainer_version: str = "",
+    gone: tuple[GoneTable, ...] = (),
 ) -> Plan:
     """Join plans of tables into one, in the order of their identifiers.
 
@@ -112,6 +122,7 @@ def assemble(
         selection=selection,
         git_commit=git_commit,
         maintainer_version=maintainer_version,
+        gone=gone,
     )
 
 
@@ -213,6 +224,7 @@ def _table_plan(
         ref=policy.table,
         policy_file=policy.file,
         policy_digest=policy.digest,
+        rule_line=policy.rule_line,
         observed=observe(policy, facts, with_columns=bool(steps)),
         steps=steps,
         left_alone=left,

@@ -96,6 +96,9 @@ CROSS_FILE: dict[str, str] = {
     "P371": "a secret in the settings of Spark",
     "P380": "the ledger in the place of the state",
     "P381": "a state on storage that cannot hold it",
+    "P385": "a rule that cannot manage tables",
+    "P386": "a rule that manages tables, and no place to look for them",
+    "P387": "a rule that manages tables elsewhere",
 }
 
 

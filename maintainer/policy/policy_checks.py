@@ -37,6 +37,7 @@ def check_file(document: Document) -> list[Diagnostic]:
     findings = check_schema(document, kind)
     if kind is DocumentKind.RULE:
         findings.extend(_reach(document))
+        findings.extend(_manages(document))
     for base in _bases(document, kind):
         for finding in check_settings(_settings(document, base)):
             findings.append(_diagnostic(document, finding, base))
@@ -101,6 +102,21 @@ def _reach(document: Document) -> Iterator[Diagnostic]:
         message = "names neither `tables` nor `tags`, so it would reach every table"
         help = 'if that is meant, write `tables: ["*"]`'
         yield _diagnostic(document, Finding("P307", ("match",), message, help, at_key=True), ())
+
+
+def _manages(document: Document) -> Iterator[Diagnostic]:
+    """A rule that manages chooses by name: a table without a file has no tags of its own."""
+    match = document.data.get("match")
+    if document.data.get("manage") is not True or not isinstance(match, dict) or ("match",) in document.unreadable:
+        return
+    if "tags" in match:
+        message = "a rule with `manage: true` chooses tables by name: a table without a file has no tags to match"
+        help = "remove `tags` here; the tags that this rule gives are what other rules match"
+        yield _diagnostic(document, Finding("P385", ("match", "tags"), message, help, at_key=True), ())
+    elif "tables" not in match:
+        message = "a rule with `manage: true` needs `match.tables`"
+        help = 'write `tables: ["*"]` for all tables in the declared places'
+        yield _diagnostic(document, Finding("P385", ("match",), message, help, at_key=True), ())
 
 
 def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:

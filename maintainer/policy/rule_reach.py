@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from maintainer.policy.diagnostics import Diagnostic, Severity, did_you_mean, nearest
-from maintainer.policy.resolve.resolve import RuleSource, TableSource
-from maintainer.policy.schema.schema_keys import RULES_MANAGE_NOTHING
-from maintainer.policy.table_names import plain_name
+from maintainer.policy.resolve.resolve import RuleSource
+from maintainer.policy.schema.schema_keys import MANY_TABLES
 from maintainer.policy.yaml.yaml_document import Path
 
 _LIKE_A_REGEX = re.compile(r"[\\^$(|+]|^\.\*")
 
 
-def check_reach(
-    rules: Sequence[RuleSource], tables: Sequence[TableSource], reaching: Mapping[str, Sequence[RuleSource]]
-) -> Iterator[Diagnostic]:
-    """Yield a warning for each rule that changes no table.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """All rules, and which of them reach which table.
 
     Args:
         rules: All rules.
-        tables: All files with ``table:``.
-        reaching: Of each such file the rules that reach its table.
+        tables: The plain name of each table, with the rules that reach it.
+        unknown: Some rules manage tables and nobody has looked for these yet, so that any rule may reach more.
     """
+
+    rules: Sequence[RuleSource]
+    tables: Sequence[tuple[str, Sequence[RuleSource]]]
+    unknown: bool = False
+
+
+def check_reach(reach: Reach) -> Iterator[Diagnostic]:
+    """Yield a warning for each rule that changes no table."""
+    if reach.unknown:
+        return
     others: dict[str, list[Sequence[RuleSource]]] = {}
-    for rules_of_table in reaching.values():
+    for _, rules_of_table in reach.tables:
         for rule in rules_of_table:
             others.setdefault(rule.document.file, []).append(rules_of_table)
-    for rule in rules:
+    for rule in reach.rules:
         if rule.document.file not in others:
-            yield _reaches_nothing(rule, tables)
+            yield _reaches_nothing(rule, [name for name, _ in reach.tables])
         elif winners := _winners(rule, others[rule.document.file]):
             message = (
                 f"every setting of this rule is replaced by {' and '.join(winners)}, for each table that it reaches"
@@ -39,14 +48,16 @@ def check_reach(
             yield _warning(rule, ("match",), "P358", message, help)
 
 
-def _reaches_nothing(rule: RuleSource, tables: Sequence[TableSource]) -> Diagnostic:
+def _reaches_nothing(rule: RuleSource, names: Sequence[str]) -> Diagnostic:
     written = rule.document.data["match"].get("tables") or []
     path: Path = ("match", "tables") if written else ("match",)
-    if not tables:
-        return _warning(rule, path, "P357", "no file names a table, so this rule changes nothing", RULES_MANAGE_NOTHING)
-    names = [plain_name(table.ref) for table in tables]
+    if rule.manages:
+        help = "`maintainer inventory` shows which tables there are, and what rules compare with"
+        return _warning(rule, path, "P357", "this rule matches no table in the declared places", help)
+    if not names:
+        return _warning(rule, path, "P357", "no file names a table, so this rule changes nothing", MANY_TABLES)
     folders = {name[: cut + 1] + "*" for name in names if (cut := max(name.rfind("."), name.rfind("/"))) > 0}
-    help = RULES_MANAGE_NOTHING
+    help = MANY_TABLES
     for glob in map(str, written):
         near = nearest(glob, [*names, *folders])
         if _LIKE_A_REGEX.search(glob):
@@ -59,12 +70,20 @@ def _reaches_nothing(rule: RuleSource, tables: Sequence[TableSource]) -> Diagnos
 
 
 def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[str]:
-    """Return the files of the rules that replace all settings of a rule on each of its tables, if none is left."""
-    if not rule.layer.leaves:
+    """Return the files of the rules that replace all settings of a rule on each of its tables, if none is left.
+
+    A rule that manages has an effect without settings, where no higher rule manages the same tables.
+    """
+    if not rule.layer.leaves and not rule.manages:
         return []
     winners: set[str] = set()
     for rules_of_table in tables:
         higher = [rival for rival in rules_of_table if rival.priority > rule.priority]
+        if rule.manages:
+            manager = next((rival for rival in higher if rival.manages), None)
+            if manager is None:
+                return []
+            winners.add(manager.document.file)
         for keys in rule.layer.leaves:
             rival = next((rival for rival in higher if keys in rival.layer.leaves), None)
             if rival is None:

@@ -65,11 +65,13 @@ def explain_text(resolution: Resolution, style: Style = PLAIN) -> str:
     ]
     key_width, value_width = padded_width(row[0] for row in rows), padded_width(row[1] for row in rows)
     place_width = padded_width(place for _, _, place, note in rows if note)
-    lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.file)}"]
+    lines = [f"{style.paint(printable(policy.table.identifier), Role.BOLD)}   {printable(policy.source)}"]
     if policy.file == LEDGER_POLICY:
         lines.append(
             "no file names the ledger: a built-in policy applies to it; a file that names it would replace that policy"
         )
+    elif policy.rule_line is not None:
+        lines.append(f"no file names this table: the rule at {printable(policy.source)} manages it")
     elif not resolution.named_by_file:
         lines.append("no file names this table: this is what rules give it")
     for key, value, place, note in rows:
@@ -89,6 +91,7 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
         "table": policy.table.identifier,
         "file": policy.file,
         "named_by_file": resolution.named_by_file,
+        "rule_line": policy.rule_line,
         "digest": policy.digest,
         "values": [
             {

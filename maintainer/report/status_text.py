@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -266,9 +267,10 @@ def _links(rows: Sequence[HistoryRow], one_table: bool) -> Iterator[str]:
     if ours is None or not one_table:
         return
     yield f"the run: maintainer show {ours.run_id}   its report: maintainer report {ours.run_id}"
-    if ours.git_commit and ours.policy_file and "/" in ours.policy_file:
+    policy_file = re.sub(r":\d+\Z", "", ours.policy_file or "")  # of a rule with its line
+    if ours.git_commit and "/" in policy_file:
         commit = ours.git_commit.partition("+")[0][:12]
-        yield f"its policy as it was: git show {printable(commit)}:./{printable(ours.policy_file)}"
+        yield f"its policy as it was: git show {printable(commit)}:./{printable(policy_file)}"
 
 
 def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[str, ...]:

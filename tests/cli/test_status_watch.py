@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from maintainer.app import operations
+from maintainer.app.selection import chosen_tables
 from maintainer.app.status.status_look import StatusLook
 from maintainer.cli.main import run
 from maintainer.model.plan.plan import Problem
@@ -51,7 +52,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, root: Path, looks: Looks, *args: str) -> int:
-    monkeypatch.setattr(operations, "open_engine", looks.open)
+    monkeypatch.setattr(chosen_tables, "open_engine", looks.open)
     monkeypatch.setattr(operations, "look_at_all", looks.look)
     return run(["--project", str(root), "status", "--watch", "--interval", "1s", *args])
 

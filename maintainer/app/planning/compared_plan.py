@@ -44,7 +44,7 @@ def compare_plan(
     planned = {identity(table.ref): table for table in made.tables}
     in_plan = {identity(policy.table): policy for policy in before if identity(policy.table) in planned}
     changed = tuple(policy for key, policy in in_plan.items() if now.get(key) != policy.digest)
-    plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None))
+    plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None, problems=()))
     same = tuple(planned[key] for key, policy in in_plan.items() if now.get(key) == policy.digest)
     return Comparison(
         ref, policy_changes(before, project.policies), replace(plan_before, tables=(*plan_before.tables, *same))

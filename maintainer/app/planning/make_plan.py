@@ -13,6 +13,7 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
+from maintainer.app.planning.gone_tables import gone_tables
 from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
@@ -30,8 +31,9 @@ from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.run_budget import within_budget
 from maintainer.planning.plan_input import PlanOptions
-from maintainer.planning.planner import absent_plan, assemble, problem_plan
+from maintainer.planning.planner import absent_plan, as_problem, assemble, problem_plan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
+from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import identity
 from maintainer.units import count_of
@@ -68,7 +70,8 @@ class NewPolicies:
 class PlanRequest:
     """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
 
-    A table of ``new`` that does not exist is a note in the plan; any other is a problem.
+    A table of ``new`` that does not exist is a note in the plan; any other is a problem. ``problems`` become a
+    part of the plan as they are.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
@@ -81,6 +84,7 @@ class PlanRequest:
     table_seconds: float = DEFAULT_TABLE_SECONDS
     new: NewPolicies | None = None
     stages: StageListener = SILENT
+    problems: tuple[TableProblem, ...] = ()
 
     @property
     def num_user_tables(self) -> int:
@@ -103,15 +107,22 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     project_tables = known_tables(project, request.policies)
     tables = _Tables(request, records, today, project_tables, engine.places, policy_places)
     tables.plan_all(engine)
+    problems = [_of_problem(problem) for problem in request.problems]
     return assemble(
-        policy_places.each_once(tables.plans),
+        [*policy_places.each_once(tables.plans), *problems],
         created_at_ms=request.now_ms,
         max_age_seconds=project.loaded.project.max_plan_age_seconds,
         environment=project.env,
         selection=request.selection,
         git_commit=project.git_commit(),
         maintainer_version=__version__,
+        gone=gone_tables(project),
     )
+
+
+def _of_problem(problem: TableProblem) -> TablePlan:
+    error = as_problem(problem.error)
+    return TablePlan(problem.table, problem.file, "", problem=error, rule_line=problem.rule_line)
 
 
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
@@ -151,6 +162,7 @@ class _Tables:
             )  # fmt: skip
             table, plan = plan_beside_writers(reader, table)
             facts, record = table.facts, table.record
+            plan = self._marked_as_new(plan)
             self.policy_places.opened(plan, reader)
         except MaintainerError as error:
             if error.code == "T401" and policy.file == LEDGER_POLICY:
@@ -165,6 +177,11 @@ class _Tables:
             plan = problem_plan(policy, engine_gone(policy.table.identifier) if engine_lost else _bug(error))
         if counts():
             self._keep(policy, plan, facts, record)
+
+    def _marked_as_new(self, plan: TablePlan) -> TablePlan:
+        """Say that no run knew the table, where a rule manages it and there were runs before."""
+        keys = self.records.keys
+        return replace(plan, is_new=plan.rule_line is not None and bool(keys) and plan.ref.identifier not in keys)
 
     def _give_up(self, policy: ResolvedPolicy, why: str) -> None:
         error = TableError(

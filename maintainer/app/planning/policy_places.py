@@ -98,7 +98,10 @@ class PolicyPlaces:
             plan.policy_file,
             "keep one of the policies; until then nothing is done to the table",
         )
-        return TablePlan(plan.ref, plan.policy_file, plan.policy_digest, problem=problem, owner=plan.owner)
+        return TablePlan(
+            plan.ref, plan.policy_file, plan.policy_digest,
+            problem=problem, owner=plan.owner, rule_line=plan.rule_line, is_new=plan.is_new,
+        )  # fmt: skip
 
     def _ask_for_all(self, reader: TableReader) -> None:
         for name, policy in self._policies.items():

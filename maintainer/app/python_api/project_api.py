@@ -15,6 +15,8 @@ from maintainer.app.python_api.plan_api import Plan
 from maintainer.app.python_api.rows import Rows, Text
 from maintainer.app.python_api.table_api import Table, history_of, run_of, since_ms_of, status_of
 from maintainer.app.running.saved_plan import read_saved_plan
+from maintainer.app.selection.chosen_tables import chosen_policies
+from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec, SelectionOptions
 from maintainer.execution.fleet.rollout import parse_batches
 from maintainer.model.plan.lanes import Lane
@@ -55,7 +57,9 @@ class Project:
         return self._project.env
 
     def tables(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> tuple[Table, ...]:
-        """List the selected tables, sorted by identifier; all without a selection. Needs no Spark.
+        """List the selected tables, sorted by identifier; all without a selection.
+
+        Needs no Spark, but where rules manage tables of a catalog or on other storage than this machine's.
 
         Args:
             select: Tables, as ``--select`` takes them: names, globs, ``tag:nightly``, ``owner:team``.
@@ -65,8 +69,8 @@ class Project:
             ProjectError: A selector cannot be read or answered, or selects nothing.
         """
         spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
-        chosen = operations.chosen_policies(self._project, spec, command="list")
-        return tuple(Table(policy, self._project) for policy in chosen)
+        project = search_tables(self._project, spec.engine)
+        return tuple(Table(policy, project) for policy in chosen_policies(project, spec, command="list"))
 
     def table(self, name: str) -> Table:
         """Return one table by its identifier, in any spelling. Needs no Spark.

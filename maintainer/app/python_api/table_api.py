@@ -52,7 +52,7 @@ class Table:
     @property
     def policy_file(self) -> str:
         """The file that names the table, relative to the project."""
-        return self.policy.file
+        return self.policy.source
 
     def plan(self, spark: object | None = None) -> Plan:
         """Work out what would be done to this table; see `Project.plan`. Changes nothing."""

@@ -61,7 +61,7 @@ MAX_TRIES = 3
 
 
 def watch(
-    policies: Sequence[ResolvedPolicy],
+    policies: Callable[[], Sequence[ResolvedPolicy]],
     plan_tables: PlanTables,
     apply: ApplyPlan,
     bounds: WatchBounds,
@@ -72,7 +72,7 @@ def watch(
     """Look, do what is due, wait, and look again, until stopped or idle.
 
     Args:
-        policies: The tables to watch.
+        policies: Return the tables to watch in a round.
         plan_tables: Plans some of them; what is unchanged must cost little.
         apply: Carries out a plan that has changes. The switch may be thrown meanwhile.
         bounds: When to look again, and when to end.
@@ -93,7 +93,7 @@ def watch(
     while switch.stop_reason is None:
         rounds += 1
         now = monotonic()
-        plan = plan_tables(tuple(policy for policy in policies if not aside.holds(policy.table.identifier, now)))
+        plan = plan_tables(tuple(policy for policy in policies() if not aside.holds(policy.table.identifier, now)))
         for table in plan.tables:
             name = table.ref.identifier
             codes[name] = plan_exit_code(replace(plan, tables=(table,)))

@@ -1,4 +1,4 @@
-"""Compare the tables found with the policies: named by one, reached only by rules, or not managed."""
+"""Compare the tables found with the policies: named or managed by one, reached only by rules, or not managed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_STUBS = 5_000
 
 
 class Care(str, enum.Enum):
-    """Who looks after a table. ``ruled``: rules reach it, but no file names it, so nothing is done to it."""
+    """Who looks after a table. ``ruled``: rules reach it, but none of them manages it, and nothing is done to it."""
 
     MANAGED = "managed"
     RULED = "ruled"
@@ -73,20 +73,25 @@ def inventory(project: LoadedProject, found: Iterable[Found], *, whole_catalog: 
         key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
-            source = named[key]
-            entries[place] = Entry(source.ref, Care.MANAGED, ones[0].location, source.document.file)
+            own = named[key]
+            entries[place] = Entry(own.ref, Care.MANAGED, ones[0].location, own.document.file)
             continue
         if project.ledger is not None and identity(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
             entries[place] = Entry(project.ledger, Care.MANAGED, ones[0].location, LEDGER_POLICY)
             continue
         one = min(ones, key=lambda each: each.table.is_path)
+        manager = next((rule for rule in map(project.manager_of, (each.table for each in ones)) if rule), None)
+        if manager is not None:
+            source = f"{manager.document.file}:{manager.line}"
+            entries[place] = Entry(one.table, Care.MANAGED, one.location, source)
+            continue
         rules = project.match_rules_for(one.table)
         care = Care.RULED if rules else Care.UNMANAGED
         entries[place] = Entry(one.table, care, one.location, rules[-1].document.file if rules else None)
-    for key, source in named.items():
-        if key not in met and not source.ref.is_path and whole_catalog:
-            entries[key] = Entry(source.ref, Care.MISSING, None, source.document.file)
+    for key, own in named.items():
+        if key not in met and not own.ref.is_path and whole_catalog:
+            entries[key] = Entry(own.ref, Care.MISSING, None, own.document.file)
     return tuple(sorted(entries.values(), key=lambda entry: entry.table))
 
 

@@ -15,6 +15,7 @@ from maintainer.app.lookback.run_history import history_rows
 from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import SelectionOptions, narrowed
 from maintainer.engine.stages import SILENT, StageListener
 from maintainer.journal.folder.atomic_files import reading_runs
@@ -29,7 +30,6 @@ from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
-from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import format_size
 
 
@@ -92,9 +92,15 @@ def status_row(
         unindexed_ratio=layout.unindexed_ratio if layout else None,
         scheduled=bool(plan.rewrites),
         running=running,
-        policy_file=plan.policy_file,
+        policy_file=plan.source,
         owner=plan.owner,
     )
+
+
+def _unsearched(plan: TablePlan) -> StatusRow:
+    """The row of a place that could not be searched, or of a table about which rules disagree."""
+    assert plan.problem is not None
+    return StatusRow(plan.ref.identifier, "problem", next=plan.problem.what, policy_file=plan.source)
 
 
 def _deleted_rows_ratio(facts: TableFacts) -> float | None:
@@ -195,7 +201,7 @@ class StatusLook:
 def look_at_all(
     project: Project,
     opened: OpenedEngine,
-    policies: tuple[ResolvedPolicy, ...],
+    tables: ChosenTables,
     chosen: SelectionOptions,
     *,
     at_ms: int,
@@ -208,7 +214,7 @@ def look_at_all(
     Args:
         project: The project; without a selection, tables beside its own are named, too.
         opened: The engine.
-        policies: Tables to look at.
+        tables: Tables to look at, and problems beside them.
         chosen: The selection that they come from.
         at_ms: Now, milliseconds since 1970 UTC.
         jobs: Tables looked at side by side.
@@ -230,7 +236,9 @@ def look_at_all(
         table = look.policy.table.identifier
         rows.append(status_row(look, past.get(table, []), in_session, running.get(table)))
 
-    plan = make_plan(project, opened.engine, PlanRequest(policies, at_ms, jobs=jobs, on_table=look_at, stages=stages))
+    request = PlanRequest(tables.policies, at_ms, jobs=jobs, on_table=look_at, problems=tables.problems, stages=stages)
+    plan = make_plan(project, opened.engine, request)
+    rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
     names = {str(table.ref) for table in narrowed(plan, project.loaded, chosen, command="status").tables}
     rows = [row for row in rows if row.table in names and (row.scheduled or row.running or not scheduled)]
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))

@@ -8,6 +8,7 @@ from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
 from maintainer.app.running.break_lease import break_leases_on, leases_now
+from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import Look, RunSpec, choose
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_options
@@ -41,7 +42,7 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
     Only missing rows are appended, so it may be run at any time and again. A row from a run folder is complete; one
     from a history has no prediction and no proof. The column `source` says where a row is from.
     """
-    project = open_project(context)
+    project = search_tables(open_project(context), spec.engine)
     policies = choose(project.loaded.resolved(), project.loaded, spec.selection, command="ledger", look=Look.NEVER)
 
     def on_table(policy: ResolvedPolicy) -> None:

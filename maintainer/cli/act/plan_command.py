@@ -15,9 +15,9 @@ from maintainer.app.planning.plan_rendering import plan_options
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.running.saved_plan import save_plan
 from maintainer.app.selection.run_spec import DEFAULT_PLAN_JOBS, RunSpec
-from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.context import CliContext, open_project, print_search
 from maintainer.cli.options import BUDGET, ENGINE, SCHEDULE, SELECTION, SHARD, output_option, spec_options
-from maintainer.errors import MaintainerError
+from maintainer.errors import ExitCode, MaintainerError
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import to_json
@@ -62,6 +62,7 @@ def print_table_planned(look: TableLook) -> None:
 @output_option("json", "markdown")
 @click.option("--compare", metavar="REF", help="With -o markdown: what differs from the policies at a Git commit.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 when there are changes.")
+@click.option("--strict", is_flag=True, help="Exit with 1 where a rule has no effect on the tables that were found.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), default=DEFAULT_PLAN_JOBS, show_default=True)
 @click.pass_obj
 def plan_command(
@@ -71,6 +72,7 @@ def plan_command(
     output: str,
     compare: str | None,
     detailed_exitcode: bool,
+    strict: bool,
     jobs: int,
 ) -> int:
     """Show what would be done to each table, why, and what it costs. Nothing is changed."""
@@ -80,7 +82,8 @@ def plan_command(
         project = open_project(context)
         on_table = None if context.verbosity < 0 else print_table_planned
         planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)
-        plan = planned.plan
+        plan, project = planned.plan, planned.project
+        without_effect = print_search(project)
         if out is not None:
             save_plan(plan, out)
     if output == "json":
@@ -89,7 +92,8 @@ def plan_command(
         click.echo(render_plan_markdown(plan, compared=planned.comparison), nl=False)
     else:
         click.echo(plan_text(context, project, plan, saved_to=out), nl=False)
-    return plan_exit_code(plan, detailed=detailed_exitcode)
+    code = plan_exit_code(plan, detailed=detailed_exitcode)
+    return ExitCode.FINDINGS if strict and without_effect and code in (ExitCode.OK, ExitCode.CHANGES_PENDING) else code
 
 
 @contextmanager

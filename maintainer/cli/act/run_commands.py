@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.app import operations
+from maintainer.app.planning.gone_tables import tables_found_before
 from maintainer.app.planning.make_plan import TableLook
 from maintainer.app.run_result import RunResult
 from maintainer.app.running.saved_plan import read_saved_plan
 from maintainer.app.running.watch_loop import WatchBounds
+from maintainer.app.selection.chosen_tables import chosen_before_session
 from maintainer.app.selection.left_undone import LeftUndone, RunRest, left_undone, taken_up, unfinished_tables
+from maintainer.app.selection.managed_search import with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, metrics_endpoint
 from maintainer.cli.act.approval import YES, is_approved, require_approval
@@ -100,8 +103,10 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     """
     require_approval(yes=yes, command="maintainer retry")
     project = open_project(context)
-    refs = [policy.table for policy in project.policies]
     rest = unfinished_tables(project.runs_dir, run)
+    # What runs knew is enough here: whether it is still there, `apply` sees.
+    project = with_recorded_tables(project, (*tables_found_before(project), *(table.ref for table in rest.tables)))
+    refs = [policy.table for policy in project.policies]
     chosen = taken_up(rest, refs, project.runs_dir)
     undone = left_undone(refs, project.runs_dir)
     for note in dict.fromkeys((*chosen.notes, *undone.doubts, *_notes(undone))):
@@ -196,8 +201,9 @@ def watch_command(
     """
     require_approval(yes=yes, command="maintainer watch")
     project = open_project(context)
-    num_tables = len(operations.chosen_policies(project, spec, command="watch"))
-    question = f"Watch {count_of(num_tables, 'table')}, and apply what is due without asking again?"
+    project, chosen = chosen_before_session(project, spec, "watch")
+    what = "all tables that rules match" if chosen is None else count_of(len(chosen.policies), "table")
+    question = f"Watch {what}, and apply what is due without asking again?"
     if not is_approved(question, yes=yes):
         click.echo("Nothing was done.", err=True)
         return ExitCode.FINDINGS
@@ -207,7 +213,7 @@ def watch_command(
         if metrics_port is not None:
             endpoint = served.enter_context(metrics_endpoint(project, metrics_host, metrics_port))
             click.echo(f"metrics: {endpoint.url}", err=True)
-        click.echo(f"watching {count_of(num_tables, 'table')}; Ctrl-C ends it", err=True)
+        click.echo(f"watching {what}; Ctrl-C ends it", err=True)
         listener = WatchOutput(context, None if endpoint is None else endpoint.metrics)
         end = operations.watch(project, spec, bounds, switch, listener)
     click.echo(f"{count_of(end.rounds, 'look')}, {count_of(end.runs, 'run')}", err=True)

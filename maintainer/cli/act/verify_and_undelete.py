@@ -7,6 +7,8 @@ import click
 from maintainer.app import operations
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VerifyRequest, VerifyTarget, parse_target, verification_json
+from maintainer.app.selection.chosen_tables import chosen_policies
+from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.act.approval import YES, is_approved, require_approval
 from maintainer.cli.context import CliContext, open_project
@@ -58,7 +60,7 @@ def verify_command(
     if table is not None:
         targets: tuple[VerifyTarget, ...] = (parse_target(table, lambda name: _ref(project, name)),)
     else:
-        chosen = operations.chosen_policies(project, spec, command="verify")
+        chosen = chosen_policies(search_tables(project, spec.engine), spec, command="verify")
         targets = tuple(VerifyTarget(policy.table, is_ledger=policy.is_ledger) for policy in chosen)
     style = Style(context.color_stderr)
 

@@ -13,13 +13,16 @@ import click
 
 from maintainer.app.engine_access import open_engine, project_engine
 from maintainer.app.planning.policy_places import paths_to_one_table
-from maintainer.app.selection.run_spec import RunSpec, choose
+from maintainer.app.selection.chosen_tables import chosen_tables
+from maintainer.app.selection.managed_search import DEPTH_CODE, search_tables
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, write_stubs
-from maintainer.cli.context import CliContext, open_project, print_json, print_table, warn
+from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, SELECTION, SHARD, TableName, output_option, spec_options
-from maintainer.errors import ProjectError
+from maintainer.errors import ExitCode, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.planner import as_problem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
@@ -57,21 +60,24 @@ def explain_command(context: CliContext, table: str, merged: bool, output: str) 
 
 
 @click.command("list")
-@spec_options(SELECTION, SHARD)
+@spec_options(SELECTION, SHARD, ENGINE)
 @output_option("json")
 @click.pass_obj
 def list_command(context: CliContext, spec: RunSpec, output: str) -> None:
-    """Show the tables that a selection means. Without one: all tables that a policy file names."""
-    project = open_project(context).loaded
-    chosen = choose(project.resolved(), project, spec.selection, command="list")
-    policies = chosen if spec.shard is None else spec.shard.of(chosen)
-    for finding in paths_to_one_table(project.tables):
+    """Show the tables that a selection means. Without one: all that a file names, or a rule manages."""
+    project = search_tables(open_project(context), spec.engine)
+    chosen = chosen_tables(project, spec, command="list")
+    policies = chosen.policies
+    for finding in paths_to_one_table(project.loaded.tables):
         warn(f"{finding.message}: {finding.help}", finding.code)
+    print_search(project)
+    for problem in chosen.problems:
+        warn(f"{problem.table}: {as_problem(problem.error).what}; {problem.error.help}", problem.error.code)
     if output == "json":
         print_json(_as_json(policies))
         return
     rows = [
-        (policy.table.identifier, policy.owner or "-", ", ".join(policy.tags) or "-", policy.file)
+        (policy.table.identifier, policy.owner or "-", ", ".join(policy.tags) or "-", policy.source)
         for policy in policies
     ]
     print_table(("TABLE", "OWNER", "TAGS", "POLICY"), rows, Style(context.color))
@@ -89,6 +95,7 @@ def _as_json(policies: tuple[ResolvedPolicy, ...]) -> dict[str, object]:
                 "owner": policy.owner,
                 "tags": list(policy.tags),
                 "file": policy.file,
+                "rule_line": policy.rule_line,
                 "digest": policy.digest,
             }
             for policy in policies
@@ -149,32 +156,43 @@ def _explained(key: str, style: Style) -> list[str]:
 @click.command("inventory")
 @click.argument("roots", nargs=-1, metavar="[ROOT...]")
 @spec_options(ENGINE)
-@click.option("--unmanaged", is_flag=True, help="Show only tables that no policy file names.")
+@click.option("--unmanaged", is_flag=True, help="Show only tables that no file names and no rule manages.")
 @click.option("--write", is_flag=True, help="Write the smallest policy for each of them into policies/inventory/.")
 @output_option("json")
 @click.pass_obj
 def inventory_command(
     context: CliContext, roots: tuple[str, ...], spec: RunSpec, unmanaged: bool, write: bool, output: str
-) -> None:
-    """Show which tables there are, and who looks after them: in the catalog, or in the folders below each ROOT.
+) -> int:
+    """Show which tables there are, and who looks after them: in the folders below each ROOT.
 
-    No table is read or changed. A table that only rules reach is not maintained until a file names it.
+    Without ROOT: in the catalog, and below the `roots` of maintainer.yml. No table is read or changed. A table that
+    rules reach and none of them manages is not maintained.
     """
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]
     engine = project_engine(project.loaded.project, spec.engine)
+    left_out: list[ProjectError] = []
+    exit_code = ExitCode.OK
     with open_engine(engine) as opened, opened.finder() as finder:
         engine.stages.began("looking for tables")
         tables = [Found(TableRef(name), location) for name, location in finder.in_catalog()]
-        tables += [found_at(location, project.root) for root in below for location in finder.below(root)]
+        for root in below or project.loaded.project.places.roots:
+            try:
+                for location in finder.below(root):
+                    tables.append(found_at(location, project.root))
+            except ProjectError as problem:  # it comes after what could be found
+                left_out.append(problem)
+                exit_code = exit_code if problem.code == DEPTH_CODE else ExitCode.FINDINGS
     entries = inventory(project.loaded, tables, whole_catalog=True)
     if below:
         entries = tuple(entry for entry in entries if entry.location is not None and _is_below(entry.location, below))
     written = write_stubs(project.root, entries) if write else ()
     shown = [entry for entry in entries if not unmanaged or entry.care in (Care.UNMANAGED, Care.RULED)]
+    for left in left_out:
+        warn(f"{left.what} ({left.where}); {left.help}", left.code)
     if output == "json":
         print_json(_inventory_json(shown, written))
-        return
+        return exit_code
     rows = [
         (entry.table.identifier, entry.care.value, entry.policy_file or "-", entry.location or "-") for entry in shown
     ]
@@ -183,6 +201,7 @@ def inventory_command(
         click.echo(_summary(entries), err=True)
         for path in written:
             click.echo(f"wrote {printable(str(path.relative_to(project.root)))}", err=True)
+    return exit_code
 
 
 def _is_below(location: str, roots: list[str]) -> bool:

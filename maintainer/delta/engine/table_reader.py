@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -142,9 +142,9 @@ class DeltaTableReader:
                 TableStorage(self._jvm, folder), folder.location, limit=limit, since_ms=since_ms, counted=counted
             )
 
-    def in_catalog(self) -> Iterator[tuple[str, str]]:
+    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
         """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
-        return tables_in_catalog(self._jvm)
+        return tables_in_catalog(self._jvm, wanted)
 
     def below(self, root: str) -> Iterator[str]:
         """Delta tables in folders; see ``TableFinder.below``."""

@@ -2,50 +2,135 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 from maintainer.delta.log.local_log import LOG_FOLDER
-from maintainer.delta.storage.file_store import FileStore
-from maintainer.errors import ProjectError
+from maintainer.delta.storage.file_store import FileStore, LocalFiles, java_quote
+from maintainer.errors import MaintainerError, ProjectError
 
-MAX_DEPTH = 12
-MAX_FOLDERS = 200_000
-"""A walk that meets more folders than this is over the wrong root."""
+CLOSER = "name a folder closer to the tables"
 
 
-def tables_below(files: FileStore, root_uri: str, *, max_depth: int = MAX_DEPTH) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """How far a search goes below one root: levels, folders that hold no table, tables, seconds."""
+
+    max_depth: int = 12
+    max_folders: int = 200_000
+    max_tables: int = 20_000
+    max_seconds: float = 600.0
+
+
+@dataclass(slots=True)
+class _Walk:
+    files: FileStore
+    root_uri: str
+    limits: SearchLimits
+    monotonic: Callable[[], float]
+    num_folders: int = 0
+    num_tables: int = 0
+    deepest: str | None = None
+    unreadable: tuple[str, str] | None = None
+    num_unreadable: int = 0
+
+    def tables(self) -> Iterator[str]:
+        started = self.monotonic()
+        waiting = deque([(self.root_uri, 0)])
+        while waiting:
+            uri, depth = waiting.popleft()
+            self._check_limits(self.monotonic() - started)
+            try:
+                log = self.files.status(f"{uri}/{LOG_FOLDER}")
+                is_table = log is not None and log.is_dir
+                folders = [] if is_table else self._folders(uri)
+            except OSError as error:
+                self.num_unreadable += 1
+                self.unreadable = self.unreadable or (uri, error.strerror or str(error))
+                continue
+            if is_table:
+                self.num_tables += 1
+                yield uri
+            elif depth < self.limits.max_depth:
+                waiting.extend((folder, depth + 1) for folder in folders)
+            elif folders:
+                self.deepest = self.deepest or uri
+
+    def _folders(self, uri: str) -> list[str]:
+        self.num_folders += 1
+        folders = {
+            child_file.name: child
+            for child, child_file in self.files.children(uri).items()
+            if child_file.is_dir and not child_file.is_symlink
+        }
+        return [folders[name] for name in sorted(folders) if _may_hold_tables(name)]
+
+    def _check_limits(self, seconds: float) -> None:
+        limits, where = self.limits, self.root_uri
+        if self.num_folders >= limits.max_folders:
+            found, what = f"more than {limits.max_folders:,}", "there are too many folders to look through"
+            raise ProjectError(what, code="E644", where=where, found=found, help=CLOSER)
+        if self.num_tables >= limits.max_tables:
+            found, what = f"more than {limits.max_tables:,}", "there are too many tables below one folder"
+            raise ProjectError(what, code="E646", where=where, found=found, help=f"{CLOSER}, or several of them")
+        if seconds > limits.max_seconds:
+            what = f"looking for tables took longer than {limits.max_seconds:g} s"
+            found = f"{self.num_folders:,} folders and {self.num_tables:,} tables so far"
+            raise ProjectError(what, code="E649", where=where, found=found, help=CLOSER)
+
+    def what_was_left_out(self) -> MaintainerError | None:
+        if self.unreadable is not None:
+            uri, reason = self.unreadable
+            more = f", and {self.num_unreadable - 1:,} more" if self.num_unreadable > 1 else ""
+            return ProjectError(
+                f"a folder cannot be searched for tables: {reason}{more}",
+                code="E645",
+                where=uri,
+                help="let the user that runs maintainer list it, or name roots beside it",
+            )
+        if self.deepest is not None:
+            return ProjectError(
+                f"folders more than {self.limits.max_depth} levels below the root were not searched",
+                code="E648",
+                where=self.deepest,
+                help=CLOSER,
+            )
+        return None
+
+
+def tables_below(
+    files: FileStore,
+    root_uri: str,
+    limits: SearchLimits | None = None,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Iterator[str]:
     """Yield the URI of each folder that holds a Delta log, the highest first.
 
     Below a table nothing is looked for, nor in folders whose names begin with ``.`` or ``_`` or that are partitions
     (``day=2026-11-21``); links are not followed.
 
     Raises:
-        ProjectError: E644, there are too many folders.
-        OSError: A folder cannot be listed.
+        ProjectError: After the tables that could be found: E644 too many folders, E646 too many tables, E649 it takes
+            too long, E645 a folder cannot be listed or the root is not there, E648 folders lie too deep.
+        MaintainerError: The storage does not answer.
     """
-    waiting = deque([(root_uri.rstrip("/"), 0)])
-    num_folders = 0
-    while waiting:
-        uri, depth = waiting.popleft()
-        num_folders += 1
-        if num_folders > MAX_FOLDERS:
-            raise ProjectError(
-                "there are too many folders to look through",
-                code="E644",
-                where=root_uri,
-                found=f"more than {MAX_FOLDERS:,}",
-                help="name a folder closer to the tables",
-            )
-        folders = {
-            child_file.name: child
-            for child, child_file in files.children(uri).items()
-            if child_file.is_dir and not child_file.is_symlink
-        }
-        if LOG_FOLDER in folders:
-            yield uri
-        elif depth < max_depth:
-            waiting.extend((folders[name], depth + 1) for name in sorted(folders) if _may_hold_tables(name))
+    walk = _Walk(files, root_uri.rstrip("/"), limits or SearchLimits(), monotonic)
+    yield from walk.tables()
+    if not walk.num_tables and walk.num_unreadable == 0 and files.status(walk.root_uri) is None:
+        raise ProjectError(
+            "there is no such folder", code="E645", where=root_uri, help="correct the path, or make the folder"
+        )
+    left_out = walk.what_was_left_out()
+    if left_out is not None:
+        raise left_out
+
+
+def local_tables_below(folder: Path) -> Iterator[str]:
+    """Yield the same below a folder of this machine, without Spark. Raises what `tables_below` raises."""
+    yield from tables_below(LocalFiles(), f"file:{java_quote(str(folder))}")
 
 
 def _may_hold_tables(name: str) -> bool:

@@ -6,7 +6,7 @@ A catalog that does not answer is said to be that: it is not the table that is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -69,8 +69,14 @@ def root_of_name(jvm: DeltaJvm, name: str) -> JavaObject:
     return jvm.path(entry.location)
 
 
-def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
+def tables_in_catalog(
+    jvm: DeltaJvm, wanted: Callable[[str], bool] = lambda database: True
+) -> Iterator[tuple[str, str]]:
     """Yield name and location URI of every Delta table of the session catalog, in the order of the names.
+
+    Args:
+        jvm: The session.
+        wanted: Tells by its name whether a database is looked into.
 
     Raises:
         EnvironmentUnfit: E647, the catalog cannot be listed.
@@ -82,7 +88,7 @@ def tables_in_catalog(jvm: DeltaJvm) -> Iterator[tuple[str, str]]:
     num_tables = 0
     with _catalog_errors("the catalog"):
         databases = jvm.session_databases()
-    for database in databases:
+    for database in filter(wanted, databases):
         with _catalog_errors(f"the catalog's database {database}"):
             entries = jvm.session_tables(database)
         num_tables += len(entries)

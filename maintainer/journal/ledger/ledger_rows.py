@@ -243,7 +243,7 @@ def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome
         duration_seconds=step.duration_seconds,
         proof_level=level,
         proof_result=result,
-        policy_file=table_plan.policy_file,
+        policy_file=table_plan.source,
         policy_digest=table_plan.policy_digest,
         git_commit=plan.git_commit,
         environment=plan.environment,

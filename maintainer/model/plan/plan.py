@@ -160,6 +160,8 @@ class TablePlan:
     ``policy_values`` is what the policy says, key by key in words, so that a change of it can be named; none for a
     table of which nothing is carried out.
     ``checked`` is the table as the check of a saved plan found it, which may be long after it was planned.
+    ``rule_line`` is where in ``policy_file`` the rule is that manages a table without a file of its own; ``is_new``
+    says that no run before knew such a table.
     """
 
     ref: TableRef
@@ -178,6 +180,8 @@ class TablePlan:
     quiet_after_updates_seconds: int = 0
     policy_values: tuple[tuple[str, str], ...] = ()
     checked: FilesSeen | None = None
+    rule_line: int | None = None
+    is_new: bool = False
 
     def __post_init__(self) -> None:
         if self.steps and (self.blocked or self.problem):
@@ -206,6 +210,11 @@ class TablePlan:
         return tuple(step for step in self.steps if isinstance(step, BatchedStep))
 
     @property
+    def source(self) -> str:
+        """Where the table comes from: its own file, or file and line of the rule that manages it."""
+        return self.policy_file if self.rule_line is None else f"{self.policy_file}:{self.rule_line}"
+
+    @property
     def is_ledger(self) -> bool:
         """Whether this is our own ledger, which no file names; it is never counted among the user's tables."""
         return self.policy_file == BUILT_IN_POLICY
@@ -213,6 +222,14 @@ class TablePlan:
     def step_id(self, step: Step) -> str:
         """Name a step for journal and commit: the table and the kind, of which a plan has one each."""
         return f"{self.ref.identifier}/{step.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoneTable:
+    """A table that a rule managed when a run last looked, and that is not there any more."""
+
+    ref: TableRef
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +243,7 @@ class Plan:
     selection: tuple[str, ...] = ()
     git_commit: str | None = None
     maintainer_version: str = ""
+    gone: tuple[GoneTable, ...] = ()
 
     @property
     def has_changes(self) -> bool:

@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from maintainer.errors import ProjectError
@@ -80,7 +80,8 @@ def _policies_in(project: LoadedProject, old_root: Path, ref: str) -> tuple[Reso
             where=f"{ref}:{errors[0].file}:{errors[0].span.line}",
             help="compare with a commit whose policies are valid",
         )
-    return tuple(old.resolved())
+    # Tables that rules manage are compared by what is there now: how they were then, nobody knows.
+    return replace(old, search=project.search).resolved()
 
 
 def _extract(root: Path, ref: str, target: Path) -> None:

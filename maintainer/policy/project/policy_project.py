@@ -27,6 +27,7 @@ from maintainer.policy.project.project_settings import (
     project_settings,
     with_environment,
 )
+from maintainer.policy.project.table_search import TableProblem, TableSearch, check_managing, managing_rule
 from maintainer.policy.resolve.merge import Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
     ProfileSource,
@@ -39,7 +40,7 @@ from maintainer.policy.resolve.resolve import (
     table_source,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.rule_reach import check_reach
+from maintainer.policy.rule_reach import Reach, check_reach
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.table_names import identity, plain_name, table_ref
 from maintainer.policy.yaml.discovery import find_files
@@ -77,6 +78,9 @@ class LoadedProject:
     keep_resolutions: bool = True
     """Whether checking keeps the policies that it resolves: they take a third of the memory."""
 
+    search: TableSearch | None = None
+    """What a search found in the declared places; None as long as nobody looked."""
+
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All findings, sorted, each once: a shared line is found wrong by many tables."""
@@ -85,7 +89,8 @@ class LoadedProject:
         if not any(finding.is_error for finding in findings):
             resolutions = self.resolutions if self.keep_resolutions else self.each_resolution()
             findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
-            findings.extend(check_reach(self.rules, self.tables, self.rules_by_file))
+            findings.extend(check_managing(self.managing_rules, self.project.places))
+            findings.extend(check_reach(self._reach))
         places: dict[tuple[str, str, int, int], Diagnostic] = {}
         for finding in sorted(findings):
             places.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
@@ -113,17 +118,56 @@ class LoadedProject:
 
     @cached_property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """Every table file resolved, and the ledger, in the order of their identifiers."""
+        """Every table resolved (of files, managed by rules, the ledger), in the order of their identifiers."""
         return tuple(sorted(self.each_resolution(), key=lambda resolution: resolution.policy.table))
 
     def each_resolution(self) -> Iterator[Resolution]:
-        """Yield every table file resolved, in the order of files, and the ledger; nothing is kept."""
+        """Yield the same: table files in the order of files, then what rules manage, then the ledger."""
         for table in self.tables:
             resolution = self._resolve(table)
             if resolution is not None:
                 yield resolution
+        yield from self.managed.resolutions
         if self.ledger is not None:
             yield ledger_resolution(self.ledger, self.root, self.project.timezone)
+
+    @cached_property
+    def managing_rules(self) -> tuple[RuleSource, ...]:
+        """The rules with ``manage: true``, from low to high priority."""
+        return tuple(rule for rule in self.rules if rule.manages)
+
+    @property
+    def problems(self) -> tuple[TableProblem, ...]:
+        """What a search could not do, and tables that have no policy because rules disagree about them."""
+        return (*(() if self.search is None else self.search.problems), *self.managed.refused)
+
+    @property
+    def searches(self) -> bool:
+        """Whether a search has to be made before all tables are known."""
+        return bool(self.managing_rules and self.project.places)
+
+    @cached_property
+    def managed(self) -> ManagedTables:
+        """The tables without a file that rules manage, as far as a search found them."""
+        resolutions: list[Resolution] = []
+        refused: list[TableProblem] = []
+        for ref, rule in self._found_tables():
+            try:
+                resolution = self._resolve_by_rules(ref, self._rules_without_file(ref), rule)
+                wrong = next((finding for finding in check_effective(resolution) if finding.is_error), None)
+                if wrong is not None:
+                    where = f"{wrong.file}:{wrong.span.line}"
+                    raise ProjectError(wrong.message, code=wrong.code, where=where, help=wrong.help)
+            except ProjectError as error:
+                refused.append(TableProblem(ref, rule.document.file, error, rule.line))
+            else:
+                resolutions.append(resolution)
+        return ManagedTables(tuple(resolutions), tuple(refused))
+
+    def _found_tables(self) -> Iterator[tuple[TableRef, RuleSource]]:
+        if self.search is not None:
+            named = {table.key for table in self.tables} | {identity(ledger_ref(self.project.ledger, self.root))}
+            yield from self.search.managed_by(self.managing_rules, self.project.places, named)
 
     @cached_property
     def ledger(self) -> TableRef | None:
@@ -133,9 +177,10 @@ class LoadedProject:
         return None if named or not may_be_there(ref) else ref
 
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
-        """Return the effective policy of every table that a file names, and of the ledger, sorted by table.
+        """Return the effective policy of every table, and of the ledger, sorted by table.
 
-        A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first.
+        A table whose file, or a profile that it extends, has errors is left out: ask ``has_errors`` first. Tables that
+        rules manage are among them once a ``search`` was made.
         """
         return tuple(resolution.policy for resolution in self.resolutions)
 
@@ -161,10 +206,15 @@ class LoadedProject:
         self.require_valid()  # its file may be one of those with errors
         if self.ledger is not None and identity(self.ledger) == identity(ref):
             return ledger_resolution(self.ledger, self.root, self.project.timezone)
-        rules = self.match_rules_for(ref)
+        manager = self.manager_of(ref)
+        rules = self.match_rules_for(ref) if manager is None else self._rules_without_file(ref)
         if not rules:
             raise self._unmanaged(identifier)
-        return self._resolve_by_rules(ref, rules)
+        return self._resolve_by_rules(ref, rules, manager)
+
+    def manager_of(self, ref: TableRef) -> RuleSource | None:
+        """Return the rule that manages a table which no file names, None if none does; nothing is looked for."""
+        return managing_rule(ref, self.managing_rules, self.project.places)
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table with these tags, from low to high priority."""
@@ -176,6 +226,19 @@ class LoadedProject:
         """The rules that reach the table of each table file, by the file."""
         return {table.document.file: self._rules_of(table) for table in self.tables}
 
+    @property
+    def _reach(self) -> Reach:
+        reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
+        if self.search is not None:
+            reaching += [(plain_name(ref), self._rules_without_file(ref)) for ref, _ in self._found_tables()]
+        unknown = self.search is None and bool(self.managing_rules)
+        return Reach(self.rules, tuple(reaching), unknown=unknown)
+
+    def _rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
+        """Return the rules that reach a table without a file: its tags are those that the managing rules give."""
+        managing = [rule for rule in self.match_rules_for(ref) if rule.manages]
+        return self.match_rules_for(ref, own_tags([rule.tags for rule in managing]))
+
     def _rules_of(self, table: TableSource) -> tuple[RuleSource, ...]:
         profiles = [self.profiles[name].tags for name in table.extends if name in self.profiles]
         return self.match_rules_for(table.ref, own_tags([*profiles, table.tags]))
@@ -186,21 +249,29 @@ class LoadedProject:
         own = [*(self.profiles[name].layer for name in table.extends), table.layer()]
         return self._build(table.ref, table.document.file, self.rules_by_file[table.document.file], own)
 
-    def _resolve_by_rules(self, ref: TableRef, rules: tuple[RuleSource, ...]) -> Resolution:
+    def _resolve_by_rules(
+        self, ref: TableRef, rules: tuple[RuleSource, ...], manager: RuleSource | None = None
+    ) -> Resolution:
         for finding in check_rules({ref.identifier: rules}):
             raise ProjectError(
                 finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
             )
-        return self._build(ref, rules[-1].document.file, rules, [])
+        line = None if manager is None else manager.line
+        return self._build(ref, (manager or rules[-1]).document.file, rules, [], line)
 
-    def _build(self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer]) -> Resolution:
+    def _build(
+        self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer], rule_line: int | None = None
+    ) -> Resolution:
         levels = (self.defaults, *(rule.layer for rule in rules), *own, self.overrides)
         layers = [level for level in levels if level is not None]
         timezone = self.project.timezone
-        return resolve(ref, file, layers, root=self.root, timezone=timezone, named_by_file=bool(own))
+        return resolve(
+            ref, file, layers, root=self.root, timezone=timezone, named_by_file=bool(own), rule_line=rule_line
+        )
 
     def _unmanaged(self, identifier: str) -> ProjectError:
-        near = nearest_table(identifier, {table.ref.identifier for table in self.tables})
+        found = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
+        near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | found)
         near = near or nearest(identifier, {table.written for table in self.tables})
         return ProjectError(
             f"no policy names `{identifier}`, and no rule reaches it",
@@ -208,6 +279,14 @@ class LoadedProject:
             found=identifier,
             help=f"did you mean `{near}`?" if near else "write a policy for it: `version: 1` and `table:` are enough",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedTables:
+    """The tables that rules manage: those with an effective policy, and those without one."""
+
+    resolutions: tuple[Resolution, ...] = ()
+    refused: tuple[TableProblem, ...] = ()
 
 
 def load_project(

@@ -23,6 +23,7 @@ from maintainer.policy.project.notify_settings import Notify, notify_problems, r
 from maintainer.policy.project.price_settings import Prices, read_prices
 from maintainer.policy.project.spark_settings import read_spark_conf, spark_problems
 from maintainer.policy.project.state_settings import RUNS_NAME, ledger_in, read_state, state_problems
+from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
 from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
@@ -136,6 +137,7 @@ class ProjectSettings:
     ``catalog`` is where table names are looked up, None for the session's current one. ``engine`` is ``transaction``
     or ``command``, None where nobody says. ``single_writer``: on S3 nobody else writes to the tables during a run.
     ``spark_conf`` may hold secrets. ``name`` stands above reports: that of the project's folder where none is given.
+    ``places`` are where tables without a file are looked for.
     """
 
     state: str
@@ -156,6 +158,7 @@ class ProjectSettings:
     spark_conf: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     name: str = ""
     prices: Prices = field(default_factory=Prices)
+    places: SearchPlaces = field(default_factory=SearchPlaces)
 
     @property
     def runs_dir(self) -> Path:
@@ -207,6 +210,7 @@ def project_settings(document: Document | None, root: Path, env: str | None) -> 
         spark_conf=read_spark_conf(data),
         name=data.get("name") or root.name,
         prices=read_prices(data),
+        places=read_places(data, chosen, root),
     )
 
 
@@ -227,7 +231,7 @@ def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Do
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 
-_FILLED_IN = frozenset({"state", "catalog", "owner"})
+_FILLED_IN = frozenset({"state", "catalog", "owner", "roots", "databases"})
 """Keys of maintainer.yml whose texts name something."""
 
 
@@ -248,7 +252,7 @@ def _replaced(
     def refuse(message: str, help: str = "set it, or give a default as in `${env:NAME:-default}`") -> None:
         findings.append(document.error_at(path, "P354", message, help))
 
-    if path[-1] in _FILLED_IN and (template := TEMPLATE.search(value)):
+    if not _FILLED_IN.isdisjoint(path[-2:]) and (template := TEMPLATE.search(value)):
         name = re.sub(r"\W", "", template[0]) or "NAME"
         refuse(f"`{template[0][:60]}` is not filled in, and would be part of the name", f"write `${{env:{name[:60]}}}`")
 

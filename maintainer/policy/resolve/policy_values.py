@@ -20,7 +20,7 @@ from maintainer.units import format_duration, format_size
 
 NOT_SET = "not set"
 
-_SILENT = frozenset({"table", "file", "digest", "origins"})
+_SILENT = frozenset({"table", "file", "digest", "origins", "ruleLine"})
 """Fields of a policy that are no keys of a policy file."""
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

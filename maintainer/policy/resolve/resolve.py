@@ -88,11 +88,12 @@ class TableSource:
 
 @dataclass(frozen=True)
 class RuleSource:
-    """A file with ``match:``."""
+    """A file with ``match:``. ``manages``: it manages the tables that it matches, also those without a file."""
 
     document: Document
     match: TableMatch
     priority: int
+    manages: bool = False
 
     @cached_property
     def layer(self) -> Layer:
@@ -103,6 +104,16 @@ class RuleSource:
     def sort_key(self) -> tuple[int, str]:
         """Low to high; rules of one priority never disagree, so their order is only that of messages."""
         return (self.priority, self.document.file)
+
+    @property
+    def line(self) -> int:
+        """Where ``match:`` stands: what a table without a file comes from."""
+        return self.document.key_span_of(("match",)).line
+
+    @property
+    def tags(self) -> frozenset[str] | None:
+        """The tags that the rule sets; None where it says nothing about tags."""
+        return _tags(self.document.data.get("tags"))
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,8 @@ def table_source(document: Document, root: Path) -> TableSource:
 def rule_source(document: Document, root: Path) -> RuleSource:
     """Read a file that has ``match:``."""
     match: Mapping[str, Any] = document.data["match"]
-    return RuleSource(document, table_match(match, root), int(document.data.get("priority") or 0))
+    priority, manages = int(document.data.get("priority") or 0), document.data.get("manage") is True
+    return RuleSource(document, table_match(match, root), priority, manages)
 
 
 def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
@@ -161,11 +173,18 @@ class Resolution:
     """Every effective value by dotted key, in base units: what the digest is taken of."""
 
     named_by_file: bool = True
-    """False for a table that only rules reach; ``policy.file`` is then the rule of highest priority."""
+    """False for a table that only rules reach: ``policy.file`` is the rule that manages it, or else the highest one."""
 
 
 def resolve(
-    ref: TableRef, file: str, layers: Sequence[Layer], *, root: Path, timezone: str, named_by_file: bool = True
+    ref: TableRef,
+    file: str,
+    layers: Sequence[Layer],
+    *,
+    root: Path,
+    timezone: str,
+    named_by_file: bool = True,
+    rule_line: int | None = None,
 ) -> Resolution:
     """Merge the levels of one table and read them into a policy.
 
@@ -176,10 +195,12 @@ def resolve(
         root: Where relative checkpoint paths start.
         timezone: IANA zone of windows that name none.
         named_by_file: Whether ``file`` names the table itself.
+        rule_line: Where in ``file`` the rule is that manages the table; None for any other table.
     """
     merged = _with_min_file_size(merge([*_built_in(layers), *layers]))
     values = effective_values(merged, timezone)
-    return Resolution(_policy(ref, file, merged, values, root), merged, values, named_by_file)
+    policy = replace(_policy(ref, file, merged, values, root), rule_line=rule_line)
+    return Resolution(policy, merged, values, named_by_file)
 
 
 def effective_values(merged: Merged, timezone: str) -> dict[str, object]:

@@ -242,7 +242,8 @@ class ResolvedPolicy:
     """The effective policy of one table.
 
     ``optimize`` is always present (the smallest policy compacts). ``vacuum`` is None unless some level wrote
-    a ``vacuum`` map: deletion is never a default. ``auto_compact`` None means: not managed.
+    a ``vacuum`` map: deletion is never a default. ``auto_compact`` None means: not managed. ``rule_line`` is where in
+    ``file`` the rule is that manages a table without a file of its own; None for any other.
     ``digest`` is ``sha256:`` over the canonical JSON of every effective value; origins do not enter it.
     """
 
@@ -262,6 +263,12 @@ class ResolvedPolicy:
     description: str | None = None
     tags: tuple[str, ...] = ()
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    rule_line: int | None = None
+
+    @property
+    def source(self) -> str:
+        """Where the table comes from: its own file, or file and line of the rule that manages it."""
+        return self.file if self.rule_line is None else f"{self.file}:{self.rule_line}"
 
     @property
     def is_ledger(self) -> bool:

@@ -18,7 +18,7 @@ from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_lex import PredicateError
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, REFUSED_EXPECTATIONS, WITHOUT_SPARK
 from maintainer.policy.schema.schema_keys import (
-    RULES_MANAGE_NOTHING,
+    MANY_TABLES,
     JsonObject,
     load_schema,
     meant_time,
@@ -157,7 +157,7 @@ def _check_table(value: str | int | float) -> Problem | None:
         )
         return Problem("P205", f"{_quoted(text)} is not a table's name", help)
     if "/" not in text and re.search(r"[*?\[]", text):
-        help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`; {RULES_MANAGE_NOTHING}'
+        help = f'for many tables write `match: {{tables: ["{text[:60]}"]}}`; {MANY_TABLES}'
         return Problem("P205", f"{_quoted(text)} is a pattern, and `table` names one table", help)
     return None
 

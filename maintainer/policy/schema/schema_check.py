@@ -52,12 +52,14 @@ _NOT_ALLOWED: dict[DocumentKind, dict[str, str]] = {
     DocumentKind.POLICY: {
         "match": "a file has either `table` or `match`, not both",
         "priority": "`priority` is for rules, files with `match`",
+        "manage": "`manage` is for rules, files with `match`; a table with a file is managed by it",
     },
     DocumentKind.RULE: {"extends": "`extends` is for the file of one table, not for a rule"},
     DocumentKind.PROFILE: {
         "table": "a profile names no table; tables name profiles with `extends`",
         "match": "a profile is not a rule; tables name profiles with `extends`",
         "priority": "`priority` is for rules, files with `match`",
+        "manage": "`manage` is for rules, files with `match`",
         "extends": "`extends` is for the file of one table, not for a profile",
     },
     DocumentKind.PROJECT: {},

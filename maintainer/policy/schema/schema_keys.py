@@ -265,8 +265,9 @@ def enum_help(allowed: list[str], value: object) -> str | None:
     return did_you_mean(str(value), near) if near else None
 
 
-RULES_MANAGE_NOTHING = (
-    "a rule manages no table by itself: `maintainer inventory --write` makes a policy for each table that has none"
+MANY_TABLES = (
+    "with `manage: true` a rule also manages tables without a file; "
+    "`maintainer inventory --write` makes a file for each instead"
 )
 
 
@@ -282,7 +283,7 @@ def unknown_key_help(key: str, known: list[str], path: DataPath) -> str:
     if homes:
         places = ["at the top level" if not home else f"under `{home}`" for home in homes[:3]]
         help = f"`{key}` belongs {either(places)}"
-        return f"{help}; {RULES_MANAGE_NOTHING}" if key == "tables" and not path else help
+        return f"{help}; {MANY_TABLES}" if key == "tables" and not path else help
     if key.lower().startswith("delta.") and not path:
         retention = "; how long maintainer keeps files is `vacuum: {retention: 7d}`"
         own = retention if key.lower() == "delta.deletedfileretentionduration" else ""

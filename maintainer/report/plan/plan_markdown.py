@@ -22,6 +22,7 @@ from maintainer.report.plan.step_text import (
     how_much,
     is_internal,
     is_named,
+    rule_lines,
     shortened,
     tables_line,
     total,
@@ -57,6 +58,8 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
         lines += ["", cost[0].upper() + cost[1:] + "."]
     if not plan.tables:
         lines += ["", "No table is selected."]
+    for line in rule_lines(plan, escaped):
+        lines += ["", line]
     if compared is not None:
         lines += ["", *render_comparison(plan, compared, max_characters // 2), "", "#### What the next apply does"]
     room = max_characters - sum(len(line) + 1 for line in lines) - 1_000

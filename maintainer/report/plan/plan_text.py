@@ -30,6 +30,7 @@ from maintainer.report.plan.step_text import (
     group_left_alone,
     how_much,
     is_named,
+    rule_lines,
     step_word,
     tables_line,
     total,
@@ -256,7 +257,8 @@ def table_lines(tables: Sequence[TablePlan], options: PlanOptions, style: Style)
             joint = " in " if size else "    "
             numbers = f"{pad_left(size, widths[2])}{joint}{pad_left(files, widths[3])}"
             cells += [f"  {pad(version, widths[1])}", f"  {numbers}"]
-        lines.append(f"  {' '.join(cells)}   {style.paint(printable(table.policy_file), Role.DIM)}".rstrip())
+        source = printable(table.source) + ("   new" if table.is_new else "")
+        lines.append(f"  {' '.join(cells)}   {style.paint(source, Role.DIM)}".rstrip())
         lines.extend(_body(table, options, style))
     return lines
 
@@ -307,6 +309,7 @@ def _quiet_line(tables: Sequence[TablePlan], style: Style) -> str:
 def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
     if not plan.tables:
         yield "No table is selected: nothing to plan."
+        yield from rule_lines(plan, printable)
         return
     totals = total(plan.user_tables)
     yield style.paint("Plan: ", Role.BOLD) + tables_line(totals) + "."
@@ -320,6 +323,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
         if options.expected_seconds is not None:
             took = format_duration(max(1, round(options.expected_seconds)))
             yield f"Rewriting is expected to take {took}, at the speed of past runs and one table at a time."
+    yield from rule_lines(plan, printable)
     if not plan.has_changes:
         if totals.num_tables[TableState.WAITING]:
             yield "Nothing to do now."

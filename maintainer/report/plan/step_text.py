@@ -6,12 +6,12 @@ A kind of step that is not described here does not type-check.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from maintainer.model.closed_types import assert_never
-from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan, TableState
+from maintainer.model.plan.plan import HELD_BACK, LeftAlone, Plan, TablePlan, TableState
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (
     BatchedStep,
@@ -30,7 +30,7 @@ from maintainer.model.plan.zorder_turn import Turn
 from maintainer.planning.curve.revision import PROPERTY_PREFIX
 from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.report.style import Symbol
-from maintainer.report.text_layout import printable, when
+from maintainer.report.text_layout import named, printable, when
 from maintainer.units import count_of, format_duration, format_size
 
 MAX_VALUE = 120
@@ -304,6 +304,30 @@ def tables_line(totals: Totals) -> str:
         if totals.num_tables[state]:
             rest.append(f"{totals.num_tables[state]:,} {word}")
     return f"{text}; {', '.join(rest)}"
+
+
+MAX_TABLES_NAMED = 12
+"""Tables named in one line; the rest is counted."""
+
+
+def rule_lines(plan: Plan, shown: Callable[[str], str]) -> list[str]:
+    """Say how many tables rules manage, which of them are new, and which are gone; nothing where no rule does.
+
+    Args:
+        plan: The plan.
+        shown: Makes a name fit for where it is printed.
+    """
+    managed = [table for table in plan.tables if table.rule_line is not None]
+    lines = []
+    if managed:
+        lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")
+    new = [shown(table.ref.identifier) for table in managed if table.is_new]
+    if new:
+        lines.append(f"New since the last run ({len(new):,}): {named(new, MAX_TABLES_NAMED)}.")
+    gone = [f"{shown(table.ref.identifier)} ({shown(table.source)})" for table in plan.gone]
+    if gone:
+        lines.append(f"Gone since the last run ({len(gone):,}): {named(gone, MAX_TABLES_NAMED)}.")
+    return lines
 
 
 def cost_line(totals: Totals) -> str | None:

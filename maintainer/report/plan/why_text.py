@@ -117,7 +117,7 @@ def _heading(table: TablePlan, style: Style) -> str:
     if table.observed:
         files = count_of(table.observed.num_files, "file")
         parts += [f"v{table.observed.version}", f"{format_size(table.observed.size_bytes)} in {files}"]
-    parts.append(printable(table.policy_file))
+    parts.append(printable(table.source))
     if table.owner:
         parts.append(f"owner {printable(table.owner)}")
     return "   ".join(parts)

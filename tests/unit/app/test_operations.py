@@ -76,7 +76,8 @@ def test_the_engine_of_maintainer_yml(tmp_path: Path, monkeypatch: pytest.Monkey
         raise Opened
         yield
 
-    monkeypatch.setattr("maintainer.app.operations.open_engine", opening)
+    for module in ("operations", "selection.chosen_tables"):
+        monkeypatch.setattr(f"maintainer.app.{module}.open_engine", opening)
     text = "version: 1\nengine: command\nsingleWriter: true\n"
     write_project(tmp_path, {"maintainer.yml": text, "policies/t.yml": "table: s.t\n"})
     session = object()

@@ -35,8 +35,8 @@ def rule(tables: str, settings: str = "vacuum: {retention: 14d}", priority: int 
         ),
         (
             '["hr.*"]',
-            "a rule manages no table by itself: `maintainer inventory --write` makes a policy for each table that has "
-            "none",
+            "with `manage: true` a rule also manages tables without a file; `maintainer inventory --write` makes a "
+            "file for each instead",
         ),
     ],
 )

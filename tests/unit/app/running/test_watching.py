@@ -83,7 +83,7 @@ class Lake:
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
         return watch(
-            self.policies(), self.plan, self.apply, given, self.switch, lambda: self.now,
+            self.policies, self.plan, self.apply, given, self.switch, lambda: self.now,
             lambda table: self.refused.append(table.ref.identifier),
         )  # fmt: skip
 

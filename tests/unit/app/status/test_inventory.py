@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.status.inventory import Care, Entry, Found, found_at, inventory, stub, write_stubs
-from maintainer.delta.snapshot import find_tables
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.storage.file_store import LocalFiles
-from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject
 from tests.support.policies.projects import loaded
@@ -88,9 +86,8 @@ def make_lake(root: Path, *tables: str) -> None:
         (root / table / "_delta_log").mkdir(parents=True)
 
 
-def below(root: Path, **options: int) -> list[str]:
-    found = tables_below(LocalFiles(), f"file:{root}", **options)
-    return [uri.removeprefix(f"file:{root}/") for uri in found]
+def below(root: Path) -> list[str]:
+    return [uri.removeprefix(f"file:{root}/") for uri in tables_below(LocalFiles(), f"file:{root}")]
 
 
 def test_folders_with_a_log_are_tables_and_nothing_below_them_is_looked_at(tmp_path: Path) -> None:
@@ -100,15 +97,6 @@ def test_folders_with_a_log_are_tables_and_nothing_below_them_is_looked_at(tmp_p
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert below(tmp_path) == ["b", "a/x", "a/y%20z"]
     assert list(tables_below(LocalFiles(), f"file:{tmp_path}/b/")) == [f"file:{tmp_path}/b"]
-    assert below(tmp_path / "nowhere") == []
-
-
-def test_the_walk_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_lake(tmp_path, "1/2/3/t", "t")
-    assert below(tmp_path, max_depth=3) == ["t"]
-    monkeypatch.setattr(find_tables, "MAX_FOLDERS", 3)
-    with pytest.raises(ProjectError, match="E644"):
-        below(tmp_path)
 
 
 def test_stubs_are_policies_and_never_replace_a_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.schema.formats import check_format
 from maintainer.policy.schema.known_expectations import EXPECTATIONS
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.schema.schema_keys import RULES_MANAGE_NOTHING
+from maintainer.policy.schema.schema_keys import MANY_TABLES
 from maintainer.policy.yaml.yaml_reader import read_text
 from tests.support.policies.policy_reading import findings_of
 
@@ -342,14 +342,14 @@ def test_keys_that_do_not_belong(file: str, content: str, key: str) -> None:
 def test_a_pattern_is_no_table(table: str) -> None:
     finding = only(f'version: 1\ntable: "{table}"\n')
     assert finding.code == "P205"
-    assert finding.help == f'for many tables write `match: {{tables: ["{table}"]}}`; {RULES_MANAGE_NOTHING}'
+    assert finding.help == f'for many tables write `match: {{tables: ["{table}"]}}`; {MANY_TABLES}'
 
 
 def test_a_list_of_tables_is_led_to_policies_of_their_own() -> None:
     missing, unknown = findings_of("version: 1\ntables: [s.a, s.b]\n")
     assert (missing.code, unknown.code) == ("P202", "P201")
-    assert unknown.help == f"`tables` belongs under `match`; {RULES_MANAGE_NOTHING}"
-    assert "`maintainer inventory --write`" in RULES_MANAGE_NOTHING
+    assert unknown.help == f"`tables` belongs under `match`; {MANY_TABLES}"
+    assert "`maintainer inventory --write`" in MANY_TABLES
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_an_example_in_its_place_is_valid(name: str, example: object) -> None:
     assert description is not None
     in_project = description.file == "maintainer.yml"
     data = {"version": 1, **({} if in_project or "match" in data or "table" in data else {"table": "a.b"}), **data}
-    if "priority" in data:  # of a rule, as are the criteria beside `exclude`
+    if "priority" in data or "manage" in data:  # of a rule, as are the criteria beside `exclude`
         data = {key: value for key, value in data.items() if key != "table"} | {"match": {"tables": ["a.*"]}}
     if isinstance(data.get("match"), dict):
         data["match"] = {"tables": ["a.*"], **data["match"]}

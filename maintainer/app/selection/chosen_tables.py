@@ -1,0 +1,123 @@
+"""Choose the tables that an operation works on, after a search for those that only rules manage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine, project_engine
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
+from maintainer.app.selection.run_spec import Look, RunSpec, choose
+from maintainer.policy.project.table_search import TableProblem
+from maintainer.policy.resolve.resolved import ResolvedPolicy
+from maintainer.policy.table_names import table_ref
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTables:
+    """The policies of the tables that are meant, and problems with places and rules that concern them."""
+
+    policies: tuple[ResolvedPolicy, ...]
+    problems: tuple[TableProblem, ...] = ()
+
+
+def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTables:
+    """Return the policies of the tables that a specification means, and what is wrong beside them.
+
+    Raises:
+        ProjectError: A selector cannot be read or answered, or selects nothing.
+    """
+    if spec.tables is not None:
+        return ChosenTables(tuple(policy for policy in project.policies if policy.table.identifier in spec.tables))
+    look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
+    everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.problems)
+    chosen = choose(everything, project.loaded, spec.selection, command=command, look=look)
+    if spec.shard is not None:
+        chosen = spec.shard.of(chosen)
+    return ChosenTables(
+        tuple(one for one in chosen if isinstance(one, ResolvedPolicy)),
+        tuple(one for one in chosen if isinstance(one, TableProblem)),
+    )
+
+
+def chosen_policies(project: Project, spec: RunSpec, *, command: str) -> tuple[ResolvedPolicy, ...]:
+    """Return the policies of `chosen_tables`."""
+    return chosen_tables(project, spec, command=command).policies
+
+
+def searched(project: Project, spec: RunSpec, engine: EngineOptions | OpenedEngine) -> Project:
+    """Return the project with the tables that rules manage, and with those that the specification names one by one."""
+    project = search_tables(project, engine)
+    return with_recorded_tables(project, (table_ref(name, project.root) for name in sorted(spec.tables or ())))
+
+
+def chosen_before_session(
+    project: Project, spec: RunSpec, command: str, *, asks: bool = True
+) -> tuple[Project, ChosenTables | None]:
+    """Search and choose where no session is needed for it, so that a misspelt selector costs no start of Spark.
+
+    Args:
+        project: The project.
+        spec: Which tables.
+        command: The command's name, for messages.
+        asks: Whether to choose; a saved plan says itself which tables are meant.
+
+    Returns:
+        The project, and what is chosen; None where a session has to be asked first.
+
+    Raises:
+        ProjectError: A selector cannot be read or answered, or selects nothing.
+    """
+    if needs_session(project):
+        return project, None
+    project = searched(project, spec, spec.engine)
+    return project, chosen_tables(project, spec, command=command) if asks else None
+
+
+@contextmanager
+def opened_tables(
+    project: Project, spec: RunSpec, command: str, *, long_work: bool = False
+) -> Iterator[tuple[Project, OpenedEngine, ChosenTables]]:
+    """Open the engine, search for tables that rules manage, and choose.
+
+    Raises:
+        ProjectError: A selector cannot be read or answered, or selects nothing.
+        EnvironmentUnfit: The engine cannot be used.
+    """
+    project, chosen = chosen_before_session(project, spec, command)
+    options = replace(project_engine(project.loaded.project, spec.engine), long_work=long_work)
+    with open_engine(options) as opened:
+        project = searched(project, spec, opened)
+        yield project, opened, chosen or chosen_tables(project, spec, command=command)
+
+
+_NEVER_LOOKS = frozenset({"list", "watch", "verify"})
+"""Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
+
+
+SEARCH_AGAIN_SECONDS = 600.0
+"""A watch looks for new tables this often, and not in each of its rounds."""
+
+
+@dataclass(slots=True)
+class WatchedTables:
+    """The tables that a watch looks at, searched for again from time to time."""
+
+    project: Project
+    spec: RunSpec
+    opened: OpenedEngine
+    chosen: ChosenTables
+    searched_at: float
+
+    def policies(self) -> tuple[ResolvedPolicy, ...]:
+        """Return the policies of this round."""
+        if self.project.loaded.searches and time.monotonic() - self.searched_at > SEARCH_AGAIN_SECONDS:
+            self.searched_at = time.monotonic()
+            unsearched = replace(self.project, loaded=replace(self.project.loaded, search=None))
+            self.project = search_tables(unsearched, self.opened)
+            spec = replace(self.spec, selection=replace(self.spec.selection, allow_empty=True))
+            self.chosen = chosen_tables(self.project, spec, command="watch")
+        return self.chosen.policies

@@ -1,0 +1,178 @@
+"""Look for tables that only rules manage: below the roots and in the databases that maintainer.yml declares.
+
+Folders of this machine are looked through without Spark; other storage and the catalog need a session. What was found
+becomes part of the project, which then knows such tables like any other. A place that cannot be searched is a problem
+of its own in the plan, and the others are searched all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote
+
+from maintainer.app.engine_access import EngineOptions, OpenedEngine, open_engine, project_engine
+from maintainer.app.project_folders import Project
+from maintainer.engine.protocols import TableFinder
+from maintainer.errors import MaintainerError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.table_search import (
+    DEFAULT_DATABASE,
+    FoundTable,
+    TableProblem,
+    TableSearch,
+    database_matches,
+)
+from maintainer.policy.table_names import identity, is_uri, name_parts, plain_name, table_ref
+from maintainer.policy.yaml.discovery import PROJECT_FILE
+
+_Item = TypeVar("_Item")
+
+DEPTH_CODE = "E648"
+"""Folders that lie too deep are no failure: nobody says that there are tables in them."""
+
+
+def needs_session(project: Project) -> bool:
+    """Tell whether a search has to ask a catalog, or storage that is not this machine's.
+
+    Files that name tables of a catalog need it, too: such a table may lie below a root.
+    """
+    places = project.loaded.project.places
+    if not project.loaded.searches:
+        return False
+    return bool(places.databases or any(map(is_uri, places.roots)) or _named_databases(project))
+
+
+def search_tables(project: Project, engine: EngineOptions | OpenedEngine) -> Project:
+    """Return the project with the tables that its rules manage. A project that searched already stays as it is.
+
+    Args:
+        project: The project.
+        engine: What is open, or how to open it where a session is needed.
+
+    Raises:
+        EnvironmentUnfit: A session is needed and cannot be started.
+    """
+    if project.loaded.search is not None or not project.loaded.searches:
+        return project
+    with ExitStack() as opened:
+        finder: TableFinder | None = None
+        unfit: MaintainerError | None = None
+        if needs_session(project):
+            if isinstance(engine, EngineOptions):
+                engine = opened.enter_context(open_engine(project_engine(project.loaded.project, engine)))
+            try:
+                finder = opened.enter_context(engine.finder())
+            except MaintainerError as error:  # over Spark Connect nothing can be listed
+                unfit = error
+        return _with_search(project, _Search(project, finder, unfit).result())
+
+
+def with_recorded_tables(project: Project, refs: Iterable[TableRef]) -> Project:
+    """Return the project as if a search had come to these tables, which records name, beside those that it found."""
+    if not project.loaded.searches:
+        return project
+    search = project.loaded.search or TableSearch()
+    known = {identity(name) for table in search.tables for name in table.names}
+    more = (FoundTable((ref,)) for ref in dict.fromkeys(refs) if identity(ref) not in known)
+    return _with_search(project, replace(search, tables=(*search.tables, *more)))
+
+
+def _with_search(project: Project, search: TableSearch) -> Project:
+    return replace(project, loaded=replace(project.loaded, search=search))
+
+
+def _named_databases(project: Project) -> frozenset[str]:
+    """The databases of tables that files name, where such a table may lie below a root, too."""
+    if not project.loaded.project.places.roots:
+        return frozenset()
+    names = (name_parts(plain_name(table.ref)) for table in project.loaded.tables if not table.ref.is_path)
+    return frozenset(parts[0].lower() if len(parts) > 1 else DEFAULT_DATABASE for parts in names if len(parts) < 3)
+
+
+@dataclass(slots=True)
+class _Search:
+    project: Project
+    finder: TableFinder | None
+    unfit: MaintainerError | None
+    found: dict[str, list[TableRef]] = field(default_factory=dict)
+    aliases: dict[str, list[str]] = field(default_factory=dict)
+    problems: list[TableProblem] = field(default_factory=list)
+    notes: list[MaintainerError] = field(default_factory=list)
+
+    def result(self) -> TableSearch:
+        places = self.project.loaded.project.places
+        files = {table.key for table in self.project.loaded.tables}
+        named = _named_databases(self.project)
+        if places.databases or named:
+            for name, location in self._collected(partial(self._in_catalog, named), TableRef("catalog")):
+                ref = TableRef(name)
+                declared = database_matches(name_parts(name)[0], places.databases)
+                if declared and identity(ref) not in files:
+                    self.found.setdefault(self._place(location), []).append(ref)
+                else:
+                    self.aliases.setdefault(self._place(location), []).append(identity(ref))
+        for root in places.roots:
+            place = table_ref(root, self.project.root)
+            for location in self._collected(partial(self._below, root), place):
+                self.found.setdefault(self._place(location), []).append(self._ref_below(root, location))
+        for table in self.project.loaded.tables:
+            if table.ref.is_path:
+                self.aliases.setdefault(self._place(table.ref.location), []).append(table.key)
+        tables = (
+            FoundTable(tuple(dict.fromkeys(names)), tuple(self.aliases.get(place, ())))
+            for place, names in self.found.items()
+        )
+        return TableSearch(
+            tuple(sorted(tables, key=lambda table: table.names)), tuple(self.problems), tuple(self.notes)
+        )
+
+    def _finder(self) -> TableFinder:
+        if self.finder is None:
+            assert self.unfit is not None
+            raise self.unfit
+        return self.finder
+
+    def _in_catalog(self, named: frozenset[str]) -> Iterator[tuple[str, str]]:
+        declared = self.project.loaded.project.places.databases
+        return self._finder().in_catalog(
+            lambda database: database.lower() in named or database_matches(database, declared)
+        )
+
+    def _below(self, root: str) -> Iterator[str]:
+        if is_uri(root):
+            return self._finder().below(root)
+        from maintainer.delta.snapshot.find_tables import local_tables_below
+
+        return local_tables_below(Path(root))
+
+    def _collected(self, look: Callable[[], Iterator[_Item]], place: TableRef) -> list[_Item]:
+        """Collect what a look comes to until it ends or fails."""
+        items: list[_Item] = []
+        try:
+            for item in look():
+                items.append(item)  # what came before a failure counts
+        except MaintainerError as error:
+            if error.code == DEPTH_CODE:
+                self.notes.append(error)
+            else:
+                self.problems.append(TableProblem(place, PROJECT_FILE, error))
+        return items
+
+    def _ref_below(self, root: str, location: str) -> TableRef:
+        """Name a table by the root as it is declared: ``s3://`` stays what it is where Hadoop says ``s3a://``."""
+        place = unquote(location, errors="surrogateescape")
+        found, declared = identity(table_ref(place, self.project.root)), identity(TableRef(root)).rstrip("/")
+        if found.startswith(f"{declared}/"):
+            place = root.rstrip("/") + found[len(declared) :]
+        return table_ref(place, self.project.root)
+
+    @staticmethod
+    def _place(location: str) -> str:
+        from maintainer.delta.log.table_place import StoragePlaces, place_key
+
+        return place_key(StoragePlaces(), location)

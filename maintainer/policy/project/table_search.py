@@ -1,0 +1,197 @@
+"""Tables without a file of their own: where they are looked for, what a search found, and which rules manage them.
+
+``maintainer.yml`` declares the places: ``roots``, folders below which tables lie, and ``databases`` of the catalog. A
+rule with ``manage: true`` manages those of the tables there that it matches. Nothing is looked for here: ``app`` does
+that when it plans, and hands in the result.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maintainer.errors import MaintainerError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.resolve.resolve import RuleSource
+from maintainer.policy.table_names import absolute_path, identity, is_glob, name_parts, plain_name
+from maintainer.policy.yaml.yaml_document import Document
+
+DEFAULT_DATABASE = "default"
+
+DECLARE_A_PLACE = "add `roots: [lake]`, folders below which tables lie, or `databases: [sales]` to maintainer.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlaces:
+    """Where tables are looked for: absolute paths and URIs, and globs on databases of the session catalog."""
+
+    roots: tuple[str, ...] = ()
+    databases: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.roots or self.databases)
+
+    def cover(self, ref: TableRef) -> bool:
+        """Tell whether a search would come to a table, by its name alone."""
+        if not ref.is_path:
+            return database_matches(_database_of(ref), self.databases)
+        place = identity(ref)
+        return any(place == root or place.startswith(root.rstrip("/") + "/") for root in map(_root_key, self.roots))
+
+    def may_hold(self, glob: str) -> bool:
+        """Tell whether a table that fits a glob of a rule can lie in one of the places."""
+        if glob.startswith("*"):
+            return True
+        if "/" in glob:
+            fixed = identity(TableRef(_fixed_part(glob)))
+            keys = [_root_key(root).rstrip("/") for root in self.roots]
+            return any(fixed.startswith(key) or key.startswith(fixed) for key in keys)
+        database = glob.rpartition(".")[0]
+        if is_glob(database) or not database:
+            return bool(self.databases)
+        return database_matches(database, self.databases)
+
+
+def _root_key(root: str) -> str:
+    return identity(TableRef(root))
+
+
+def _fixed_part(glob: str) -> str:
+    """Return what every text that fits a glob begins with."""
+    end = next((place for place, character in enumerate(glob) if character in "*?["), len(glob))
+    return glob[:end] or "/"
+
+
+def _database_of(ref: TableRef) -> str:
+    return ".".join(name_parts(plain_name(ref))[:-1]) or DEFAULT_DATABASE
+
+
+def database_matches(database: str, globs: Iterable[str]) -> bool:
+    """Tell whether a database of the catalog is one of those that are declared; case does not matter."""
+    return any(fnmatch.fnmatchcase(database.lower(), glob.lower().replace("`", "")) for glob in globs)
+
+
+def read_places(data: Mapping[str, object], chosen: Mapping[str, object], root: Path) -> SearchPlaces:
+    """Read ``roots`` and ``databases`` of maintainer.yml, of which an environment replaces what it names.
+
+    Args:
+        data: The file.
+        chosen: The environment's part of it.
+        root: Where relative paths start.
+    """
+
+    def texts(key: str) -> tuple[str, ...]:
+        written = chosen.get(key) if chosen.get(key) is not None else data.get(key)
+        return tuple(str(item) for item in written) if isinstance(written, list) else ()
+
+    return SearchPlaces(tuple(dict.fromkeys(absolute_path(text, root) for text in texts("roots"))), texts("databases"))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table that a search came to.
+
+    Args:
+        names: Under which it was found, the one to call it by first: by name in the catalog before by path.
+        aliases: Names of table files that lead to the same folder.
+    """
+
+    names: tuple[TableRef, ...]
+    aliases: tuple[str, ...] = ()
+
+    def is_one_of(self, identities: Iterable[str]) -> bool:
+        """Tell whether a table file, or the ledger, is this table under any of its names."""
+        keys = {*(identity(name) for name in self.names), *self.aliases}
+        return not keys.isdisjoint(identities)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProblem:
+    """A place that could not be searched to its end, or a table that has no policy because rules disagree about it.
+
+    It can be selected like a table, so that it is left out where others are meant. ``table`` is the place as messages
+    call it, ``file`` is maintainer.yml or the rule's file.
+    """
+
+    table: TableRef
+    file: str
+    error: MaintainerError = field(compare=False)
+    rule_line: int | None = None
+    tags: tuple[str, ...] = ()
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSearch:
+    """What one search found in all declared places, and which of them it could not search to the end.
+
+    ``notes`` say what was left out where that may be meant.
+    """
+
+    tables: tuple[FoundTable, ...] = ()
+    problems: tuple[TableProblem, ...] = ()
+    notes: tuple[MaintainerError, ...] = field(default=(), compare=False)
+
+    def managed_by(
+        self, rules: Sequence[RuleSource], places: SearchPlaces, named: Iterable[str]
+    ) -> Iterator[tuple[TableRef, RuleSource]]:
+        """Yield each table that a rule manages and no file names, with the rule of the highest priority.
+
+        Args:
+            rules: The rules that manage, from low to high priority.
+            places: The places of the project as it is asked; another commit of it may declare others.
+            named: Identities of all tables that have a policy of their own.
+        """
+        own = frozenset(named)
+        for table in self.tables:
+            if table.is_one_of(own):
+                continue
+            pairs = ((name, managing_rule(name, rules, places)) for name in table.names)
+            managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
+            if managed is not None:
+                yield managed
+
+
+def managing_rule(ref: TableRef, rules: Sequence[RuleSource], places: SearchPlaces) -> RuleSource | None:
+    """Return the rule of the highest priority that manages a table, None if none does.
+
+    Args:
+        ref: The table.
+        rules: The rules that manage, from low to high priority.
+        places: Where tables are looked for.
+    """
+    if not places.cover(ref):
+        return None
+    name = plain_name(ref)
+    return next((rule for rule in reversed(rules) if rule.match.applies_to(name, ())), None)
+
+
+def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:
+    """Report rules that can manage nothing: no place is declared, or a glob fits nothing in the places.
+
+    Args:
+        rules: The rules that manage.
+        places: Where tables are looked for.
+    """
+    for rule in rules:
+        document: Document = rule.document
+        if not places:
+            message = "this rule manages the tables that it matches, and nobody says where to look for them"
+            yield document.error_at(("manage",), "P386", message, DECLARE_A_PLACE)
+            continue
+        for at, glob in enumerate(rule.match.tables or ()):
+            if not places.may_hold(glob):
+                path = ("match", "tables", at)
+                message = f"no table that fits `{document.data['match']['tables'][at]}` can lie in the declared places"
+                help = f"declared are {places_text(places)}; {DECLARE_A_PLACE}"
+                yield Diagnostic("P387", Severity.WARNING, message, document.file, document.span_of(path), help)
+
+
+def places_text(places: SearchPlaces) -> str:
+    """Return the places as a part of a sentence."""
+    texts = [f"`{place}`" for place in (*places.roots, *(f"{database}.*" for database in places.databases))]
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return ", ".join(texts[:3]) + more

@@ -1,0 +1,311 @@
+"""The search for tables that only rules manage, on real folders and on a catalog and a store that answer as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.engine_access import EngineOptions, OpenedEngine
+from maintainer.app.planning.gone_tables import gone_tables, remember_found, tables_found_before
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
+from maintainer.app.selection.managed_search import needs_session, search_tables, with_recorded_tables
+from maintainer.app.selection.run_spec import RunSpec, SelectionOptions, Shard
+from maintainer.delta.snapshot.find_tables import SearchLimits, tables_below
+from maintainer.delta.storage.file_store import LocalFiles, StoredFile
+from maintainer.errors import EnvironmentUnfit, NotSupportedYet, ProjectError
+from maintainer.model.plan.plan import GoneTable, Problem
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.table_names import table_ref
+
+RULE = 'version: 1\nmatch: {tables: ["lake/*", "s3://b/*", "sales.*"]}\nmanage: true\n'
+
+
+def project(folder: Path, settings: str = "roots: [lake]", **files: str) -> Project:
+    (folder / "policies").mkdir()
+    (folder / "maintainer.yml").write_text(f"version: 1\n{settings}\n")
+    (folder / "policies" / "rule.yml").write_text(RULE)
+    for name, text in files.items():
+        (folder / "policies" / f"{name}.yml").write_text(f"version: 1\n{text}\n")
+    return Project.load(folder)
+
+
+def lake(folder: Path, *tables: str) -> None:
+    for table in tables:
+        (folder / table / "_delta_log").mkdir(parents=True)
+
+
+class Finder:
+    """A catalog and a store; what is an exception is raised after what came before it."""
+
+    def __init__(
+        self,
+        catalog: Sequence[tuple[str, str] | Exception] = (),
+        stored: Sequence[str | Exception] = (),
+    ) -> None:
+        self.catalog, self.stored = catalog, stored
+
+    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
+        for entry in self.catalog:
+            if isinstance(entry, Exception):
+                raise entry
+            if wanted(entry[0].partition(".")[0]):
+                yield entry
+
+    def below(self, root: str) -> Iterator[str]:
+        for location in self.stored:
+            if isinstance(location, Exception):
+                raise location
+            yield location
+
+
+def opened(finder: Finder | Exception) -> OpenedEngine:
+    @contextmanager
+    def open_finder() -> Iterator[Finder]:
+        if isinstance(finder, Exception):
+            raise finder
+        yield finder
+
+    return OpenedEngine(
+        None, lambda location: None, None, None, open_finder,  # type: ignore[arg-type] # only the finder is asked
+    )  # fmt: skip
+
+
+def names(found: Project) -> dict[str, str]:
+    return {policy.table.identifier: policy.source for policy in found.policies}
+
+
+def problems(found: Project) -> list[tuple[str, str | None]]:
+    return [(problem.table.identifier, problem.error.code) for problem in found.loaded.problems]
+
+
+def test_folders_of_this_machine_are_searched_without_spark(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a", "lake/raw/b c", "other/d")
+    before = project(tmp_path)
+    assert not needs_session(before)
+    found = search_tables(before, EngineOptions())
+    assert names(found) == {"lake/a": "policies/rule.yml:2", "lake/raw/b c": "policies/rule.yml:2"}
+    assert search_tables(found, EngineOptions()) is found
+
+
+def test_a_project_without_managing_rules_is_not_searched(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    plain = project(tmp_path, "timezone: UTC", rule="match: {tables: ['*']}\nowner: a", t="table: lake/a")
+    assert search_tables(plain, EngineOptions()) is plain
+    assert with_recorded_tables(plain, [TableRef("lake/b")]) is plain
+    assert not needs_session(plain)
+    assert gone_tables(plain) == ()
+    remember_found(plain, refuse)
+
+
+def test_a_link_to_a_table_with_a_file_is_that_table(tmp_path: Path) -> None:
+    lake(tmp_path, "data/a", "lake/b")
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "data")
+    loaded = project(
+        tmp_path, "roots: [lake, data]", own="table: elsewhere/a", every="match: {tables: ['data/*']}\nmanage: true"
+    )
+    assert names(search_tables(loaded, EngineOptions())) == {
+        "elsewhere/a": "policies/own.yml", "lake/b": "policies/rule.yml:2",
+    }  # fmt: skip
+
+
+def test_a_missing_root_is_a_problem_and_the_others_are_searched(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    found = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
+    assert list(names(found)) == ["lake/a"]
+    assert problems(found) == [("./gone", "E645")]
+
+
+def test_a_catalog_and_a_store_are_asked(tmp_path: Path) -> None:
+    finder = Finder(
+        [("sales.orders", "s3a://b/orders"), ("hr.people", "s3a://b/people")],
+        ["s3a://b/orders", "s3a://b/x%20y", "s3a://b/people"],
+    )
+    loaded = project(tmp_path, "roots: ['s3://b']\ndatabases: [SALES]")
+    assert needs_session(loaded)
+    assert list(names(search_tables(loaded, opened(finder)))) == ["s3://b/people", "s3://b/x y", "sales.orders"]
+
+
+def test_a_named_table_below_a_root_stays_its_files(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/people", "lake/a")
+    loaded = project(tmp_path, own="table: hr.people")
+    assert needs_session(loaded)
+    found = search_tables(loaded, opened(Finder([("hr.people", f"file:{tmp_path}/lake/people")])))
+    assert names(found) == {"hr.people": "policies/own.yml", "lake/a": "policies/rule.yml:2"}
+
+
+def test_what_was_found_before_a_failure_counts(tmp_path: Path) -> None:
+    failing = EnvironmentUnfit("the catalog does not answer", code="E647")
+    finder = Finder(
+        [("sales.a", "s3a://b/a"), failing], ["s3a://b/c", ProjectError("deep", code="E648", where="s3a://b/d")]
+    )
+    found = search_tables(project(tmp_path, "roots: ['s3://b']\ndatabases: [sales]"), opened(finder))
+    assert list(names(found)) == ["s3://b/c", "sales.a"]
+    assert problems(found) == [("catalog", "E647")]
+    assert found.loaded.search is not None
+    assert [note.code for note in found.loaded.search.notes] == ["E648"]
+
+
+def test_where_nothing_can_be_listed_every_place_is_a_problem(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    loaded = project(tmp_path, "roots: [lake, 's3://b']\ndatabases: [sales]")
+    found = search_tables(loaded, opened(NotSupportedYet("over Spark Connect", code="E620")))
+    assert list(names(found)) == ["lake/a"]
+    assert problems(found) == [("catalog", "E620"), ("s3://b", "E620")]
+
+
+# -- what is chosen
+
+
+def test_a_problem_is_chosen_like_a_table(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a", "lake/b")
+    found = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())
+
+    def chosen(*select: str, shard: Shard | None = None) -> tuple[list[str], list[str]]:
+        tables = chosen_tables(found, RunSpec(SelectionOptions(select), shard), command="plan")
+        return [policy.table.identifier for policy in tables.policies], [
+            problem.table.identifier for problem in tables.problems
+        ]
+
+    assert chosen() == (["lake/a", "lake/b"], ["./gone"])
+    assert chosen("lake/a") == (["lake/a"], [])
+    shards = [chosen(shard=Shard(number, 2)) for number in (1, 2)]
+    assert sorted(name for parts in shards for part in parts for name in part) == ["./gone", "lake/a", "lake/b"]
+
+
+def test_a_table_that_a_run_names_is_planned_also_where_it_is_gone(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    spec = RunSpec(tables=frozenset({"lake/a", "lake/gone"}))
+    found = searched(project(tmp_path), spec, EngineOptions())
+    tables = chosen_tables(found, spec, command="apply").policies
+    assert [policy.table.identifier for policy in tables] == ["lake/a", "lake/gone"]
+
+
+def test_a_watch_looks_for_new_tables_from_time_to_time(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    spec = RunSpec()
+    found = search_tables(project(tmp_path), EngineOptions())
+    watched = WatchedTables(found, spec, opened(Finder()), chosen_tables(found, spec, command="watch"), float("inf"))
+    lake(tmp_path, "lake/b")
+    assert [policy.table.identifier for policy in watched.policies()] == ["lake/a"]
+    watched.searched_at = float("-inf")
+    assert [policy.table.identifier for policy in watched.policies()] == ["lake/a", "lake/b"]
+
+
+# -- from one run to the next
+
+
+def refuse(problem: Problem) -> None:
+    pytest.fail(problem.what)
+
+
+def again(found: Project) -> Project:
+    return search_tables(replace(found, loaded=replace(found.loaded, search=None)), EngineOptions())
+
+
+def test_a_table_that_is_gone_is_named_until_the_next_run(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a", "lake/b")
+    night = search_tables(project(tmp_path), EngineOptions())
+    assert gone_tables(night) == ()
+    remember_found(night, refuse)
+    (tmp_path / "lake/b/_delta_log").rmdir()
+    morning = again(night)
+    assert gone_tables(morning) == (GoneTable(table_ref("lake/b", tmp_path), "policies/rule.yml:2"),)
+    assert [ref.identifier for ref in tables_found_before(morning)] == ["lake/a", "lake/b"]
+    remember_found(morning, refuse)
+    assert gone_tables(morning) == ()
+
+
+def test_a_place_that_cannot_be_searched_has_lost_nothing(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    night = search_tables(project(tmp_path), EngineOptions())
+    remember_found(night, refuse)
+    (tmp_path / "lake").rename(tmp_path / "away")
+    outage = again(night)
+    assert gone_tables(outage) == ()
+    remember_found(outage, refuse)
+    lake(tmp_path, "lake/c")
+    assert [table.ref.identifier for table in gone_tables(again(night))] == ["lake/a"]
+
+
+def test_a_catalog_that_does_not_answer_has_lost_nothing(tmp_path: Path) -> None:
+    loaded = project(tmp_path, "databases: [sales]")
+    remember_found(search_tables(loaded, opened(Finder([("sales.a", "s3a://b/a")]))), refuse)
+    silent = search_tables(loaded, opened(Finder([EnvironmentUnfit("no answer", code="E647")])))
+    assert gone_tables(silent) == ()
+
+
+def test_a_table_that_got_a_file_or_lost_its_rule_is_not_gone(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a", "lake/b")
+    remember_found(search_tables(project(tmp_path), EngineOptions()), refuse)
+    (tmp_path / "lake/a/_delta_log").rmdir()
+    (tmp_path / "policies" / "a.yml").write_text("version: 1\ntable: lake/a\n")
+    assert gone_tables(search_tables(Project.load(tmp_path), EngineOptions())) == ()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"format_version": "9", "tables": {"lake/x": "r"}}', '{"format_version": "1", "tables": 3}']
+)
+def test_a_memory_that_cannot_be_read_says_nothing(tmp_path: Path, content: str) -> None:
+    lake(tmp_path, "lake/a")
+    found = search_tables(project(tmp_path), EngineOptions())
+    found.runs_dir.parent.mkdir(parents=True)
+    (found.runs_dir.parent / "found_tables.json").write_text(content)
+    assert gone_tables(found) == ()
+
+
+def test_a_memory_that_cannot_be_written_is_said_and_the_run_goes_on(tmp_path: Path) -> None:
+    lake(tmp_path, "lake/a")
+    found = search_tables(project(tmp_path), EngineOptions())
+    found.runs_dir.parent.parent.mkdir(parents=True, exist_ok=True)
+    found.runs_dir.parent.write_text("a file where the folder should be")
+    told: list[Problem] = []
+    remember_found(found, told.append)
+    assert [problem.code for problem in told] == ["E651"]
+
+
+# -- bounds of the walk through folders
+
+
+def below(root: Path, limits: SearchLimits, clock: Callable[[], float] = lambda: 0.0) -> tuple[list[str], str]:
+    tables, error = walked(tables_below(LocalFiles(), f"file:{root}", limits, clock))
+    return [uri.removeprefix(f"file:{root}/") for uri in tables], error.code
+
+
+def walked(walk: Iterator[str]) -> tuple[list[str], ProjectError]:
+    tables: list[str] = []
+    try:
+        for uri in walk:
+            tables.append(uri)
+    except ProjectError as error:
+        return tables, error
+    pytest.fail("the walk came to its end")
+
+
+def test_the_walk_is_bounded_and_says_where_it_ends(tmp_path: Path) -> None:
+    lake(tmp_path, "1/2/3/t", "a/x", "t", "u")
+    assert below(tmp_path, SearchLimits(max_depth=3)) == (["t", "u", "a/x"], "E648")
+    assert below(tmp_path, SearchLimits(max_folders=2)) == ([], "E644")
+    assert below(tmp_path, SearchLimits(max_tables=2)) == (["t", "u"], "E646")
+    ticks = iter(range(100))
+    assert below(tmp_path, SearchLimits(max_seconds=4), lambda: float(next(ticks))) == (["t"], "E649")
+    assert below(tmp_path / "nowhere", SearchLimits()) == ([], "E645")
+
+
+def test_a_folder_that_cannot_be_listed_is_named_and_the_others_are_searched(tmp_path: Path) -> None:
+    lake(tmp_path, "a", "closed/t", "d")
+
+    class Closed(LocalFiles):
+        def children(self, uri: str) -> dict[str, StoredFile]:
+            if uri.endswith("closed"):
+                raise PermissionError(13, "Permission denied")
+            return super().children(uri)
+
+    tables, error = walked(tables_below(Closed(), f"file:{tmp_path}"))
+    assert [uri.rpartition("/")[2] for uri in tables] == ["a", "d"]
+    assert (error.code, error.where) == ("E645", f"file:{tmp_path}/closed")
+    assert error.what == "a folder cannot be searched for tables: Permission denied"

@@ -1,0 +1,244 @@
+"""Tables without a file that a rule manages: where they are looked for, who manages them, and what is said of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from maintainer.errors import ProjectError
+from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.project.policy_project import LoadedProject, load_project
+from maintainer.policy.project.table_search import FoundTable, SearchPlaces, TableSearch
+from maintainer.policy.table_names import table_ref
+
+MANAGE = 'version: 1\nmatch: {tables: ["lake/*"]}\nmanage: true\n'
+ROOTS = "version: 1\nroots: [lake]\n"
+
+
+def project(folder: Path, *policies: str, settings: str = ROOTS, env: str | None = None) -> LoadedProject:
+    (folder / "policies").mkdir()
+    (folder / "maintainer.yml").write_text(settings, encoding="utf-8")
+    for number, text in enumerate(policies):
+        (folder / "policies" / f"p{number}.yml").write_text(text, encoding="utf-8")
+    return load_project(folder, env, {"LAKE": "/data"})
+
+
+def searched(loaded: LoadedProject, *names: str | Sequence[str]) -> LoadedProject:
+    tables = []
+    for name in names:
+        spellings = (name,) if isinstance(name, str) else name
+        tables.append(FoundTable(tuple(table_ref(spelling, loaded.root) for spelling in spellings)))
+    return replace(loaded, search=TableSearch(tuple(tables)))
+
+
+def sources(loaded: LoadedProject) -> dict[str, str]:
+    return {policy.table.identifier: policy.source for policy in loaded.resolved()}
+
+
+def codes(loaded: LoadedProject) -> list[tuple[str, str]]:
+    return [(finding.code, finding.file) for finding in loaded.diagnostics]
+
+
+def test_what_was_found_is_managed_by_file_and_line_of_the_rule(tmp_path: Path) -> None:
+    before = project(tmp_path, MANAGE + "owner: team-lake\ntags: [nightly]\n")
+    assert before.searches
+    assert sources(before) == {}
+    now = searched(before, "lake/a", "lake/b/c", "other/d")
+    assert sources(now) == {"lake/a": "policies/p0.yml:2", "lake/b/c": "policies/p0.yml:2"}
+    policy = now.resolved()[0]
+    assert (policy.file, policy.owner, policy.tags) == ("policies/p0.yml", "team-lake", ("nightly",))
+    assert not now.resolution_of("lake/a").named_by_file
+
+
+def test_a_file_of_its_own_stays_and_the_rule_adds_to_it(tmp_path: Path) -> None:
+    own = "version: 1\ntable: lake/a\ndescription: mine\n"
+    now = searched(project(tmp_path, MANAGE + "owner: team-lake\n", own), "lake/a", "lake/b")
+    assert sources(now) == {"lake/a": "policies/p1.yml", "lake/b": "policies/p0.yml:2"}
+    assert [policy.owner for policy in now.resolved()] == ["team-lake", "team-lake"]
+
+
+@pytest.mark.parametrize("names", [("sales.orders", "lake/orders"), ("lake/orders", "sales.orders")])
+def test_a_table_found_by_several_names_has_one_policy(tmp_path: Path, names: tuple[str, str]) -> None:
+    rule = 'version: 1\nmatch: {tables: ["*orders"]}\nmanage: true\n'
+    loaded = project(tmp_path, rule, settings=ROOTS + "databases: [sales]\n")
+    assert list(sources(searched(loaded, names))) == [names[0]]
+
+
+def test_a_file_under_another_name_of_the_table_stays(tmp_path: Path) -> None:
+    loaded = project(tmp_path, MANAGE, "version: 1\ntable: sales.orders\n")
+    found = FoundTable((table_ref("lake/orders", tmp_path),), aliases=("name:sales.orders",))
+    assert list(sources(replace(loaded, search=TableSearch((found,))))) == ["sales.orders"]
+
+
+def test_the_ledger_below_a_root_is_nobody_elses(tmp_path: Path) -> None:
+    now = searched(project(tmp_path, MANAGE, settings=ROOTS + "state: lake/s\n"), "lake/s/ledger", "lake/a")
+    assert list(sources(now)) == ["lake/a"]
+
+
+def test_exclude_leaves_tables_out(tmp_path: Path) -> None:
+    rule = 'version: 1\nmatch: {tables: ["lake/*"], exclude: ["lake/tmp*"]}\nmanage: true\n'
+    assert list(sources(searched(project(tmp_path, rule), "lake/a", "lake/tmp_1"))) == ["lake/a"]
+
+
+def test_the_highest_rule_manages_and_its_tags_are_what_other_rules_match(tmp_path: Path) -> None:
+    low = MANAGE + "tags: [weekly]\n"
+    high = 'version: 1\nmatch: {tables: ["lake/a*"]}\nmanage: true\npriority: 5\ntags: [nightly]\n'
+    by_tag = "version: 1\nmatch: {tags: [nightly]}\npriority: 9\nowner: night-shift\n"
+    now = searched(project(tmp_path, low, high, by_tag), "lake/a", "lake/b")
+    assert sources(now) == {"lake/a": "policies/p1.yml:2", "lake/b": "policies/p0.yml:2"}
+    assert [policy.owner for policy in now.resolved()] == ["night-shift", None]
+
+
+def test_rules_that_disagree_refuse_the_table_and_no_other(tmp_path: Path) -> None:
+    rival = 'version: 1\nmatch: {tables: ["lake/a"]}\nowner: b\n'
+    now = searched(project(tmp_path, MANAGE + "owner: a\n", rival), "lake/a", "lake/b")
+    assert list(sources(now)) == ["lake/b"]
+    (refused,) = now.managed.refused
+    assert (refused.table.identifier, refused.file, refused.rule_line, refused.error.code) == (
+        "lake/a", "policies/p0.yml", 2, "E617",
+    )  # fmt: skip
+    assert now.problems == (refused,)
+    assert not now.has_errors
+
+
+def test_what_rules_lack_together_refuses_the_table(tmp_path: Path) -> None:
+    now = searched(project(tmp_path, MANAGE + "optimize: {zorder: {mode: full}}\n"), "lake/a")
+    assert [(refused.error.code, refused.error.where) for refused in now.managed.refused] == [
+        ("P306", "policies/p0.yml:4")
+    ]
+
+
+def test_explain_needs_no_search(tmp_path: Path) -> None:
+    loaded = project(tmp_path, MANAGE)
+    assert loaded.resolve_table("lake/a").source == "policies/p0.yml:2"
+    with pytest.raises(ProjectError, match="no policy names"):
+        loaded.resolve_table("other/a")
+
+
+def test_what_a_rule_matches_outside_of_the_places_is_not_managed(tmp_path: Path) -> None:
+    loaded = project(tmp_path, 'version: 1\nmatch: {tables: ["*"]}\nmanage: true\nowner: a\n')
+    policy = loaded.resolve_table("elsewhere/a")
+    assert (policy.source, policy.rule_line, policy.owner) == ("policies/p0.yml", None, "a")
+
+
+def test_a_mistyped_name_is_compared_with_what_was_found(tmp_path: Path) -> None:
+    rule = 'version: 1\nmatch: {tables: ["lake/orders"]}\nmanage: true\n'
+    now = searched(project(tmp_path, rule), "lake/orders")
+    with pytest.raises(ProjectError) as error:
+        now.resolve_table("lake/ordesr")
+    assert error.value.help == "did you mean `lake/orders`?"
+
+
+def test_an_environment_has_places_of_its_own(tmp_path: Path) -> None:
+    settings = ROOTS + 'environments: {prod: {roots: ["${env:LAKE}/lake"], databases: [sales]}, dev: {}}\n'
+    assert project(tmp_path, settings=settings, env="prod").project.places == SearchPlaces(("/data/lake",), ("sales",))
+    assert load_project(tmp_path, "dev", {"LAKE": "x"}).project.places == SearchPlaces((f"{tmp_path}/lake",))
+
+
+def test_a_template_in_a_root_is_not_a_folder(tmp_path: Path) -> None:
+    (finding,) = project(tmp_path, settings='version: 1\nroots: ["${LAKE}/x"]\n').diagnostics
+    assert (finding.code, finding.help) == ("P354", "write `${env:LAKE}`")
+
+
+# -- rules without effect
+
+
+def test_a_rule_that_manages_needs_a_place(tmp_path: Path) -> None:
+    (finding,) = project(tmp_path, MANAGE, settings="version: 1\n").diagnostics
+    assert (finding.code, finding.span.line, finding.is_error) == ("P386", 3, True)
+
+
+@pytest.mark.parametrize(("match", "place"), [("{tags: [x]}", (2, 9)), ('{exclude: ["x"], minSize: 1GiB}', (2, 1))])
+def test_a_rule_that_manages_chooses_by_name(tmp_path: Path, match: str, place: tuple[int, int]) -> None:
+    findings = project(tmp_path, f"version: 1\nmatch: {match}\nmanage: true\n").diagnostics
+    (finding,) = [finding for finding in findings if finding.code == "P385"]
+    assert (finding.span.line, finding.span.column) == place
+
+
+def test_a_match_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
+    assert codes(project(tmp_path, "version: 1\nmatch: lake\nmanage: true\n")) == [("P203", "policies/p0.yml")]
+
+
+@pytest.mark.parametrize(
+    ("glob", "settings", "can"),
+    [
+        ("lake/*", "roots: [lake]", True),
+        ("lake/raw/*", "roots: [lake]", True),
+        ("/*/raw", "roots: [lake]", True),
+        ("*", "roots: [lake]", True),
+        ("other/*", "roots: [lake]", False),
+        ("s3://b/lake/*", "roots: [s3a://b/lake]", True),
+        ("s3://c/lake/*", "roots: [s3a://b/lake]", False),
+        ("sales.*", "roots: [lake]", False),
+        ("sales.*", "databases: [SALES]", True),
+        ("sales.*", "databases: ['s*']", True),
+        ("sales.*", "databases: [hr]", False),
+        ("sa*.x", "databases: [hr]", True),
+        ("sa*.x", "roots: [lake]", False),
+        ("orders", "databases: [hr]", True),
+    ],
+)
+def test_a_glob_that_fits_no_place_is_a_warning(tmp_path: Path, glob: str, settings: str, can: bool) -> None:
+    rule = f'version: 1\nmatch: {{tables: ["{glob}"]}}\nmanage: true\n'
+    assert codes(project(tmp_path, rule, settings=f"version: 1\n{settings}\n")) == (
+        [] if can else [("P387", "policies/p0.yml")]
+    )
+
+
+def test_many_places_are_counted(tmp_path: Path) -> None:
+    rule = 'version: 1\nmatch: {tables: ["x.*"]}\nmanage: true\n'
+    (finding,) = project(tmp_path, rule, settings="version: 1\ndatabases: [a, b, c, d, e]\n").diagnostics
+    assert finding.help is not None
+    assert finding.help.startswith("declared are `a.*`, `b.*`, `c.*` and 2 more; ")
+
+
+def test_before_a_search_nothing_is_said_of_other_rules(tmp_path: Path) -> None:
+    adds = 'version: 1\nmatch: {tables: ["lake/x*"]}\nowner: a\n'
+    loaded = project(tmp_path, MANAGE, adds)
+    assert codes(loaded) == []
+    assert codes(searched(loaded, "lake/a")) == [("P357", "policies/p1.yml")]
+    assert codes(searched(loaded, "lake/xa")) == []
+
+
+def test_a_managing_rule_that_matches_nothing_is_named_after_the_search(tmp_path: Path) -> None:
+    (finding,) = searched(project(tmp_path, MANAGE), "elsewhere/x").diagnostics
+    assert (finding.code, finding.message) == ("P357", "this rule matches no table in the declared places")
+
+
+@pytest.mark.parametrize(
+    ("settings", "high", "shadowed"),
+    [
+        ("", "manage: true", True),
+        ("", "owner: b", False),
+        ("owner: a", "manage: true\nowner: b", True),
+        ("owner: a", "manage: true", False),
+    ],
+)
+def test_a_managing_rule_is_shadowed_where_another_one_manages_all(
+    tmp_path: Path, settings: str, high: str, shadowed: bool
+) -> None:
+    rival = f'version: 1\nmatch: {{tables: ["lake/*"]}}\npriority: 5\n{high}\n'
+    now = searched(project(tmp_path, MANAGE + settings + "\n", rival), "lake/a")
+    assert codes(now) == ([("P358", "policies/p0.yml")] if shadowed else [])
+
+
+# -- names
+
+
+@pytest.mark.parametrize(
+    ("name", "covered"),
+    [
+        ("lake/a", True), ("lake", False), ("lakehouse/a", False), ("sales.orders", True), ("orders", False),
+        ("hr.x", False), ("spark_catalog.sales.x", True), ("prod.sales.x", False),
+    ],
+)  # fmt: skip
+def test_a_search_comes_to_what_is_below_a_root_or_in_a_database(tmp_path: Path, name: str, covered: bool) -> None:
+    places = SearchPlaces((f"{tmp_path}/lake",), ("sales",))
+    assert places.cover(table_ref(name, tmp_path)) is covered
+
+
+def test_a_name_of_one_part_is_in_the_default_database() -> None:
+    assert SearchPlaces(databases=("default",)).cover(TableRef("orders"))
