@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from maintainer.app.engine_access import OpenedEngine, open_engine, project_engine
 from maintainer.app.lookback.hook_commits import append_hook_commits
 from maintainer.app.lookback.ledger_access import open_ledger
-from maintainer.app.lookback.run_history import in_a_row, run_page
+from maintainer.app.lookback.report_pages import run_page
+from maintainer.app.lookback.run_history import in_a_row
 from maintainer.app.planning.compared_plan import compare_plan, new_policies
 from maintainer.app.planning.gone_tables import remember_found
 from maintainer.app.planning.make_plan import OnTable, PlanRequest, TableLook, fit, make_plan

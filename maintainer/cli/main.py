@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "maintainer.cli.inspect.history_and_report:report_command",
         "Write a run or the fleet as one HTML file.",
     ),
+    "ui": ("maintainer.cli.inspect.ui_command:ui_command", "Show reports and the run that goes on in a browser."),
     "history": ("maintainer.cli.inspect.history_and_report:history_command", "Show runs and steps."),
     "ledger": ("maintainer.cli.act.ledger_and_leases:ledger_command", "Rebuild the ledger when it is lost."),
     "leases": (

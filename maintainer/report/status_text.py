@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECOR
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, columns, moment, printable
+from maintainer.report.text_layout import UTC, columns, display_width, moment, pad, printable
 from maintainer.units import count_of, format_duration, format_size
 
 _ROLE = {
@@ -29,23 +30,17 @@ _ROLE = {
     "hot": Role.WARN,
     "unsupported": Role.WARN,
 }
-_HEADING = (
-    "TABLE",
-    "STATE",
-    "SMALL",
-    "FILES",
-    "SIZE",
-    "DELETED",
-    "LAST OPTIMIZE",
-    "LAST VACUUM",
-    "PROOF",
-    "AUTO",
-    "NEXT",
-)
+_HEADING = ("TABLE", "STATE", "SMALL", "FILES", "SIZE", "OPTIMIZED", "VACUUMED", "PROOF", "NEXT")
+
+WIDTH = 100
+"""Columns that a line of ``status`` takes at most, unless a single word is longer."""
+
+_LEAST_NEXT = 24
+"""Where fewer columns are left of a line, what is next stands below it."""
 
 
 def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, *, tz: tzinfo = UTC) -> str:
-    """Return rows as text in the order given, ending in a newline.
+    """Return rows as text in the order given, at most ``WIDTH`` columns wide, ending in a newline.
 
     Args:
         rows: What to print.
@@ -55,12 +50,33 @@ def render_status(rows: Sequence[StatusRow], now_ms: int, style: Style = PLAIN, 
     """
     if not rows:
         return "No table is selected.\n"
-    lines = columns(status_table(rows, now_ms, style, tz=tz), right=STATUS_NUMBERS)
-    lines[0] = style.paint(lines[0], Role.BOLD)
-    return "\n".join([*lines, _totals(rows)]) + "\n"
+    heading, *cells = status_table(rows, now_ms, style, tz=tz)
+    figures = columns([heading[1:-1], *(row[1:-1] for row in cells)], right=frozenset(n - 1 for n in STATUS_NUMBERS))
+    # ``columns`` pads no last cell: what is next begins at the same place in each line.
+    wide = max(map(display_width, figures))
+    names = [row[0] for row in cells]
+    room = max(len(heading[0]), WIDTH - wide - 2)
+    width = max(display_width(name) for name in ("TABLE", *names) if display_width(name) <= room)
+    lines = [style.paint(f"{pad(heading[0], width)}  {pad(figures[0], wide)}  {heading[-1]}", Role.BOLD)]
+    for name, figure, row, following in zip(
+        names, figures[1:], rows, (cells_of[-1] for cells_of in cells), strict=True
+    ):
+        if display_width(name) > width:
+            lines.append(name)
+            name = ""
+        line, left = f"{pad(name, width)}  {pad(figure, wide)}".rstrip(), WIDTH - width - wide - 4
+        text = "" if following == "-" or (row.state == "ok" and following.startswith(_IDLE)) else following
+        if left >= _LEAST_NEXT and display_width(text) <= left and text:
+            lines.append(f"{pad(name, width)}  {pad(figure, wide)}  {text}")
+        else:
+            lines += [line, *textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join([*(line.rstrip() for line in lines), _totals(rows)]) + "\n"
 
 
-STATUS_NUMBERS = frozenset({2, 3, 4, 5})
+_IDLE = "nothing to do"
+"""How ``next`` begins where there is nothing: beside ``ok`` it says no more, and ``why`` says all."""
+
+STATUS_NUMBERS = frozenset({2, 3, 4})
 """The places of figures in a row of ``status_table``."""
 
 
@@ -78,10 +94,6 @@ def problem_line(problem: Problem) -> str:
 
 
 def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, ...]:
-    optimize = age(row.last_optimize_at_ms, now_ms, tz)
-    if row.last_optimize_status not in (None, "succeeded"):
-        optimize += f" ({printable(row.last_optimize_status or '')})"
-    working = f"run {printable(row.running)} is working on it; " if row.running else ""
     state, role = printable(row.state), _ROLE.get(row.state)
     return (
         printable(row.table),
@@ -89,42 +101,47 @@ def _cells(row: StatusRow, now_ms: int, tz: tzinfo, style: Style) -> tuple[str, 
         _small(row),
         _number(row.num_files),
         "-" if row.size_bytes is None else format_size(row.size_bytes),
-        "-" if row.deleted_rows_ratio is None else _share(row.deleted_rows_ratio),
-        optimize,
+        age(row.last_optimize_at_ms, now_ms, tz),
         age(row.last_vacuum_at_ms, now_ms, tz),
         printable(row.last_proof or "-"),
-        _auto_compact(row),
-        working + printable(row.next or "-") + _layout(row),
+        "; ".join(_next_parts(row)),
     )
 
 
-def _layout(row: StatusRow) -> str:
-    """Describe the layout of an incremental Z-order, behind what is next; empty for other tables."""
-    if row.files_read is None or row.overlap_depth is None or row.unindexed_ratio is None:
-        return ""
-    return (
-        f"; a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
-        f"{row.unindexed_ratio:.0%} unindexed"
-    )
+def _next_parts(row: StatusRow) -> Iterator[str]:
+    """Say what is next, and behind it what else a person should know of the table."""
+    if row.running:
+        yield f"run {printable(row.running)} is working on it"
+    yield printable(row.next or "-")
+    if row.last_optimize_status not in (None, "succeeded"):
+        yield f"the last optimize ended {printable((row.last_optimize_status or '').replace('_', ' '))}"
+    if row.files_read is not None and row.overlap_depth is not None and row.unindexed_ratio is not None:
+        yield (
+            f"a query reads {row.files_read:,.1f} files, {row.overlap_depth:,.1f} over a point, "
+            f"{row.unindexed_ratio:.0%} unindexed"
+        )
+    if row.deleted_rows_ratio:
+        yield f"{_share(row.deleted_rows_ratio)} of the rows are deleted"
+    if row.auto_compact or (row.auto_compact is None and row.auto_compact_source):
+        yield f"auto compaction {_auto_compact(row)}"
 
 
 def _auto_compact(row: StatusRow) -> str:
-    """Print ``on (table)``, ``off`` by default, ``?`` where a setting cannot be read."""
+    """Print where it was switched on: ``on (table)``, ``on`` by default; why it is not known where a setting is odd."""
     if row.auto_compact is None:
-        return "?" if row.auto_compact_source else "-"
-    word = "on" if row.auto_compact else "off"
+        return f"unknown: {printable(row.auto_compact_source or '')}"
     match row.auto_compact_source:
         case None | SwitchSource.DEFAULT.value:
-            return word
+            return "on"
         case SwitchSource.PROPERTY.value | SwitchSource.LEGACY_PROPERTY.value:
-            return f"{word} (table)"
+            return "on (table)"
         case source:
-            return f"{word} ({printable(source)})"
+            return f"on ({printable(source)})"
 
 
 def _small(row: StatusRow) -> str:
-    """Print small files, and their share of the table's bytes: ``12 (3%)``."""
-    if row.small_files and row.small_bytes is not None and row.size_bytes:
+    """Print small files, and their share of the table's bytes where something can be done about it: ``12 (3%)``."""
+    if row.small_files and row.small_bytes is not None and row.size_bytes and row.state != "ok":
         return f"{row.small_files:,} ({_share(row.small_bytes / row.size_bytes)})"
     return _number(row.small_files)
 

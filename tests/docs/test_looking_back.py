@@ -20,6 +20,6 @@ def test_every_state_is_explained(state: str) -> None:
 
 def test_the_columns_that_it_explains_are_there() -> None:
     heading = render_status([StatusRow("t", "ok")], 0).splitlines()[0].split()
-    for column in ("STATE", "SMALL", "DELETED", "PROOF", "AUTO", "NEXT"):
+    for column in ("STATE", "SMALL", "FILES", "SIZE", "OPTIMIZED", "VACUUMED", "PROOF", "NEXT"):
         assert column in heading
         assert f"`{column}`" in PAGE

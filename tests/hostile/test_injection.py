@@ -45,7 +45,14 @@ from maintainer.report.diagnostics_report import (
 from maintainer.report.diagnostics_report import render_junit as validate_junit
 from maintainer.report.findings import render_annotations
 from maintainer.report.html.fleet_view import fleet_view
-from maintainer.report.html.page import render_fleet_page, render_run_page
+from maintainer.report.html.live_view import LiveView, live_view
+from maintainer.report.html.page import (
+    Served,
+    render_fleet_page,
+    render_live_page,
+    render_message_page,
+    render_run_page,
+)
 from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.plan.plan_markdown import render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanOptions, render_plan
@@ -122,13 +129,25 @@ class Dom(HTMLParser):
         self.others.append(data)
 
 
-def _pages(text: str) -> tuple[str, str]:
+def _pages(text: str) -> tuple[str, ...]:
     plan, outcome = injected_plan(text), injected_run(text)
     project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
     return (
         render_run_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
         render_fleet_page(fleet_view([(plan, outcome)], UTC, unread=(text,), project=project)),
+        render_live_page(_live(text), Served()),
+        render_message_page(text, (text, text), Served()),
     )
+
+
+def _live(text: str) -> LiveView:
+    plan = injected_plan(text)
+    events = [
+        {"type": kind, "table": table.ref.identifier, "kind": text, "status": text, "num_deleted": text}
+        for table in plan.tables
+        for kind in ("step_started", "step_finished", "deleting")
+    ]
+    return live_view(text, text, plan, events, UTC, now_ms=NOW_MS)
 
 
 def test_it_stays_a_text_in_html() -> None:

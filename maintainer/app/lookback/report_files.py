@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from urllib.parse import quote
 
-from maintainer.app.lookback.run_history import fleet_page, run_page
+from maintainer.app.lookback.report_pages import fleet_page, run_page
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.journal.folder.atomic_files import write_atomically, writing
 
@@ -41,7 +43,13 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     path = out or project.runs_dir.parent / "fleet.html"
-    page = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, beside=path.parent.absolute())
+    beside = path.parent.absolute()
+
+    def link_of(folder: Path) -> str | None:
+        report = folder / "report.html"
+        return quote(Path(os.path.relpath(report, beside)).as_posix()) if report.is_file() else None
+
+    page = fleet_page(project, local_zone(), since_ms=since_ms, most_runs=MAX_FLEET_RUNS, link_of=link_of)
     return _written(path, page)
 
 

@@ -1,33 +1,28 @@
-"""What past runs did, from run folders alone: their steps, reports as HTML, and tables in trouble again and again.
+"""What past runs did, from run folders alone: their steps, and tables in trouble again and again.
 
 Neither Spark nor a network is needed.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from datetime import datetime, timezone, tzinfo
+from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from maintainer.app.project_folders import Project
 from maintainer.app.running.restore_files import past_undeletes
-from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, TableIndex
+from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces
-from maintainer.errors import ProjectError
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, past_runs
 from maintainer.journal.memory.table_records import remembered
-from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan import Problem
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.units import count_of
 
 if TYPE_CHECKING:
-    from maintainer.report.html.run_view import ReportProject
-    from maintainer.report.html.table_past import TableKey
+    pass
 
 NAMED_AFTER_RUNS = 3
 MAX_NAMED = 50
@@ -72,108 +67,6 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
             Problem(CODE, f"{num_more:,} more that are in trouble for runs in a row", help=help_text)
         ]
     return problems
-
-
-MAX_RUNS_BEHIND = 30
-"""Earlier runs that a run's curves reach back over."""
-
-
-def run_page(project: Project, run_id: str | None, tz: tzinfo) -> tuple[Path, str]:
-    """Draw one run.
-
-    Args:
-        project: The project, for its runs, its name and its prices.
-        run_id: Which one; the newest if None.
-        tz: For times.
-
-    Returns:
-        The run's folder, and the page.
-
-    Raises:
-        ProjectError: E624 there is no such run, or it cannot be read.
-        EnvironmentUnfit: E641 the folder of runs cannot be listed.
-    """
-    from maintainer.report.html.page import render_run_page
-    from maintainer.report.html.run_view import run_view
-    from maintainer.report.html.table_past import past_of
-
-    runs_dir = project.runs_dir
-    chosen: PastRun | None = None
-    earlier: list[tuple[Plan, RunOutcome]] = []
-    for run in past_runs(runs_dir):
-        if isinstance(run, tuple):
-            if chosen is None and run_id in (None, run[0].name):
-                raise _no_run(run_id, runs_dir, f"it cannot be read: {run[1]}")
-        elif chosen is None:
-            if run_id in (None, run.folder.name):
-                chosen = run
-        elif len(earlier) < MAX_RUNS_BEHIND:
-            earlier.append((run.plan, run.outcome))
-    if chosen is None:
-        raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
-    runs = [(chosen.plan, chosen.outcome), *earlier]
-    past = past_of(runs[::-1], _key_of(runs))
-    about = _about(project)
-    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
-    return chosen.folder, render_run_page(view)
-
-
-def _about(project: Project) -> ReportProject:
-    from maintainer.report.html.run_view import ReportProject
-
-    return ReportProject(project.loaded.project.name, project.loaded.project.prices)
-
-
-def fleet_page(project: Project, tz: tzinfo, *, since_ms: int, most_runs: int, beside: Path | None = None) -> str:
-    """Draw all runs since a time.
-
-    Args:
-        project: The project, for its runs, its name and its prices.
-        tz: For times.
-        since_ms: Runs that started before are left out.
-        most_runs: At most so many, the newest.
-        beside: The folder that the page will lie in, for links to the reports of single runs; None leaves them out.
-
-    Raises:
-        ProjectError: E624 there is no run.
-        EnvironmentUnfit: E641 the folder of runs cannot be listed.
-    """
-    from maintainer.report.html.fleet_view import fleet_view
-    from maintainer.report.html.page import render_fleet_page
-
-    runs_dir = project.runs_dir
-    runs: list[tuple[Plan, RunOutcome]] = []
-    unread: list[str] = []
-    links: dict[str, str] = {}
-    for run in past_runs(runs_dir):
-        if isinstance(run, tuple):
-            unread.append(f"{run[0].name}: {run[1]}")
-        elif run.outcome.started_at_ms < since_ms or len(runs) >= most_runs:
-            break
-        else:
-            runs.append((run.plan, run.outcome))
-            report = run.folder / "report.html"
-            if beside is not None and report.is_file():
-                links[run.outcome.run_id] = quote(Path(os.path.relpath(report, beside)).as_posix())
-    if not runs:
-        raise _no_run(None, runs_dir, "there is no run in this time")
-    view = fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project))
-    return render_fleet_page(view)
-
-
-def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
-    """Return what tells tables apart in the plans of runs, the newest first: see `TableIndex`."""
-    index = TableIndex(plan for plan, _ in runs)
-    return lambda table: index.key_of(RecordedTable.of_plan(table))
-
-
-def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:
-    return ProjectError(
-        f"no report can be made: {why}",
-        code="E624",
-        where=str(runs_dir / run_id) if run_id else str(runs_dir),
-        help="`maintainer history` lists the runs; `maintainer apply` makes one",
-    )
 
 
 OfTable = Callable[[LedgerRow], bool]

@@ -14,7 +14,7 @@ from maintainer.report.html.charts import Column
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
 from maintainer.report.html.run_view import BAD, NO_PROJECT, PROOF_WORDS, ReportProject, worst_first
-from maintainer.report.html.step_view import mood_of, proof_words
+from maintainer.report.html.step_view import mood_of, proof_mood, proof_words
 from maintainer.report.html.table_past import (
     Curve,
     PastPoint,
@@ -100,6 +100,7 @@ class FleetView:
     tiles: tuple[Tile, ...]
     amounts: tuple[Amount, ...]
     proof: tuple[str, ...]
+    proof_mood: str
     findings: tuple[Finding, ...]
     nights: tuple[NightView, ...]
     tables: tuple[FleetTable, ...]
@@ -143,6 +144,7 @@ def fleet_view(
         tiles=_tiles(counted, steps_of),
         amounts=amounts(project.prices, layout_gain(steps_of), WorkDone.of_tables(steps_of), outcomes),
         proof=proof_words(steps_of),
+        proof_mood=proof_mood(steps_of),
         findings=tuple(joined(run_findings(newest))),
         nights=tuple(_night(plan, outcome, tz, (links or {}).get(outcome.run_id)) for plan, outcome in runs),
         tables=tuple(

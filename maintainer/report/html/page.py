@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -18,6 +20,7 @@ from markupsafe import Markup
 from maintainer import __version__
 from maintainer.report.html import charts
 from maintainer.report.html.fleet_view import FleetTable, FleetView
+from maintainer.report.html.live_view import LiveView
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, RunView
 from maintainer.report.text_layout import printable
 from maintainer.units import format_size
@@ -32,18 +35,48 @@ MAX_FINDINGS_SHOWN = 25
 """Findings that a page spells out; the rest is counted."""
 
 
-def render_run_page(view: RunView) -> str:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a page has beside its figures where it is served: its links, and how often a browser asks again."""
+
+    home_link: str = ""
+    live_link: str = ""
+    refresh_seconds: int = 0
+
+
+ON_DISK = Served()
+
+
+def render_run_page(view: RunView, served: Served = ON_DISK) -> str:
     """Return the report of one run as a whole HTML document."""
     title = f"{view.project}, {view.started}"
-    return render_page("run.html", title, view=view, most_details=MAX_TABLES_WITH_DETAILS)
+    values = {"view": view, "most_details": MAX_TABLES_WITH_DETAILS, "home_link": served.home_link}
+    return render_page("run.html", title, refresh_seconds=served.refresh_seconds, **values)
 
 
-def render_fleet_page(view: FleetView) -> str:
+def render_fleet_page(view: FleetView, served: Served = ON_DISK) -> str:
     """Return the report of many runs as a whole HTML document."""
     tallest = format_size(max((run.bytes_rewritten for run in view.nights), default=0))
     chart = charts.bar_chart([run.column for run in view.nights], "bytes rewritten by run", unit_text=tallest)
-    title = f"{view.project}, all tables"
-    return render_page("fleet.html", title, view=view, chart=chart, tallest=tallest, most_runs=MAX_RUNS_LISTED)
+    values = {"view": view, "chart": chart, "tallest": tallest, "most_runs": MAX_RUNS_LISTED}
+    return render_page(
+        "fleet.html",
+        f"{view.project}, all tables",
+        refresh_seconds=served.refresh_seconds,
+        live_link=served.live_link,
+        **values,
+    )
+
+
+def render_live_page(view: LiveView, served: Served) -> str:
+    """Return what a run is doing now as a whole HTML document."""
+    title = f"{view.done} of {view.total} done, {view.project}"
+    return render_page("live.html", title, refresh_seconds=served.refresh_seconds, view=view)
+
+
+def render_message_page(heading: str, lines: Sequence[str], served: Served) -> str:
+    """Return a page that says why there is no other one."""
+    return render_page("message.html", heading, refresh_seconds=served.refresh_seconds, heading=heading, lines=lines)
 
 
 def render_page(template: str, title: str, *, refresh_seconds: int = 0, **values: object) -> str:

@@ -20,7 +20,7 @@ from maintainer.policy.project.price_settings import Prices
 from maintainer.report.findings import Finding
 from maintainer.report.html.gains import Amount, Tile, amounts, gain_tiles, layout_gain
 from maintainer.report.html.predictions import Prediction, predictions
-from maintainer.report.html.step_view import StepView, did_text, mood_of, proof_words, step_view
+from maintainer.report.html.step_view import StepView, did_text, mood_of, proof_mood, proof_words, step_view
 from maintainer.report.html.table_past import Curve, TablePast, table_curves
 from maintainer.report.plan.step_text import group_left_alone, how_much, step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone, message, time_text
@@ -88,6 +88,7 @@ class RunView:
     verdict: str
     mood: str
     proof: tuple[str, ...]
+    proof_mood: str
     findings: tuple[Finding, ...]
     tables: tuple[TableView, ...]
     whole: tuple[TableView, ...]
@@ -131,6 +132,7 @@ def run_view(
         verdict=_verdict(outcome, code),
         mood=_mood(outcome, code),
         proof=proof_words(outcome.user_tables),
+        proof_mood=proof_mood(outcome.user_tables),
         findings=tuple(joined(run_findings(outcome))),
         tables=tuple(tables),
         whole=(

@@ -72,6 +72,14 @@ def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
     return tuple(words)
 
 
+def proof_mood(tables: Iterable[TableOutcome]) -> str:
+    """Return ``good`` where no proof and no check after a commit said that something is wrong, else ``bad``."""
+    steps = [step for table in tables for step in table.steps]
+    proofs = [receipt.proof for step in steps for receipt in step.commits if receipt.proof is not None]
+    wrong = any(step.status is StepStatus.VERIFY_FAILED for step in steps)
+    return "bad" if wrong or not all(proof.holds for proof in proofs) else "good"
+
+
 def did_text(step: StepOutcome) -> str:
     """Say what a step did, on one line of a page: its columns are for terminals."""
     return figures(step).replace("   ", ", ")

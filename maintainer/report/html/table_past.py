@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
 from markupsafe import Markup
 
@@ -217,6 +217,16 @@ def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz
     words = ", ".join(spelled(value) for _, value in figures[-MAX_FIGURES_IN_WORDS:])
     chart = line_chart(points, f"{what} over time", f"oldest first: {words}")
     first, last = spelled(figures[0][1]), spelled(figures[-1][1])
-    days = [f"{moment(at_ms, tz):%-d %b}" for at_ms in (figures[0][0], figures[-1][0])]
-    span = days[0] if days[0] == days[1] else f"{days[0]} to {days[1]}"
-    return Curve(chart, f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}", span)
+    return Curve(
+        chart,
+        f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}",
+        _span(moment(figures[0][0], tz), moment(figures[-1][0], tz)),
+    )
+
+
+def _span(first: datetime, last: datetime) -> str:
+    """Print the days that a curve spans: ``24 Nov``, ``24 to 25 Nov``, ``24 Nov to 3 Dec``."""
+    if first.date() == last.date():
+        return f"{last:%-d %b}"
+    same_month = (first.year, first.month) == (last.year, last.month)
+    return f"{first:%-d}{'' if same_month else f'{first: %b}'} to {last:%-d %b}"

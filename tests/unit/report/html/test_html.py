@@ -261,7 +261,7 @@ def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
         "files over one point: 3.0 → 1.0",
         "bytes not on the curve: 100% → 0%",
     ]
-    assert (curves[0].span, curves[3].span) == ("1 Jan to 4 Jan", "1 Jan")
+    assert (curves[0].span, curves[3].span) == ("1 to 4 Jan", "1 Jan")
     assert "oldest first: 40, 12" in curves[0].chart
     assert table_curves(TablePast((PastPoint(1, 40, 1000),)), UTC) == ()
 
@@ -385,6 +385,13 @@ def test_the_page_of_a_run_has_its_project_its_day_and_the_picture_of_a_layout()
     unseen = render_run_page(replace(view, whole=(replace(view.whole[0], boxes=replace(boxes, after=None)),)))
     assert "nobody looked after the last turn" in unseen
     assert unseen.count('class="box ') == 1
+
+
+def test_a_page_does_not_say_that_no_row_was_lost_where_a_check_failed() -> None:
+    for outcome, proven in ((samples.good_run(), True), (samples.bad_run(), False)):
+        fleet = render_fleet_page(fleet_view([(samples.full_plan(), outcome)], UTC))
+        for page in (run_page(outcome), fleet):
+            assert ("No rewrite lost a row" in page, "How rows are checked" in page) == (proven, not proven)
 
 
 def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:

@@ -1,0 +1,174 @@
+"""Reports of one run, of all runs and of a run that goes on, as HTML, from run folders alone.
+
+Neither Spark nor a network is needed. `report_files` writes them, `page_server` serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
+from maintainer.errors import ProjectError
+from maintainer.journal.events.event_log import EVENTS_FILE, is_alive, last_event, read_events
+from maintainer.journal.folder.atomic_files import read_document, reading_runs
+from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.memory.past_runs import PLAN_FILE, PastRun, past_runs
+from maintainer.model.plan.plan import Plan
+from maintainer.model.plan.plan_document import from_json
+from maintainer.model.run.outcome import RunOutcome
+
+if TYPE_CHECKING:
+    from maintainer.report.html.page import Served
+    from maintainer.report.html.run_view import ReportProject
+    from maintainer.report.html.table_past import TableKey
+
+MAX_RUNS_BEHIND = 30
+"""Earlier runs that a run's curves reach back over."""
+
+
+def run_page(project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None) -> tuple[Path, str]:
+    """Draw one run.
+
+    Args:
+        project: The project, for its runs, its name and its prices.
+        run_id: Which one; the newest if None.
+        tz: For times.
+        served: What the page has beside its figures where it is served; None for a file.
+
+    Returns:
+        The run's folder, and the page.
+
+    Raises:
+        ProjectError: E624 there is no such run, or it cannot be read.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    from maintainer.report.html.page import ON_DISK, render_run_page
+    from maintainer.report.html.run_view import run_view
+    from maintainer.report.html.table_past import past_of
+
+    runs_dir = project.runs_dir
+    chosen: PastRun | None = None
+    earlier: list[tuple[Plan, RunOutcome]] = []
+    for run in past_runs(runs_dir):
+        if isinstance(run, tuple):
+            if chosen is None and run_id in (None, run[0].name):
+                raise _no_run(run_id, runs_dir, f"it cannot be read: {run[1]}")
+        elif chosen is None:
+            if run_id in (None, run.folder.name):
+                chosen = run
+        elif len(earlier) < MAX_RUNS_BEHIND:
+            earlier.append((run.plan, run.outcome))
+    if chosen is None:
+        raise _no_run(run_id, runs_dir, "there is no such run" if run_id else "there is no run yet")
+    runs = [(chosen.plan, chosen.outcome), *earlier]
+    past = past_of(runs[::-1], _key_of(runs))
+    about = _about(project)
+    view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
+    return chosen.folder, render_run_page(view, ON_DISK if served is None else served)
+
+
+def _about(project: Project) -> ReportProject:
+    from maintainer.report.html.run_view import ReportProject
+
+    return ReportProject(project.loaded.project.name, project.loaded.project.prices)
+
+
+def fleet_page(
+    project: Project,
+    tz: tzinfo,
+    *,
+    since_ms: int,
+    most_runs: int,
+    link_of: Callable[[Path], str | None] = lambda _folder: None,
+    served: Served | None = None,
+) -> str:
+    """Draw all runs since a time.
+
+    Args:
+        project: The project, for its runs, its name and its prices.
+        tz: For times.
+        since_ms: Runs that started before are left out.
+        most_runs: At most so many, the newest.
+        link_of: Where the report of a run is, by its folder; None leaves the link out.
+        served: What the page has beside its figures where it is served; None for a file.
+
+    Raises:
+        ProjectError: E624 there is no run.
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    from maintainer.report.html.fleet_view import fleet_view
+    from maintainer.report.html.page import ON_DISK, render_fleet_page
+
+    runs_dir = project.runs_dir
+    runs: list[tuple[Plan, RunOutcome]] = []
+    unread: list[str] = []
+    links: dict[str, str] = {}
+    for run in past_runs(runs_dir):
+        if isinstance(run, tuple):
+            unread.append(f"{run[0].name}: {run[1]}")
+        elif run.outcome.started_at_ms < since_ms or len(runs) >= most_runs:
+            break
+        else:
+            runs.append((run.plan, run.outcome))
+            link = link_of(run.folder)
+            if link is not None:
+                links[run.outcome.run_id] = link
+    if not runs:
+        raise _no_run(None, runs_dir, "there is no run in this time")
+    view = fleet_view(runs[::-1], tz, unread=unread, links=links, key_of=_key_of(runs), project=_about(project))
+    return render_fleet_page(view, ON_DISK if served is None else served)
+
+
+def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
+    """Return what tells tables apart in the plans of runs, the newest first: see `TableIndex`."""
+    index = TableIndex(plan for plan, _ in runs)
+    return lambda table: index.key_of(RecordedTable.of_plan(table))
+
+
+def _no_run(run_id: str | None, runs_dir: Path, why: str) -> ProjectError:
+    return ProjectError(
+        f"no report can be made: {why}",
+        code="E624",
+        where=str(runs_dir / run_id) if run_id else str(runs_dir),
+        help="`maintainer history` lists the runs; `maintainer apply` makes one",
+    )
+
+
+def running_folder(project: Project) -> Path | None:
+    """Return the folder of the newest run where it still goes on, else None.
+
+    Raises:
+        EnvironmentUnfit: E641 the folder of runs cannot be listed.
+    """
+    with reading_runs(project.runs_dir):
+        folders = run_folders(project.runs_dir)
+        if not folders:
+            return None
+        path = folders[-1].path / EVENTS_FILE
+        last = last_event(path)
+    over = last is None or last["type"] == "run_finished" or not is_alive(path)
+    return None if over else folders[-1].path
+
+
+def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served: Served) -> str | None:
+    """Draw what a run is doing now; None while it is still planned, or starts.
+
+    Raises:
+        MaintainerError: Its plan is damaged.
+        EnvironmentUnfit: E641 its record cannot be read.
+    """
+    from maintainer.report.html.live_view import live_view
+    from maintainer.report.html.page import render_live_page
+
+    path = folder / PLAN_FILE
+    with reading_runs(project.runs_dir):
+        if not path.is_file():
+            return None
+        plan = from_json(read_document(path), where=str(path))
+        events = read_events(folder / EVENTS_FILE).events
+    name = project.loaded.project.name
+    return render_live_page(live_view(name, folder.name, plan, events, tz, now_ms=now_ms), served)

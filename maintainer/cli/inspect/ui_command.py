@@ -1,0 +1,37 @@
+"""``maintainer ui``: the reports in a browser, served on this machine alone and read-only."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from maintainer.cli.context import CliContext, open_project
+from maintainer.cli.options import DURATION
+
+
+@click.command("ui")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8090,
+    show_default=True,
+    help="The port on 127.0.0.1; 0 takes a free one.",
+)
+@click.option(
+    "--since", default="30d", type=DURATION, show_default=True, help="How far back the page of all tables goes."
+)
+@click.pass_obj
+def ui_command(context: CliContext, port: int, since: int) -> None:
+    """Show the reports in a browser, and a run while it goes on. Nothing can be changed from there.
+
+    The pages are served on this machine alone, until Ctrl-C. They are those of `report`, drawn anew when a run writes.
+    """
+    from maintainer.app.lookback.page_server import page_server
+
+    project = open_project(context)
+    with page_server(project, port, since_seconds=since) as server:
+        click.echo(f"reports of {project.loaded.project.name}: {server.url}   (Ctrl-C ends this)")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever(poll_interval=0.2)
+    click.echo("stopped", err=True)

@@ -1,0 +1,128 @@
+"""What the page of a run that goes on shows: what each table is doing now, from the plan and the run's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.steps import BatchedStep
+from maintainer.model.run.outcome import StepStatus, TableStatus
+from maintainer.report.html.step_view import mood_of
+from maintainer.report.plan.step_text import step_word
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS
+from maintainer.report.text_layout import clock_time, moment
+from maintainer.units import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """One table now: ``state`` in a word, ``what`` it is doing or how its steps ended."""
+
+    name: str
+    state: str
+    mood: str
+    what: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """A run that goes on. ``done`` of ``total`` tables with steps are over; bytes are what their rewrites read."""
+
+    project: str
+    run_id: str
+    started: str
+    at: str
+    done: int
+    total: int
+    bytes_done: int
+    bytes_total: int
+    tables: tuple[LiveTable, ...]
+    idle: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the events say of one table so far."""
+
+    began_ms: int | None = None
+    doing: str = ""
+    doing_since_ms: int = 0
+    ended: Mapping[str, Any] | None = None
+    steps: tuple[str, ...] = ()
+
+
+def live_view(
+    project: str, run_id: str, plan: Plan, events: Iterable[Mapping[str, Any]], tz: tzinfo, *, now_ms: int
+) -> LiveView:
+    """Gather what a run is doing.
+
+    Args:
+        project: The project's name.
+        run_id: The run.
+        plan: What it carries out.
+        events: Its record so far, in order. One that does not say what it must is passed over.
+        tz: For times.
+        now_ms: Now, for how long each step takes.
+    """
+    progress: dict[str, _Progress] = {}
+    started_ms = plan.created_at_ms
+    for event in events:
+        at_ms = event["at_ms"] if isinstance(event.get("at_ms"), int) else 0
+        if event.get("type") == "run_started":
+            started_ms = at_ms
+        elif isinstance(event.get("table"), str):
+            _take(progress.setdefault(event["table"], _Progress()), event, at_ms)
+    busy = [table for table in plan.user_tables if table.steps]
+    tables = [_table(table, progress.get(table.ref.identifier, _Progress()), tz, now_ms) for table in busy]
+    over = [table for table in busy if progress.get(table.ref.identifier, _Progress()).ended is not None]
+    order = {"working": 0, "waiting": 2}
+    return LiveView(
+        project=project,
+        run_id=run_id,
+        started=f"{moment(started_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip(),
+        at=clock_time(now_ms, tz),
+        done=len(over),
+        total=len(busy),
+        bytes_done=sum(map(_planned_bytes, over)),
+        bytes_total=sum(map(_planned_bytes, busy)),
+        tables=tuple(sorted(tables, key=lambda view: order.get(view.state, 1))),
+        idle=len(plan.user_tables) - len(busy),
+    )
+
+
+def _planned_bytes(table: TablePlan) -> int:
+    return sum(step.size_bytes for step in table.steps if isinstance(step, BatchedStep))
+
+
+def _take(progress: _Progress, event: Mapping[str, Any], at_ms: int) -> None:
+    match event.get("type"):
+        case "step_started":
+            progress.began_ms = at_ms if progress.began_ms is None else progress.began_ms
+            progress.doing, progress.doing_since_ms = step_word(str(event.get("kind"))), at_ms
+        case "deleting":
+            progress.doing = f"vacuum, {event.get('num_deleted')} of {event.get('num_files')} files deleted"
+        case "step_finished":
+            status = next((one for one in StepStatus if one.value == event.get("status")), None)
+            word = STEP_ENDS[status].word if status else "ended"
+            progress.steps = (*progress.steps, f"{step_word(str(event.get('kind')))} {word}")
+            progress.doing = ""
+        case "table_finished":
+            progress.ended = event
+
+
+def _table(table: TablePlan, progress: _Progress, tz: tzinfo, now_ms: int) -> LiveTable:
+    name, planned = table.ref.identifier, ", ".join(step_word(step.kind) for step in table.steps)
+    if progress.ended is not None:
+        status = next((one for one in TableStatus if one.value == progress.ended.get("status")), None)
+        word = TABLE_ENDS[status].text if status else "ended"
+        return LiveTable(name, word, mood_of(status) if status else "calm", ", ".join(progress.steps), "")
+    if progress.began_ms is None:
+        return LiveTable(name, "waiting", "calm", planned, "")
+    doing = progress.doing or "between two steps"
+    seconds = max(0, now_ms - progress.doing_since_ms) / 1000
+    since = f"{clock_time(progress.began_ms, tz)}, this step for {format_duration(round(seconds))}"
+    return LiveTable(name, "working", "work", ", ".join((*progress.steps, doing)), since)
