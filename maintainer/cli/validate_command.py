@@ -100,6 +100,7 @@ def validate_command(
         seconds=time.perf_counter() - started,
         strict=strict,
         folder=_folder_in_repository(root),
+        managing_rules=checked.managing_rules,
     )
     style = PLAIN if output_file else Style(context.color)
     _write(_rendered(report, form, checked, root, style), output_file)

@@ -35,6 +35,7 @@ class Checked:
     files: int
     policies: int
     texts: Mapping[str, str] = field(default_factory=dict)
+    managing_rules: int = 0
 
 
 def check_text(content: bytes, name: str, root: Path) -> Checked:
@@ -56,7 +57,7 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
     """
     if not paths:
         project = load_project(root, env, keep_resolutions=False)
-        return Checked(findings_of(project), project.files_read, project.policy_count)
+        return _whole(project)
     files = {display_path(path, root): path for path in _files_of(paths)}
     findings: list[Diagnostic] = []
     documents: dict[str, Document] = {}
@@ -76,6 +77,11 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Check
                 texts[file] = document.text
     policies = sum(kind_of(document) in (DocumentKind.POLICY, DocumentKind.RULE) for document in documents.values())
     return Checked(tuple(sorted(findings)), len(files), policies, texts)
+
+
+def _whole(project: LoadedProject) -> Checked:
+    rules = len(project.managing_rules)
+    return Checked(findings_of(project), project.files_read, project.policy_count, managing_rules=rules)
 
 
 def findings_of(project: LoadedProject) -> tuple[Diagnostic, ...]:
@@ -119,14 +125,14 @@ def check_project_and_tests(root: Path, env: str | None, verbosity: int) -> Chec
     project = load_project(root, env)
     if project.has_errors:
         click.echo("tests were not run, because the policies have errors", err=True)
-        return Checked(findings_of(project), project.files_read, project.policy_count)
+        return _whole(project)
     report = run_policy_tests(project)
     if verbosity >= 0:
         where = f"policies/_tests/ ({count_of(report.files, 'file')})"
         passed = report.tests - report.failed
         click.echo(f"{count_of(report.tests, 'test')} in {where}: {passed} passed, {report.failed} failed", err=True)
     findings = tuple(sorted([*findings_of(project), *report.diagnostics]))
-    return Checked(findings, project.files_read + report.files, project.policy_count)
+    return replace(_whole(project), diagnostics=findings, files=project.files_read + report.files)
 
 
 @dataclass(frozen=True, slots=True)

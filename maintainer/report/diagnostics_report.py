@@ -30,8 +30,9 @@ _TITLES = {**TITLES, **CROSS_FILE}
 class DiagnosticsReport:
     """All findings of one ``validate``, sorted, and where they are.
 
-    ``files_read`` counts every file, ``policies`` tables and rules. ``folder`` is the project's folder relative to the
-    repository, as annotations need it; empty where both are the same.
+    ``files_read`` counts every file, ``policies`` tables and rules, ``managing_rules`` those with ``manage: true``,
+    whose tables nobody has looked for. ``folder`` is the project's folder relative to the repository, as annotations
+    need it; empty where both are the same.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -40,6 +41,7 @@ class DiagnosticsReport:
     seconds: float
     strict: bool = False
     folder: str = ""
+    managing_rules: int = 0
 
     @property
     def errors(self) -> int:
@@ -64,7 +66,9 @@ class DiagnosticsReport:
         """Say in one line what is wrong in how many files, and how long it took."""
         took = f"({self.seconds:.2f} s)"
         if not self.diagnostics:
-            return f"{count_of(self.policies, 'policy', 'policies')} valid {took}"
+            rules = count_of(self.managing_rules, "rule")
+            more = f"; tables of {rules} are looked for when planning" if self.managing_rules else ""
+            return f"{count_of(self.policies, 'policy', 'policies')} valid {took}{more}"
         files = len({diagnostic.file for diagnostic in self.diagnostics})
         numbers = ((self.errors, "error"), (self.warnings, "warning"))
         findings = " and ".join(count_of(number, noun) for number, noun in numbers if number)
@@ -215,6 +219,7 @@ def render_json(report: DiagnosticsReport) -> str:
         "strict": report.strict,
         "files": report.files_read,
         "policies": report.policies,
+        "managing_rules": report.managing_rules,
         "errors": report.errors,
         "warnings": report.warnings,
         "elapsed_seconds": round(report.seconds, 3),

@@ -97,6 +97,7 @@ def test_a_first_pull_request_compares_with_a_branch_that_has_no_project(project
     git(project, "init", "-q")
     git(project, "commit", "-q", "--allow-empty", "-m", "empty")
     git(project, "branch", "base")
+    (project / "policies" / "orders.yml").write_text("version: 1\ntable: sales.orders\n", encoding="utf-8")
     git(project, "add", ".")
     git(project, "commit", "-q", "-m", "policies")
     assert modified_tables(load_project(project), "base") == {"sales.orders"}
@@ -157,7 +158,7 @@ def test_init_says_that_the_place_must_be_filled_in(
     assert run(["init", str(tmp_path / "b c")]) == 0
     out = capsys.readouterr().out
     assert sentence not in out
-    assert re.search(r"cd '[^']*/b c' && maintainer validate", out)
+    assert re.search(r"cd '[^']*/b c' && maintainer validate, then maintainer list", out)
     assert known in (tmp_path / "b c" / "requirements.txt").read_text().splitlines()
 
 
@@ -172,6 +173,36 @@ def test_the_workflow_keeps_the_state_where_init_was_told(tmp_path: Path, place:
     (upload,) = [step for step in jobs["apply"]["steps"] if "upload-artifact" in step.get("uses", "")]
     assert upload["with"]["path"] == f"{expanded}/runs/"
     assert any("--env prod apply" in script for script in scripts(jobs["apply"]))
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [("/data/lake", "/data/lake"), ("s3://b/lake/", "s3://b/lake"), ("tables", "{here}/tables"), ("new/x y", "x y")],
+)
+def test_init_writes_where_the_tables_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str, written: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["init", "new", "--root", place]) == 0
+    assert "Next: cd new && maintainer list" in capsys.readouterr().out
+    loaded = load_project(tmp_path / "new")
+    (root,) = loaded.project.places.roots
+    assert root == str(tmp_path / "new" / written.format(here=tmp_path)) or root == written.format(here=tmp_path)
+    assert loaded.diagnostics == ()
+
+
+def test_the_first_list_shows_the_tables_that_lie_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b", "c_tmp"):
+        (tmp_path / "lake" / name / "_delta_log").mkdir(parents=True)
+    assert run(["-q", "init", str(tmp_path / "new"), "--root", str(tmp_path / "lake")]) == 0
+    assert run(["--project", str(tmp_path / "new"), "validate", "--strict", "--tests"]) == 0
+    capsys.readouterr()
+    assert run(["--project", str(tmp_path / "new"), "list"]) == 0
+    printed = capsys.readouterr()
+    assert [line.split() for line in printed.out.splitlines()[1:]] == [
+        [f"{tmp_path}/lake/{name}", "team-data", "nightly", "policies/lake.yml:6"] for name in ("a", "b")
+    ]
+    assert printed.err == "2 tables\n"
 
 
 def test_init_refuses_a_place_that_no_state_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,14 +25,16 @@ def test_the_keys_are_those_of_the_schema(capsys: pytest.CaptureFixture[str]) ->
 
 def test_every_example_is_valid(tmp_path: Path) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", POLICIES, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     for number, block in enumerate(blocks):
         named = re.match(r"# (\S+\.yml)\n", block)
         file = tmp_path / str(number) / (named[1] if named else "policies/t.yml")
         file.parent.mkdir(parents=True)
         file.write_text(block, encoding="utf-8")
         is_rule = "match:" in block
-        if is_rule:  # which wants a table that it reaches
+        if "manage:" in block:  # which wants the places that the block before declares
+            (tmp_path / str(number) / "maintainer.yml").write_text(blocks[number - 1], encoding="utf-8")
+        elif is_rule:  # which wants a table that it reaches
             named_table = "version: 1\ntable: bronze.clicks\ntags: [nightly]\n"
             file.with_name("clicks.yml").write_text(named_table, encoding="utf-8")
         project = load_project(tmp_path / str(number), environ={})
@@ -74,7 +76,7 @@ def test_a_new_project_goes_the_way_that_the_page_shows(
     monkeypatch.chdir(tmp_path)
     assert run(["init", "lake-policies"]) == 0
     monkeypatch.chdir(tmp_path / "lake-policies")
-    for line in ("validate --strict --tests", "validate", "explain sales.orders", "schema optimize.when"):
+    for line in ("validate --strict --tests", "validate", "explain /data/lake/orders", "schema optimize.when"):
         assert f"$ maintainer {line}" in FIRST
         assert run(line.split()) == 0
     printed = capsys.readouterr()

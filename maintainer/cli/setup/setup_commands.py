@@ -28,6 +28,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.policy.project.state_settings import DEFAULT_STATE, RUNS_NAME, state_problem
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA, schema_text
+from maintainer.policy.table_names import absolute_path
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE
 from maintainer.report.style import is_terminal
 
@@ -86,9 +87,9 @@ _WORKFLOW = ".github/workflows/maintainer.yml"
 _TEXTS = Path(__file__).parent / "new_project"
 _FILES = {
     "maintainer.yml": "maintainer.yml",
-    "policies/sales/orders.yml": "orders.yml",
+    "policies/lake.yml": "lake_rule.yml",
     "policies/_fleet/nightly.yml": "nightly_rule.yml",
-    "policies/_tests/orders.yml": "orders_tests.yml",
+    "policies/_tests/lake.yml": "lake_tests.yml",
     **{f"schemas/{name}": name for name in (POLICY_SCHEMA, PROJECT_SCHEMA, TESTS_SCHEMA)},
     _WORKFLOW: "workflow.yml",
     ".pre-commit-config.yaml": "pre_commit.yml",
@@ -99,19 +100,26 @@ _FILES = {
 """Path in the project, and the text's name. None of the names has a meaning to Git or to a tool where it lies."""
 
 
-def project_files(requirement: str, state: str = DEFAULT_STATE) -> dict[str, str]:
+DEFAULT_ROOT = "lake"
+"""Stands for the folder of the user's tables, where none is named."""
+
+
+def project_files(requirement: str, state: str = DEFAULT_STATE, tables_root: str = DEFAULT_ROOT) -> dict[str, str]:
     """Return path (posix, relative to the project) and content of every file of a new project.
 
     Args:
         requirement: The line of requirements.txt that installs maintainer.
         state: Where the state of the jobs lies, as maintainer.yml says it.
+        tables_root: The folder or URI below which tables lie, as maintainer.yml says it.
     """
     files = {
         path: schema_text(name) if name.endswith(".schema.json") else (_TEXTS / name).read_text(encoding="utf-8")
         for path, name in _FILES.items()
     }
     files["requirements.txt"] = files["requirements.txt"].format(requirement=requirement, version=__version__)
-    files[PROJECT_FILE] = files[PROJECT_FILE].replace("{state}", _in_yaml(state))
+    files[PROJECT_FILE] = (
+        files[PROJECT_FILE].replace("{state}", _in_yaml(state)).replace("{root}", _in_yaml(tables_root))
+    )
     files[_WORKFLOW] = files[_WORKFLOW].replace("{runs}", _in_yaml(f"{state.rstrip('/')}/{RUNS_NAME}/"))
     return files
 
@@ -131,12 +139,18 @@ _WORTH_ADDING = {
 @click.command("init")
 @click.argument("directory", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
+    "--root",
+    "tables_root",
+    metavar="PLACE",
+    help="The folder or URI below which your tables lie; left out, write it into maintainer.yml.",
+)
+@click.option(
     "--state",
     metavar="PLACE",
     help="Where jobs remember their runs, a folder that no job wipes. On a terminal it is asked for.",
 )
 @click.pass_obj
-def init_command(context: CliContext, directory: Path | None, state: str | None) -> None:
+def init_command(context: CliContext, directory: Path | None, tables_root: str | None, state: str | None) -> None:
     """Make a project in DIR (default: here). Never overwrites a file: one that is there already is left alone."""
     root = Path.cwd() if directory is None else directory
     taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
@@ -149,9 +163,10 @@ def init_command(context: CliContext, directory: Path | None, state: str | None)
             help="choose another folder: `maintainer init DIR`",
         )
     place = _checked(state) if state is not None else _asked() if context.verbosity >= 0 else DEFAULT_STATE
+    place_of_tables = DEFAULT_ROOT if tables_root is None else _root_in_project(tables_root, root)
     present = []
     requirement = requirement_line()
-    for name, content in project_files(requirement, place).items():
+    for name, content in project_files(requirement, place, place_of_tables).items():
         if os.path.lexists(root / name):
             present.append(name)
             continue
@@ -163,11 +178,24 @@ def init_command(context: CliContext, directory: Path | None, state: str | None)
     if context.verbosity < 0:
         return
     where = "" if directory is None else f"cd {shlex.quote(str(directory))} && "
-    click.echo(f"A project with an example policy. Next: {where}maintainer validate, then put in your own tables.")
+    if tables_root is None:
+        click.echo(
+            "A project with a rule for all tables below `roots: [lake]`: put your own folder into maintainer.yml."
+        )
+        click.echo(f"Next: {where}maintainer validate, then maintainer list")
+    else:
+        click.echo(f"A project with a rule for all tables below {place_of_tables}. Next: {where}maintainer list")
     if requirement == UNKNOWN and "requirements.txt" not in present:
         click.echo("Before the workflow can run: say in requirements.txt where maintainer is installed from.")
     if place == DEFAULT_STATE and PROJECT_FILE not in present:
         click.echo("Before the workflow can be trusted: name a folder that no job wipes, `state:` in maintainer.yml.")
+
+
+def _root_in_project(written: str, project_root: Path) -> str:
+    """Return the place of tables as maintainer.yml says it: a folder below the project relative to it."""
+    project = Path(os.path.abspath(project_root))
+    place = absolute_path(os.path.expanduser(written.strip()) or DEFAULT_ROOT, Path.cwd())
+    return place.removeprefix(f"{project}/") if place.startswith(f"{project}/") else place
 
 
 _QUESTION = (

@@ -112,19 +112,24 @@ def test_the_first_policy_and_then_the_repository_of_a_team(walker: Walker, tmp_
     make_table(table)
 
     def name_the_table(folder: Path) -> None:
-        for file in (folder / "policies/sales/orders.yml", folder / "policies/_tests/orders.yml"):
-            text = file.read_text(encoding="utf-8")
-            assert "sales.orders" in text
-            file.write_text(text.replace("sales.orders", str(table)), encoding="utf-8")
+        file = folder / "maintainer.yml"
+        text = file.read_text(encoding="utf-8")
+        assert "roots: [lake]" in text
+        file.write_text(text.replace("roots: [lake]", f"roots: [{table.parent}]"), encoding="utf-8")
 
-    names = {"sales.orders": str(table)}
+    names = {"/data/lake": str(table.parent), "sales.orders": str(table)}
     printed = walk(walker, "docs/first-policy.md", names, {"maintainer validate": name_the_table})
     assert num_files(table) == 1
-    assert "policies/sales/orders.yml" in printed["maintainer explain sales.orders"]
+    assert "policies/lake.yml" in printed["maintainer explain /data/lake/orders"]
+    assert "policies/lake.yml" in printed["maintainer list"]
     committed = walker.type("git ls-files").split()
-    assert "policies/sales/orders.yml" in committed
+    assert "policies/lake.yml" in committed
     assert not [name for name in committed if "plan.json" in name or name.startswith(".maintainer")]
 
+    own = walker.folder / "policies/sales/orders.yml"
+    own.parent.mkdir()
+    own.write_text(f"version: 1\ntable: {table}\nvacuum: {{retention: 7d}}\n", encoding="utf-8")
+    walker.type("git add . && git commit -q -m orders")
     walker.type(f"git clone -q --bare . {tmp_path / 'origin.git'} && git remote add origin {tmp_path / 'origin.git'}")
     walker.type("git fetch -q origin && git checkout -q -b longer")
     policy = walker.folder / "policies/sales/orders.yml"

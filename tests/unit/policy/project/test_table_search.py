@@ -242,3 +242,18 @@ def test_a_search_comes_to_what_is_below_a_root_or_in_a_database(tmp_path: Path,
 
 def test_a_name_of_one_part_is_in_the_default_database() -> None:
     assert SearchPlaces(databases=("default",)).cover(TableRef("orders"))
+
+
+def test_the_example_of_many_tables_is_valid() -> None:
+    loaded = load_project(Path(__file__).parents[4] / "examples" / "many-tables")
+    assert loaded.diagnostics == ()
+    found = searched(
+        loaded, "/data/lake/facts/a", "/data/lake/b", "s3://bucket/lake/c_tmp", "sales.fact_x", "sales.orders"
+    )
+    assert sources(found) == {
+        "/data/lake/facts/a": "policies/facts.yml:3",
+        "/data/lake/b": "policies/lake.yml:3",
+        "sales.fact_x": "policies/facts.yml:3",
+        "sales.orders": "policies/orders.yml",
+    }
+    assert {policy.owner for policy in found.resolved()} == {"team-lake"}
