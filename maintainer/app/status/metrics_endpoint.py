@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from maintainer.app.project_folders import Project
-from maintainer.errors import EnvironmentUnfit, ProjectError
+from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.errors import ProjectError
 
 if TYPE_CHECKING:
     from maintainer.app.status.run_metrics import RunMetrics
@@ -62,22 +62,3 @@ def metrics_endpoint(project: Project, host: str, port: int) -> Iterator[Metrics
         server.shutdown()
         server.server_close()
         thread.join(5)
-
-
-def require_extra(extra: str, module: str, what: str) -> None:
-    """Check that a library is there.
-
-    Raises:
-        EnvironmentUnfit: E629, with the command that installs it.
-    """
-    try:
-        spec = find_spec(module)
-    except ModuleNotFoundError:  # of a package that the module lies in
-        spec = None
-    if spec is None:
-        raise EnvironmentUnfit(
-            f"{what} needs a package that is not installed",
-            code="E629",
-            found=f"missing: {module}",
-            help=f"pip install 'maintainer[{extra}]'",
-        )

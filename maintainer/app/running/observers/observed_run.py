@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from maintainer.app.project_folders import Project
 from maintainer.app.running.observers.event_thread import CLOSE_SECONDS, EventThread, Observer
+from maintainer.app.running.observers.extra_packages import require_extra
+from maintainer.app.running.observers.lineage import LINEAGE_MODULE, Lineage, lineage_target
+from maintainer.app.running.observers.traces import TRACES_MODULE, Traces, traces_endpoint
 from maintainer.app.running.observers.webhook import Webhook
+from maintainer.errors import EnvironmentUnfit
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 
 OnProblem = Callable[[Problem], None]
 
 
-def observers_of(project: Project, plan: Plan) -> tuple[Observer, ...]:
-    """Return what the project and the environment ask for."""
+def observers_of(project: Project, plan: Plan, on_problem: OnProblem) -> tuple[Observer, ...]:
+    """Return what the project and the environment ask for.
+
+    Args:
+        project: The project.
+        plan: What is carried out.
+        on_problem: Called for what is asked for and cannot be: a library is missing (E629).
+    """
     observers: list[Observer] = []
+    name = project.root.name
+    endpoint = traces_endpoint(os.environ)
+    if endpoint is not None and _is_there("otel", TRACES_MODULE, "sending traces", on_problem):
+        observers.append(Traces(endpoint, name, plan, os.environ))
+    target = lineage_target(os.environ, Path.home(), Path.cwd())
+    if target is not None and _is_there("openlineage", LINEAGE_MODULE, "sending lineage", on_problem):
+        observers.append(Lineage(target, name, plan, os.environ))
     notify = project.loaded.project.notify
     if notify is not None:
-        observers.append(Webhook(notify, project.root.name, project.env))
+        observers.append(Webhook(notify, name, project.env))
     return tuple(observers)
+
+
+def _is_there(extra: str, module: str, what: str, on_problem: OnProblem) -> bool:
+    """Say that a library is missing instead of raising: where runs are observed, they must go on without it."""
+    try:
+        require_extra(extra, module, what)
+    except EnvironmentUnfit as error:
+        text = f"{error.what}: the run goes on without it ({error.found})"
+        on_problem(Problem(error.code, text, help=error.help))
+        return False
+    return True
 
 
 @contextmanager
@@ -31,12 +61,12 @@ def observed_run(
     """Yield the sink of a run's events: for what listens from outside, and for what is shown.
 
     Args:
-        project: The project; maintainer.yml says who is notified.
+        project: The project; maintainer.yml says who is notified, the environment where traces and lineage go.
         plan: What is carried out.
         shown: Shows progress; None shows none. One that raises is not asked again.
         on_problem: Called at the end with what was not delivered. It does not change how the run ended.
     """
-    threads = [EventThread(observer) for observer in observers_of(project, plan)]
+    threads = [EventThread(observer) for observer in observers_of(project, plan, on_problem)]
     if not threads:
         yield shown
         return

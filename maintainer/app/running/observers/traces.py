@@ -1,0 +1,280 @@
+"""Traces of a run for OpenTelemetry: a span for the run, each table and each step; the extra ``maintainer[otel]``.
+
+Everything is configured by OpenTelemetry's own environment variables. Spans are sent by OTLP over HTTP, in protobuf,
+from threads of the SDK. A parent comes from ``TRACEPARENT``, as orchestrators set it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from maintainer import __version__
+from maintainer.model.plan.plan import Plan
+from maintainer.model.run.exit_codes import exit_code
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.progress import (
+    ProgressEvent,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    TableFinished,
+    TableStarted,
+    Verified,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+    from opentelemetry.trace import Span
+
+Attributes = dict[str, str | int | float | bool | Sequence[str]]
+
+TRACES_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
+_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
+
+
+class NotDelivered(Exception):
+    """The server did not take spans; the text says how many."""
+
+
+def traces_endpoint(environ: Mapping[str, str]) -> str | None:
+    """Return the host that traces go to, without path or user; None where nothing asks for traces."""
+    disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if disabled or environ.get("OTEL_TRACES_EXPORTER", "otlp").strip() == "none":
+        return None
+    address = next((environ[name] for name in _ENDPOINTS if environ.get(name)), None)
+    return None if address is None else urlsplit(address).netloc.rpartition("@")[2] or "the address in OTEL_..."
+
+
+class Traces:
+    """An observer that makes spans of a run's events. The SDK is loaded with the first event, off the run's thread.
+
+    Args:
+        where: The host that spans go to, for messages.
+        project: The project's name.
+        plan: What is carried out: it knows where the tables are.
+        environ: The environment, for the SDK's resource and the parent.
+    """
+
+    what = "traces"
+
+    def __init__(self, where: str, project: str, plan: Plan, environ: Mapping[str, str]) -> None:
+        self.where = where
+        self._project = project
+        self._environ = environ
+        self._locations = {
+            table.ref.identifier: table.observed.location for table in plan.tables if table.observed is not None
+        }
+        self._provider: TracerProvider | None = None
+        self._counting: _CountingExporter | None = None
+        self._run: Span | None = None
+        self._tables: dict[str, Span] = {}
+        self._steps: dict[str, Span] = {}
+
+    def event(self, event: ProgressEvent) -> None:
+        """Begin or end the span that the event is about."""
+        match event:
+            case RunStarted():
+                self._begin_run(event)
+            case TableStarted():
+                self._tables[event.table] = self._begin(self._run, f"table {event.table}", event.at_ms)
+            case StepStarted():
+                parent = self._tables.get(event.table, self._run)
+                self._steps[event.step_id] = self._begin(parent, event.kind, event.at_ms)
+            case Verified():
+                span = self._steps.get(event.step_id)
+                if span is not None:
+                    span.add_event("verified", {"maintainer.result": event.result}, event.at_ms * 1_000_000)
+            case StepFinished():
+                step = self._steps.pop(event.outcome.step_id, None)
+                if step is not None:
+                    _end(step, _of_step(event), event.at_ms, _problem_of(event.outcome))
+            case TableFinished():
+                self._end_table(event)
+            case RunFinished() if self._run is not None:
+                _end(self._run, _of_run(event.outcome), event.at_ms, _run_problem(event.outcome))
+            case _:
+                pass
+
+    def close(self) -> None:
+        """Send what still waits.
+
+        Raises:
+            NotDelivered: Some spans were not taken.
+        """
+        if self._provider is None or self._counting is None:
+            return
+        self._provider.shutdown()
+        if self._counting.num_failed:
+            raise NotDelivered(f"{self._counting.num_failed:,} spans were not taken by the server")
+
+    def _begin_run(self, event: RunStarted) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        # The exporter logs what goes wrong; here that is said once, at the end, with our own words.
+        logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+        named = "OTEL_SERVICE_NAME" in self._environ or "service.name" in self._environ.get(
+            "OTEL_RESOURCE_ATTRIBUTES", ""
+        )
+        resource = Resource.create({} if named else {"service.name": "maintainer", "service.version": __version__})
+        self._counting = _CountingExporter(OTLPSpanExporter())
+        # Not shut down at exit: a server that does not answer must not hold the process.
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(self._counting.exporter()))
+        carrier = {name: self._environ[name.upper()] for name in ("traceparent", "tracestate")
+                   if name.upper() in self._environ}  # fmt: skip
+        parent = TraceContextTextMapPropagator().extract(carrier)
+        tracer = self._provider.get_tracer("maintainer", __version__)
+        attributes: Attributes = {
+            "maintainer.run_id": event.run_id,
+            "maintainer.project": self._project,
+            "maintainer.num_tables": event.num_tables,
+            "maintainer.num_steps": event.num_steps,
+        }
+        start_ns = event.at_ms * 1_000_000
+        self._run = tracer.start_span("maintainer run", parent, attributes=attributes, start_time=start_ns)
+
+    def _begin(self, parent: Span | None, name: str, at_ms: int) -> Span:
+        from opentelemetry.trace import set_span_in_context
+
+        assert self._provider is not None
+        context = None if parent is None else set_span_in_context(parent)
+        tracer = self._provider.get_tracer("maintainer", __version__)
+        return tracer.start_span(name, context, start_time=at_ms * 1_000_000)
+
+    def _end_table(self, event: TableFinished) -> None:
+        table = event.outcome
+        name = table.ref.identifier
+        span = self._tables.pop(name, None)
+        if span is None and table.problem is None:
+            return  # nothing was to be done: a fleet has thousands of those
+        if span is None:
+            span = self._begin(self._run, f"table {name}", event.at_ms)
+        for step_id in [step.step_id for step in table.steps if step.step_id in self._steps]:
+            _end(self._steps.pop(step_id), {}, event.at_ms, None)  # given up: its own end never came
+        _end(span, _of_table(table, self._locations.get(name)), event.at_ms, _table_problem(table))
+
+
+class _CountingExporter:
+    """Counts the spans that an exporter could not get rid of: the SDK only logs that."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._lock = threading.Lock()
+        self.num_failed = 0
+
+    def exporter(self) -> SpanExporter:
+        """Return the exporter, which counts here."""
+        from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+        inner, counts = self._exporter, self
+
+        class Counting(SpanExporter):
+            def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+                result = SpanExportResult.FAILURE
+                try:
+                    result = inner.export(spans)
+                finally:
+                    if result is not SpanExportResult.SUCCESS:
+                        counts.count(len(spans))
+                return result
+
+            def shutdown(self) -> None:
+                inner.shutdown()
+
+            def force_flush(self, timeout_millis: int = 30_000) -> bool:
+                return inner.force_flush(timeout_millis)
+
+        return Counting()
+
+    def count(self, num_spans: int) -> None:
+        """Add spans that were not taken."""
+        with self._lock:
+            self.num_failed += num_spans
+
+
+def _of_step(event: StepFinished) -> Attributes:
+    step = event.outcome
+    attributes: Attributes = {
+        "maintainer.table": event.table,
+        "maintainer.step": step.kind,
+        "maintainer.outcome": step.status.value,
+        "maintainer.num_commits": len(step.commits),
+        "maintainer.files_removed": sum(commit.num_files_removed for commit in step.commits),
+        "maintainer.files_added": sum(commit.num_files_added for commit in step.commits),
+        "maintainer.bytes_removed": sum(commit.bytes_removed for commit in step.commits),
+        "maintainer.bytes_added": sum(commit.bytes_added for commit in step.commits),
+        "maintainer.lanes": sorted(
+            {use.lane.value for commit in step.commits if commit.proof is not None for use in commit.proof.lanes}
+        ),
+    }
+    if step.version_after is not None:
+        attributes["maintainer.version"] = step.version_after
+    proofs = [commit.proof for commit in step.commits if commit.proof is not None]
+    if proofs:
+        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in proofs)
+    if step.vacuum is not None:
+        attributes["maintainer.files_deleted"] = step.vacuum.num_files_deleted
+        attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_deleted
+    return attributes
+
+
+def _of_table(table: TableOutcome, location: str | None) -> Attributes:
+    attributes: Attributes = {
+        "maintainer.table": table.ref.identifier,
+        "maintainer.outcome": table.status.value,
+        "maintainer.policy_file": table.policy_file,
+    }
+    if table.owner is not None:
+        attributes["maintainer.owner"] = table.owner
+    if location is not None:
+        attributes["maintainer.location"] = location
+    return attributes
+
+
+def _of_run(run: RunOutcome) -> Attributes:
+    counts: Attributes = {
+        f"maintainer.tables.{status.value}": run.count(status) for status in TableStatus if run.count(status)
+    }
+    return {"maintainer.exit_code": int(exit_code(run)), **counts}
+
+
+def _problem_of(step: StepOutcome) -> tuple[str, str] | None:
+    if step.status not in _FAILED_STEPS:
+        return None
+    return (step.error.code, step.error.what) if step.error is not None else ("", step.status.value)
+
+
+def _table_problem(table: TableOutcome) -> tuple[str, str] | None:
+    if table.status not in _FAILED_TABLES:
+        return None
+    problem = table.problem or next((step.error for step in table.steps if step.error is not None), None)
+    return (problem.code, problem.what) if problem is not None else ("", table.status.value)
+
+
+def _run_problem(run: RunOutcome) -> tuple[str, str] | None:
+    code = exit_code(run)
+    return ("", f"exit code {int(code)}") if code else None
+
+
+def _end(span: Span, attributes: Mapping[str, Any], at_ms: int, problem: tuple[str, str] | None) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    span.set_attributes(dict(attributes))
+    if problem is not None:
+        code, text = problem
+        if code:
+            span.set_attribute("maintainer.code", code)
+        span.set_status(Status(StatusCode.ERROR, text))
+    span.end(at_ms * 1_000_000)
