@@ -6,10 +6,8 @@ import json
 import os
 import pty
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +20,7 @@ from maintainer.cli.main import cli, run
 from maintainer.cli.setup.setup_commands import UNKNOWN, requirement_of
 from maintainer.policy.project.policy_changes import modified_tables
 from maintainer.policy.project.policy_project import load_project
+from tests.support.policies.example_commands import command_lines
 from tests.support.policies.projects import git
 
 COMMIT = "3f2c1a9f00d5c0ffee3f2c1a9f00d5c0ffee3f2c"
@@ -44,14 +43,6 @@ def scripts(job: dict[str, Any]) -> list[str]:
     return [step["run"] for step in job["steps"] if "run" in step]
 
 
-def command_lines(script: str) -> Iterator[list[str]]:
-    """Yield each call of maintainer in a script, without what the shell does to its output."""
-    for line in script.splitlines():
-        words = shlex.split(line)
-        if words and words[0] == "maintainer":
-            yield words[1 : words.index(">")] if ">" in words else words[1:]
-
-
 def parsed(arguments: list[str]) -> dict[str, Any]:
     """Parse a command line as the program does, without running it; raises for what does not exist."""
     group = cli.make_context("maintainer", list(arguments))
@@ -65,11 +56,12 @@ def test_every_command_of_the_workflow_and_the_hook_parses(project: Path, jobs: 
     lines = [line for job in jobs.values() for script in scripts(job) for line in command_lines(script)]
     hook = yaml.safe_load((project / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"][0]["entry"]
     lines += list(command_lines(hook))
-    assert len(lines) == 4
-    by_command = {next(word for word in line if word in ("validate", "plan", "apply")): parsed(line) for line in lines}
-    (plan,) = (line for line in lines if "plan" in line)
-    assert plan[plan.index("--since") + 1] == "$BASE"
-    assert (by_command["apply"]["yes"], by_command["apply"]["output"]) == (True, "github")
+    commands = [next(word for word in line if word in ("validate", "plan", "apply")) for line in lines]
+    assert commands == ["validate", "plan", "apply", "apply", "validate"]
+    _, plan, reviewed, nightly, _ = map(parsed, lines)
+    assert (plan["since"], plan["compare"], plan["output"]) == ("$BASE", "$BASE", "markdown")
+    assert (str(plan["out"]), str(reviewed["plan_file"]), reviewed["yes"]) == ("plan.json", "plan.json", False)
+    assert (nightly["yes"], nightly["plan_file"], nightly["output"]) == (True, None, "github")
 
 
 def test_a_wrong_option_would_be_found() -> None:
@@ -84,12 +76,16 @@ def test_pull_requests_are_checked_and_main_is_applied_one_at_a_time(jobs: dict[
     assert "pull_request" in jobs["plan"]["if"]
     assert "head.repo.full_name == github.repository" in jobs["plan"]["if"]
     assert jobs["comment"]["permissions"] == {"pull-requests": "write"}
-    assert jobs["apply"]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
-    assert "refs/heads/main" in jobs["apply"]["if"]
+    assert "always()" in jobs["comment"]["if"]
+    for name in ("apply", "nightly"):
+        assert jobs[name]["concurrency"] == {"group": "maintainer-apply", "cancel-in-progress": False}
+        assert jobs[name]["environment"] == "prod"
+    assert jobs["reviewed"]["if"].startswith("github.event_name == 'push'")
+    assert "refs/heads/main" in jobs["nightly"]["if"]
     for job in jobs.values():
         # Values that strangers choose (a branch's name) reach the shell as environment variables only.
         assert not any("${{ github" in script for script in scripts(job))
-    for name in ("plan", "apply"):
+    for name in ("plan", "apply", "nightly"):
         assert any("-r requirements.txt 'maintainer[spark]'" in script for script in scripts(jobs[name]))
 
 

@@ -10,7 +10,9 @@ def maintain(context: dagster.OpExecutionContext) -> None:
     """Plan and apply every table that is tagged nightly; a failed table fails the op after all others ran."""
     from maintainer import Project
 
-    result = Project.load("/opt/lake-policies", env="prod").apply(select=["tag:nightly"], jobs=2)
+    result = Project.load("/opt/lake-policies", env="prod").apply(
+        select=["tag:nightly"], jobs=2, timeout_seconds=18_000
+    )
     context.add_output_metadata({"run": result.outcome.run_id, "tables": len(result.outcome.tables)})
     result.raise_for_status()
 
