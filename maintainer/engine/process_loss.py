@@ -76,5 +76,5 @@ def session_gone() -> EnvironmentUnfit:
         "the Spark JVM has gone",
         code=ENGINE_GONE,
         found="this process has a Spark session, and its JVM does not answer",
-        help="start this Python process again, then `maintainer apply`: it settles what was being done and goes on",
+        help="start this Python process again, then run `maintainer apply`: it finds out what landed, and goes on",
     )

@@ -110,7 +110,7 @@ class Leases:
                     code="A406",
                     where=table,
                     found=f"run {before.run_id} on {on}; its lease ends in {seconds_left} s if it is not renewed",
-                    help="nothing was touched; wait for that run, or take up the rest with `maintainer retry`; "
+                    help="nothing was touched; wait for that run, or do the rest with `maintainer retry`; "
                     "if it is certainly dead: `maintainer leases break TABLE`",
                 )
             lease = Lease(path, 1 if before is None else before.token + 1)

@@ -38,7 +38,7 @@ READING: dict[str, str] = {
     "Y121": "a second `: ` on one line",
     "Y122": "a YAML directive",
     "Y123": "a secret in a policy",
-    "Y124": "a space that YAML does not take for one",
+    "Y124": "a space that is no space to YAML",
 }
 
 SCHEMA: dict[str, str] = {

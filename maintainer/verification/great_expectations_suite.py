@@ -86,7 +86,7 @@ def build(expectation: CheckedExpectation) -> object:
     sql = sorted(_SQL_ARGUMENTS.intersection(arguments))
     if expectation.type in _SQL_TYPES or sql:
         raise ProjectError(
-            "an expectation that carries a query or a condition is not taken",
+            "an expectation with a query or a condition is not accepted",
             code="P316",
             found=f"{expectation.type}({', '.join(sql)})",
             help="a plan holds no SQL text; state the expectation by columns and values",
@@ -96,7 +96,7 @@ def build(expectation: CheckedExpectation) -> object:
         return registry.get_expectation_impl(expectation.type)(**arguments)
     except Exception as error:  # its own error classes, pydantic's, TypeError: all mean the same to a user
         raise ProjectError(
-            f"Great Expectations does not take the expectation {expectation.type}",
+            f"Great Expectations does not accept the expectation {expectation.type}",
             code="P316",
             found=_short(error),
             help="names and arguments are those of its gallery; see `maintainer schema verify.expectations`",

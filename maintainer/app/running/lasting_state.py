@@ -93,6 +93,6 @@ def _help(project: Project) -> str:
     env = project.env
     where = "in maintainer.yml" if env is None else f"in maintainer.yml under `environments:`, `{env}:`"
     return (
-        f"quarantine, what `every:` counts from and versions not yet proven begin anew each time; "
+        f"quarantine, what `every:` counts from and versions not yet proven start from zero each time; "
         f"name a folder that no job wipes, {where}: `{LASTING_LINE}`"
     )

@@ -127,7 +127,7 @@ class CommandTableWriter:
                 raise refusal from error
             raise
         if version is None:
-            raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="apply again")
+            raise CommitNotLanded("the commit is not in the log", where=facts.ref.identifier, help="run `maintainer apply` again")
         return CommitReceipt(version, now.version, duration_seconds=time.monotonic() - started)
 
     def vacuum(
@@ -216,7 +216,7 @@ class CommandTableWriter:
         if other_commit is not None:
             return CommitConflict(f"another writer won ({other_commit})", where=facts.ref.identifier, help="plan again")
         return CommitNotLanded(
-            "Delta's command committed nothing: it does not take these files",
+            "Delta's command committed nothing: it does not accept these files",
             where=facts.ref.identifier,
             found=selected.statement,
             help="OPTIMIZE leaves a file alone in its bin, and files whose rows are all deleted; "

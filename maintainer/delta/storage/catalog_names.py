@@ -37,7 +37,7 @@ def entry_of(jvm: DeltaJvm, name: str) -> CatalogEntry:
     """
     if not jvm.has_catalog:
         raise TableError(
-            "there is no such table: without a catalog a name leads nowhere",
+            "there is no such table: this is a name in a catalog, and no catalog is set up",
             code="T401",
             where=name,
             help=NO_CATALOG_HELP,

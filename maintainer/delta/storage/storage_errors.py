@@ -86,7 +86,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
             code="E637",
             where=where,
             found=innermost,
-            help="--conf spark.driver.memory=8g, or smaller batches: `optimize.batchSize` in the policy",
+            help="pass --conf spark.driver.memory=8g, or make batches smaller: `optimize.batchSize` in the policy",
         )
     if kinds & _NO_CONNECTOR or ("ClassNotFoundException" in kinds and _CONNECTOR_CLASS.search(text)):
         return TableError(

@@ -18,7 +18,7 @@ from maintainer.errors import Interrupted
 TERMINATED = signal.SIGTERM.name
 """The stop reason of a run that a scheduler ended: Kubernetes kills it 30 seconds after this signal."""
 
-RETRY_THE_REST = "`maintainer retry` takes up what is left; what is done is not done twice"
+RETRY_THE_REST = "`maintainer retry` does what is left; nothing is done twice"
 """The way out where a run ended before its tables did."""
 
 

@@ -64,7 +64,7 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
             where=str(facts.ref),
             found=value,
             allowed="interval 7 days",
-            help=f"set it right: `properties: {{{key}: interval 7 days}}` in its policy",
+            help=f"correct it: `properties: {{{key}: interval 7 days}}` in its policy",
         )
     return parsed
 

@@ -334,7 +334,7 @@ def _footer(plan: Plan, options: PlanOptions, style: Style) -> Iterator[str]:
         return
     yield ""
     if options.saved_to is None:
-        yield "This plan was not saved: a later `maintainer apply` plans anew and may do something else."
+        yield "This plan was not saved: a later `maintainer apply` plans again and may do something else."
         yield "`--out FILE` saves it, so that `maintainer apply FILE` does exactly this."
     else:
         until = when(plan.expires_at_ms, options.tz)

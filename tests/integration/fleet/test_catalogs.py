@@ -167,4 +167,4 @@ def test_without_a_catalog_a_name_is_refused_at_once(tmp_path: Path) -> None:
     lake.policies(orders="table: sales.orders\n")
     code, said = lake.maintainer("plan")
     assert code == 1, said
-    assert "there is no such table: without a catalog a name leads nowhere" in said
+    assert "there is no such table: this is a name in a catalog, and no catalog is set up" in said

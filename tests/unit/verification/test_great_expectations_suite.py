@@ -155,8 +155,8 @@ def test_long_texts_are_cut() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (expectation("expect_nothing"), "does not take the expectation expect_nothing"),
-        (expectation("expect_table_row_count_to_equal", value="many"), "does not take"),
+        (expectation("expect_nothing"), "does not accept the expectation expect_nothing"),
+        (expectation("expect_table_row_count_to_equal", value="many"), "does not accept"),
         (expectation("unexpected_rows_expectation"), "carries a query or a condition"),
         (expectation("expect_column_values_to_not_be_null", column="a", row_condition="x"), "carries a query"),
     ],

@@ -133,7 +133,7 @@ def test_a_plan_that_only_blocks_does_not_say_that_nothing_is_to_do() -> None:
 
 def test_a_plan_that_was_not_saved_says_that_apply_may_differ() -> None:
     assert render_plan(plan(items())).splitlines()[-2:] == [
-        "This plan was not saved: a later `maintainer apply` plans anew and may do something else.",
+        "This plan was not saved: a later `maintainer apply` plans again and may do something else.",
         "`--out FILE` saves it, so that `maintainer apply FILE` does exactly this.",
     ]
 
