@@ -86,7 +86,7 @@ def build(expectation: CheckedExpectation) -> object:
     sql = sorted(_SQL_ARGUMENTS.intersection(arguments))
     if expectation.type in _SQL_TYPES or sql:
         raise ProjectError(
-            "an expectation with a query or a condition is not accepted",
+            "an expectation that carries a query or a condition is not accepted",
             code="P316",
             found=f"{expectation.type}({', '.join(sql)})",
             help="a plan holds no SQL text; state the expectation by columns and values",
