@@ -55,10 +55,11 @@ class RunOutput(RunListener):
             print_table_planned(look)
 
     def agrees_to(self, plan: Plan) -> bool:
-        """Print the plan and ask, unless nobody has to be asked."""
-        if self._shows_text:
+        """Print the plan and ask, unless nobody has to be asked. Nobody is asked about a plan that was not shown."""
+        asks = self._ask and plan.has_changes
+        if self._shows_text or asks:
             click.echo(plan_text(self._context, self._project, plan, for_apply=True), err=True, nl=False)
-        if not (self._ask and plan.has_changes) or is_approved("Apply this plan?", yes=False):
+        if not asks or is_approved("Apply this plan?", yes=False):
             return True
         click.echo("Nothing was done.", err=True)
         return False

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.app.project_folders import Project
 from maintainer.cli.act import approval
+from maintainer.cli.act.run_output import RunOutput
+from maintainer.cli.context import CliContext
 from maintainer.cli.main import run
 from maintainer.errors import ProjectError
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_runs as samples
 
 
 class Terminal(io.StringIO):
@@ -48,6 +52,26 @@ def test_both_ends_of_a_question_must_be_a_terminal(
         with pytest.raises(ProjectError, match="no terminal"):
             approval.require_approval(yes=False, command="maintainer apply")
     approval.require_approval(yes=True, command="maintainer apply")
+
+
+@pytest.mark.parametrize("output", ["text", "json", "jsonl", "github", "junit"])
+@pytest.mark.parametrize("verbosity", [-1, 0])
+def test_nobody_is_asked_about_a_plan_that_was_not_shown(
+    output: str, verbosity: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Project.load(write_project(tmp_path, {"policies/t.yml": "table: sales.orders\n"}))
+    plan = samples.plan(samples.orders())
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    listener = RunOutput(CliContext(tmp_path, verbosity=verbosity), project, output, ask=True)
+    assert not listener.agrees_to(plan)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    plan_shown, _, answer = captured.err.partition("Apply this plan? [y/N]")
+    assert "9 files, 233 MiB -> about 3 files" in plan_shown
+    assert answer.endswith("Nothing was done.\n")
+    agreed = RunOutput(CliContext(tmp_path, verbosity=verbosity), project, output, ask=False)
+    assert agreed.agrees_to(plan)
+    assert "Apply this plan?" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("answer", "approved"), [("y\n", True), ("\n", False), ("n\n", False)])

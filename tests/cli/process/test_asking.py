@@ -1,0 +1,87 @@
+"""Who is asked, in processes of their own: on a whole pseudo-terminal, on one with stderr in a file, and on none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.policies.projects import write_project
+
+ROOT = Path(__file__).resolve().parents[3]
+CHANGES_TABLES = {
+    "apply": ["apply"],
+    "retry": ["retry"],
+    "watch": ["watch"],
+    "undelete": ["undelete", "lake/t", "--run", "20261121T210000Z-dead"],
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "project", {"policies/t.yml": "table: lake/t\n"})
+
+
+def on_a_terminal(root: Path, arguments: list[str], answer: bytes, stderr: Path | None = None) -> tuple[int, str]:
+    """Run with a pseudo-terminal for everything, or with stderr in a file; return the exit code and what was shown."""
+    ours, theirs = os.openpty()
+    with open(stderr or os.devnull, "wb") as file:
+        command = [sys.executable, "-m", "maintainer", *arguments]
+        process = subprocess.Popen(
+            command, cwd=root, stdin=theirs, stdout=theirs, stderr=file if stderr else theirs,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        os.write(ours, answer)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # the other side is closed
+                break
+            if not piece:
+                break
+            seen += piece
+        code = process.wait(timeout=60)
+    os.close(ours)
+    return code, seen.decode() + ("" if stderr is None else stderr.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("command", CHANGES_TABLES)
+def test_with_stderr_in_a_file_nobody_could_read_the_question(command: str, root: Path, tmp_path: Path) -> None:
+    before = sorted(root.rglob("*"))
+    code, shown = on_a_terminal(root, CHANGES_TABLES[command], b"y\n", tmp_path / "log")
+    assert (code, f"error[E628]: `maintainer {command}` changes tables" in shown) == (2, True)
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", CHANGES_TABLES)
+def test_without_a_terminal_nothing_is_done(command: str, root: Path) -> None:
+    before = sorted(root.rglob("*"))
+    done = subprocess.run(
+        [sys.executable, "-m", "maintainer", *CHANGES_TABLES[command]], cwd=root, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error[E628]: `maintainer {command}` changes tables")
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "question"),
+    [("watch", "Watch 1 table, and apply what is due without asking again?"), ("undelete", "Bring back what run ")],
+)
+@pytest.mark.parametrize(
+    ("answer", "end"), [(b"n\n", 1), (b"\n", 1), (b"\x04", 130)], ids=["no", "enter", "end of input"]
+)
+def test_on_a_terminal_it_asks_and_a_no_changes_nothing(
+    command: str, question: str, answer: bytes, end: int, root: Path
+) -> None:
+    before = sorted(root.rglob("*"))
+    code, shown = on_a_terminal(root, CHANGES_TABLES[command], answer)
+    assert question in shown
+    assert code == end, shown
+    assert sorted(root.rglob("*")) == before
