@@ -1,7 +1,10 @@
-"""Takes the picture of a report for the documentation: ``python -m tools.report_picture REPORT.html [PICTURE.png]``.
+"""Takes the pictures of reports for the documentation: ``python -m tools.report_picture PROJECT [FOLDER]``.
 
-Needs Chromium (``CHROMIUM`` names another program). The page is opened from the disk, with no network and no script, as
-everybody opens it, with the first table unfolded; the picture is refused when it is too large for a README.
+PROJECT is a folder with runs, such as that of ``maintainer demo``. FOLDER is where the pictures go, ``docs`` if left
+out: ``report.png`` (the run that rewrote most), ``fleet.png`` (all runs), ``fleet-dark.png`` and ``report-narrow.png``.
+
+Needs Chromium (``CHROMIUM`` names another program). Pages are opened from the disk, with no network, as everybody opens
+them, with the first table unfolded; a picture is refused when it is too large for a README.
 """
 
 from __future__ import annotations
@@ -13,18 +16,58 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from dataclasses import dataclass
+from datetime import timezone
 from pathlib import Path
 
-PICTURE = Path(__file__).parents[1] / "docs" / "report.png"
-WIDTH, HEIGHT, SCALE = 1100, 1500, 0.75
+from maintainer.app.lookback.report_pages import fleet_page, run_page
+from maintainer.app.project_folders import Project
+from maintainer.journal.memory.past_runs import PastRun, past_runs
+from maintainer.report.run.outcome_text import WorkDone
+
+DOCS = Path(__file__).parents[1] / "docs"
 BAR = 100
 """Headless Chromium leaves so many lines of its window empty at the bottom; they are cut off."""
 
 MAX_BYTES = 200_000
 TIMEOUT_SECONDS = 60
+DARK = "--blink-settings=preferredColorScheme=0"
 
 
-def take(page: Path, picture: Path, *, height: int = HEIGHT, options: tuple[str, ...] = ()) -> None:
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: which page, how wide and high its window is in pixels, and how it is scaled."""
+
+    name: str
+    of_fleet: bool
+    width: int
+    height: int
+    scale: float = 0.75
+    options: tuple[str, ...] = ()
+
+
+PICTURES = (
+    Picture("report.png", of_fleet=False, width=1100, height=1330),
+    Picture("fleet.png", of_fleet=True, width=1180, height=1500),
+    Picture("fleet-dark.png", of_fleet=True, width=1180, height=760, scale=0.6, options=(DARK,)),
+    Picture("report-narrow.png", of_fleet=False, width=500, height=1150, scale=0.6),
+)
+
+
+def pages_of(root: Path) -> dict[bool, str]:
+    """Draw the page of all runs of a project (True) and that of the run that rewrote most (False)."""
+    project = Project.load(root)
+    runs = [run for run in past_runs(project.runs_dir) if isinstance(run, PastRun)]
+    if not runs:
+        raise SystemExit(f"{root} has no run: make some with `maintainer demo`")
+    largest = max(runs, key=lambda run: WorkDone.of_run(run.outcome).bytes_removed)
+    page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
+    first, *rest = page.partition('<h2 id="details">')
+    unfolded = "".join(rest).replace("<details>", "<details open>", 1)
+    return {False: first + unfolded, True: fleet_page(project, timezone.utc, since_ms=0, most_runs=len(runs))}
+
+
+def take(page: str, picture: Picture, path: Path) -> None:
     """Open a page in headless Chromium and keep what it shows.
 
     Raises:
@@ -34,20 +77,19 @@ def take(page: Path, picture: Path, *, height: int = HEIGHT, options: tuple[str,
     if program is None:
         raise SystemExit("no Chromium: install it, or name it with CHROMIUM=/path/to/chromium")
     with tempfile.TemporaryDirectory() as profile:
-        unfolded = Path(profile) / "report.html"
-        text = page.read_text(encoding="utf-8")
-        unfolded.write_text(text.replace("<details id", "<details open id", 1), encoding="utf-8")
+        opened = Path(profile) / "report.html"
+        opened.write_text(page, encoding="utf-8")
         command = [
             program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}",
-            f"--window-size={WIDTH},{height + BAR}", f"--force-device-scale-factor={SCALE}",
-            f"--screenshot={picture}", *options, unfolded.as_uri(),
+            f"--window-size={picture.width},{picture.height + BAR}", f"--force-device-scale-factor={picture.scale}",
+            f"--screenshot={path}", *picture.options, opened.as_uri(),
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
-    cut_to(picture, round(height * SCALE))
-    size = picture.stat().st_size
+    cut_to(path, round(picture.height * picture.scale))
+    size = path.stat().st_size
     if size > MAX_BYTES:
-        raise SystemExit(f"{picture} has {size:,} bytes, {MAX_BYTES:,} are allowed: take a shorter page")
-    sys.stdout.write(f"{picture}: {size:,} bytes\n")
+        raise SystemExit(f"{path} has {size:,} bytes, {MAX_BYTES:,} are allowed: take a shorter page")
+    sys.stdout.write(f"{path}: {size:,} bytes\n")
 
 
 def cut_to(picture: Path, lines: int) -> None:
@@ -75,4 +117,6 @@ def _chunk(of: tuple[bytes, bytes]) -> bytes:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         raise SystemExit(__doc__)
-    take(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) == 3 else PICTURE)
+    pages = pages_of(Path(sys.argv[1]))
+    for wanted in PICTURES:
+        take(pages[wanted.of_fleet], wanted, (Path(sys.argv[2]) if len(sys.argv) == 3 else DOCS) / wanted.name)

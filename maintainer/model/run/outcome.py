@@ -292,8 +292,13 @@ class TableOutcome:
 
     @property
     def files_left(self) -> FilesSeen | None:
-        """The table as the last step that read it left it; None where none did."""
-        return next((step.left for step in reversed(self.steps) if step.left is not None), None)
+        """The table as the last step that read it left it; None where none did, or a commit's figures are not in it."""
+        left = next((step.left for step in reversed(self.steps) if step.left is not None), None)
+        commits = [commit for step in self.steps for commit in step.commits]
+        # What a later run found out of a killed one came after the figures were written down.
+        if left is None or any(commit.version > left.version for commit in commits):
+            return None
+        return None if any(commit.num_files_removed and not commit.sizes_removed for commit in commits) else left
 
     @property
     def files_met(self) -> FilesSeen | None:

@@ -100,6 +100,7 @@ def box_chart(boxes: Sequence[FileBox], num_ranks: tuple[int, int], columns: tup
     shapes.append(Markup('<path class="box {}" d="{}"/>').format(when, corners))
     first, second = (printable(column)[:_LONGEST_AXIS] for column in columns)
     shapes.append(_text(left, side + 12, f"{first} \u2192", "start"))
+    shapes.append(_text(left + side, side + 12, when, "end"))
     shapes.append(
         Markup('<text transform="translate(9 {}) rotate(-90)" text-anchor="start">{}</text>').format(
             side, f"{second} \u2192"

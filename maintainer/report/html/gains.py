@@ -92,10 +92,8 @@ def amounts(prices: Prices, gain: LayoutGain | None, work: WorkDone, runs: Seque
         spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
         result.append(
             Amount(
-                _money(QUERIES_PRICED * spared / TIB * prices.scanned_tib, prices),
-                f"less for {QUERIES_PRICED:,} typical queries"
-                if spared >= 0
-                else "for typical queries: they read more",
+                _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
+                f"{'less' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
                 f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
                 f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
             )

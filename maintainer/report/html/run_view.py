@@ -163,7 +163,8 @@ def _verdict(outcome: RunOutcome, code: ExitCode) -> str:
 def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]:
     """Return how many tables were changed, and what became of their files; the ledger is not counted."""
     users = {table.ref.identifier for table in outcome.user_tables}
-    changed = [view for view in tables if view.name in users and view.bytes_rewritten]
+    counted = [view for view in tables if view.name in users and view.num_files_before is not None]
+    changed = [view for view in counted if view.bytes_rewritten]
     failed = sum(table.status in BAD for table in outcome.user_tables)
     num_tables = len(outcome.user_tables)
     tiles: list[Tile] = [(f"{outcome.count(TableStatus.DONE):,} of {num_tables:,}", "tables changed", "calm")]

@@ -249,10 +249,10 @@ def _junit(kind: str) -> str:
 
 def _report(commits: list[dict[str, Any]]) -> str:
     tiles = {
-        "tables looked at": "1",
-        "changed": "1",
-        "files rewritten": "2 \u2192 1" if commits else "0 \u2192 0",
-        "rewrites proven before commit": "1 of 1" if commits else "0 of 0",
+        "tables changed": "1 of 1",
+        **(
+            {"files in the table rewritten": "5 \u2192 4", "rewrites proven before commit": "1 of 1"} if commits else {}
+        ),
         "checks passed": "1 of 1",
     }
     return "".join(f'<li><b class="calm">{figure}</b>{label}</li>' for label, figure in tiles.items())

@@ -279,10 +279,16 @@ def junit_counts_the_ledger(project: ForgedProject) -> None:
     project.compacted.results["counts"]["done"] = 0
 
 
-@forgery("report_agrees_with_results", "says 2 changed, results.json 1")
+@forgery("report_agrees_with_results", "says 2 of 1 tables changed, results.json 1 of 1")
 def the_report_says_another_figure(project: ForgedProject) -> None:
     report = project.compacted.report or ""
-    project.compacted.report = report.replace("1</b>changed", "2</b>changed")
+    project.compacted.report = report.replace("1 of 1</b>tables changed", "2 of 1</b>tables changed")
+
+
+@forgery("report_agrees_with_results", "says 5 \u2192 3 files, results.json 2 removed, 1 added")
+def the_report_says_other_files(project: ForgedProject) -> None:
+    report = project.compacted.report or ""
+    project.compacted.report = report.replace("5 \u2192 4", "5 \u2192 3")
 
 
 @forgery("rows_are_single", "2 rows of run")

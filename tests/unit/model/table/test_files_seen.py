@@ -38,6 +38,14 @@ def test_what_the_steps_met_is_what_they_left_without_their_own_commits() -> Non
     assert replace(table, steps=(idle,)).files_met == replace(left, at_ms=8)
 
 
+def test_a_commit_that_a_later_run_found_leaves_the_state_unknown() -> None:
+    """Its figures came after those of the step were written down."""
+    table = samples.good_run().tables[0]
+    step = replace(samples.compact_done(), commits=(), left=FilesSeen(9, 6, file_sizes((40, 1, 1))))
+    for found in (CommitReceipt(7, 6), CommitReceipt(6, 5, num_files_removed=2)):
+        assert replace(table, steps=(replace(step, commits=(found,)),)).files_left is None
+
+
 def test_where_no_step_read_the_table_nothing_is_said() -> None:
     ended = TableOutcome(samples.good_run().tables[0].ref, samples.good_run().tables[0].status)
     assert (ended.files_left, ended.files_met) == (None, None)

@@ -48,6 +48,8 @@ def test_money_stands_with_its_formula() -> None:
         ("2.00 EUR", "100 GiB deleted \u00d7 0.02 EUR a GiB and month"),
         ("3.00 EUR", "1.00 hours of 2 runs \u00d7 3 EUR an hour"),
     ]
+    (more,) = amounts(Prices("EUR", 5.0), layout_gain([turned("a", (30, GIB), (5, 2 * GIB))]), work, ())
+    assert (more.figure, more.what) == (f"{1000 / 1024 * 5:,.2f} EUR", "more for 1,000 typical queries")
     small = amounts(Prices("", None, 0.02, None), None, replace(work, bytes_deleted=1), ())
     assert [amount.figure for amount in small] == ["less than 0.01"]
 

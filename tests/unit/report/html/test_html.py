@@ -415,3 +415,26 @@ def test_the_fleet_names_what_needs_attention_now_and_what_to_do() -> None:
     assert fleet_view([(plan, bad), (plan, good)], UTC).findings == tuple(
         finding for finding in now.findings if finding.table not in {table.ref.identifier for table in good.tables}
     )
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of a color as WCAG 2 defines it; ``#fff`` or ``#1a2230``."""
+    digits = color.removeprefix("#")
+    parts = [digits[n : n + 2] for n in (0, 2, 4)] if len(digits) == 6 else [digit * 2 for digit in digits]
+    red, green, blue = (
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (int(part, 16) / 255 for part in parts)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_bars_and_texts_stand_out_in_light_and_dark() -> None:
+    """WCAG 2.1: at least 3 to 1 for graphics (1.4.11), 4.5 to 1 for texts (1.4.3), on the page and on its boxes."""
+    style = (TEMPLATES / "style.css").read_text()
+    themes = [dict(re.findall(r"--(\w+):(#[0-9a-f]+)", theme)) for theme in re.findall(r":root\{([^}]*)\}", style)]
+    assert len(themes) == 2
+    for theme in themes:
+        for least, names in ((3.0, ("before", "after", "bad")), (4.5, ("ink", "soft", "good", "bad", "warn", "after"))):
+            for name, ground in ((name, ground) for name in names for ground in ("paper", "box")):
+                light, dark = sorted((luminance(theme[name]), luminance(theme[ground])), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= least, (name, ground)
