@@ -99,6 +99,13 @@ CROSS_FILE: dict[str, str] = {
     "P385": "a rule that cannot manage tables",
     "P386": "a rule that manages tables, and no place to look for them",
     "P387": "a rule that manages tables elsewhere",
+    "P388": "a table that is a whole bucket or disk",
+    "P389": "a pattern where one table is named",
+    "P390": "a name of many parts",
+    "P391": "a table within another one",
+    "P392": "a character that looks like another one or like none",
+    "P393": "a suspension that is over",
+    "P394": "a file that is not read",
 }
 
 

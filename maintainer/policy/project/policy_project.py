@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from maintainer.errors import ProjectError
 from maintainer.model.table.table_facts import TableRef
@@ -19,6 +21,7 @@ from maintainer.policy.policy_checks import (
     check_rules,
     check_tables,
 )
+from maintainer.policy.project.doubtful_names import check_letters, check_suspension, check_table_names
 from maintainer.policy.project.project_settings import (
     ProjectSettings,
     ledger_ref,
@@ -27,7 +30,13 @@ from maintainer.policy.project.project_settings import (
     project_settings,
     with_environment,
 )
-from maintainer.policy.project.table_search import TableProblem, TableSearch, check_managing, managing_rule
+from maintainer.policy.project.table_search import (
+    ManagedTables,
+    TableProblem,
+    TableSearch,
+    check_managing,
+    managing_rule,
+)
 from maintainer.policy.resolve.merge import Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
     ProfileSource,
@@ -88,13 +97,17 @@ class LoadedProject:
         findings = [*self.file_findings, *check_rules(matched)]
         if not any(finding.is_error for finding in findings):
             resolutions = self.resolutions if self.keep_resolutions else self.each_resolution()
-            findings.extend(finding for resolution in resolutions for finding in check_effective(resolution))
+            findings.extend(finding for resolution in resolutions for finding in self._findings_of(resolution))
             findings.extend(check_managing(self.managing_rules, self.project.places))
             findings.extend(check_reach(self._reach))
         places: dict[tuple[str, str, int, int], Diagnostic] = {}
         for finding in sorted(findings):
             places.setdefault((finding.code, finding.file, finding.span.line, finding.span.column), finding)
         return tuple(places.values())
+
+    def _findings_of(self, resolution: Resolution) -> Iterator[Diagnostic]:
+        yield from check_effective(resolution)
+        yield from check_suspension(resolution, datetime.now(ZoneInfo(self.project.timezone)).date())
 
     @property
     def has_errors(self) -> bool:
@@ -231,8 +244,7 @@ class LoadedProject:
         reaching = [(plain_name(table.ref), self.rules_by_file[table.document.file]) for table in self.tables]
         if self.search is not None:
             reaching += [(plain_name(ref), self._rules_without_file(ref)) for ref, _ in self._found_tables()]
-        unknown = self.search is None and bool(self.managing_rules)
-        return Reach(self.rules, tuple(reaching), unknown=unknown)
+        return Reach(self.rules, tuple(reaching), unknown=self.search is None and bool(self.managing_rules))
 
     def _rules_without_file(self, ref: TableRef) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table without a file: its tags are those that the managing rules give."""
@@ -256,8 +268,7 @@ class LoadedProject:
             raise ProjectError(
                 finding.message, code="E617", where=f"{finding.file}:{finding.span.line}", help=finding.help
             )
-        line = None if manager is None else manager.line
-        return self._build(ref, (manager or rules[-1]).document.file, rules, [], line)
+        return self._build(ref, (manager or rules[-1]).document.file, rules, [], manager.line if manager else None)
 
     def _build(
         self, ref: TableRef, file: str, rules: Iterable[RuleSource], own: list[Layer], rule_line: int | None = None
@@ -279,14 +290,6 @@ class LoadedProject:
             found=identifier,
             help=f"did you mean `{near}`?" if near else "write a policy for it: `version: 1` and `table:` are enough",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ManagedTables:
-    """The tables that rules manage: those with an effective policy, and those without one."""
-
-    resolutions: tuple[Resolution, ...] = ()
-    refused: tuple[TableProblem, ...] = ()
 
 
 def load_project(
@@ -334,6 +337,8 @@ def load_project(
         file_findings=(
             *loader.findings,
             *check_tables(loader.named_tables),
+            *check_table_names(loader.tables),
+            *check_letters(loader.documents),
             *check_profiles(loader.named_profiles),
             *check_extends(loader.named_tables, (profile.name for profile in loader.named_profiles)),
         ),

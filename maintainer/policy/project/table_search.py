@@ -15,7 +15,7 @@ from pathlib import Path
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, Severity
-from maintainer.policy.resolve.resolve import RuleSource
+from maintainer.policy.resolve.resolve import Resolution, RuleSource
 from maintainer.policy.table_names import absolute_path, identity, is_glob, name_parts, plain_name
 from maintainer.policy.yaml.yaml_document import Document
 
@@ -153,6 +153,14 @@ class TableSearch:
             managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
             if managed is not None:
                 yield managed
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedTables:
+    """The tables that rules manage: those with an effective policy, and those without one."""
+
+    resolutions: tuple[Resolution, ...] = ()
+    refused: tuple[TableProblem, ...] = ()
 
 
 def managing_rule(ref: TableRef, rules: Sequence[RuleSource], places: SearchPlaces) -> RuleSource | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,9 +104,36 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
             )
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
+        findings.extend(_folder_like_a_file(Path(parent, name), root) for name in folders if _is_policy(name))
         for name in files:
-            if not name.startswith(".") and name.lower().endswith((".yml", ".yaml")):
+            if name.startswith("."):
+                continue
+            if _is_policy(name):
                 yield Path(parent, name)
+            elif _LIKE_A_POLICY.search(name):
+                findings.append(_not_read(Path(parent, name), root))
+
+
+_LIKE_A_POLICY = re.compile(r"\.ya?ml\W|\.jsonc?$|\.ya?ml[^.]*$", re.IGNORECASE)
+"""Names of files that somebody may take for policies: ``b.json``, ``t.yml.txt``, ``t.yml~``."""
+
+
+def _is_policy(name: str) -> bool:
+    return name.lower().endswith((".yml", ".yaml"))
+
+
+def _not_read(path: Path, root: Path) -> Diagnostic:
+    message = "this file is not read: policies end in `.yml` or `.yaml`"
+    return _about(path, root, "P394", message, "rename it, or move it out of policies/")
+
+
+def _folder_like_a_file(path: Path, root: Path) -> Diagnostic:
+    message = "this is a folder that is called like a policy; the files in it are read"
+    return _about(path, root, "P394", message, "rename the folder")
+
+
+def _about(path: Path, root: Path, code: str, message: str, help: str) -> Diagnostic:
+    return Diagnostic(code, Severity.WARNING, message, path.relative_to(root).as_posix(), START_OF_FILE, help)
 
 
 def _link(folder: Path, root: Path) -> Diagnostic:

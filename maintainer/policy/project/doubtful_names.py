@@ -1,0 +1,125 @@
+"""Warn of what is valid and hardly meant: names that lead elsewhere, tables within tables, files that nobody reads.
+
+Letters of another script look like Latin ones, and some characters cannot be seen at all: both make a name that
+nobody finds again.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.resolve.merge import Setting
+from maintainer.policy.resolve.resolve import Resolution, TableSource
+from maintainer.policy.table_names import name_parts
+from maintainer.policy.yaml.yaml_document import Document, Path
+
+MAX_PARTS = 3
+"""``catalog.database.table``; some catalogs have deeper namespaces."""
+
+_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
+"""Scripts with letters that look like Latin ones."""
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def check_table_names(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
+    """Report names that hardly name a table, and tables that lie within others."""
+    by_path: dict[str, TableSource] = {}
+    for table in sorted(tables, key=lambda table: table.key):
+        if table.ref.is_path:
+            by_path.setdefault(table.key.rstrip("/"), table)
+        yield from _odd_name(table)
+    for key, table in by_path.items():
+        outer = next((by_path[folder] for folder in _folders_above(key) if folder in by_path), None)
+        if outer is not None:
+            place = f"{outer.document.file}:{outer.document.span_of(('table',)).line}"
+            message = f"`{table.written}` lies within `{outer.written}` ({place}), which has a policy, too"
+            help = "Delta takes files below a table for its own: a VACUUM of the outer one may delete the inner one"
+            yield _warning(table.document, ("table",), "P391", message, help)
+
+
+def _odd_name(table: TableSource) -> Iterator[Diagnostic]:
+    location = table.ref.location
+    if table.ref.is_path:
+        rest = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?", "", location)
+        if not rest.strip("/"):
+            what = "the root of a file system" if location == "/" else "a whole bucket or container"
+            help = (
+                "name the folder of the table; for many write `roots:` in maintainer.yml and a rule with `manage: true`"
+            )
+            yield _warning(table.document, ("table",), "P388", f"`{table.written}` is {what}", help)
+        elif "*" in rest:
+            help = 'for many tables write `match: {tables: ["..."]}` and `manage: true`'
+            message = f"`{table.written}` is a pattern, and `table` names one folder"
+            yield _warning(table.document, ("table",), "P389", message, help)
+    elif len(name_parts(table.ref.identifier)) > MAX_PARTS:
+        message = f"`{table.written}` has {len(name_parts(table.ref.identifier))} parts"
+        help = "a name is `table`, `database.table` or `catalog.database.table`; a dot within a part needs back-ticks"
+        yield _warning(table.document, ("table",), "P390", message, help)
+
+
+def _folders_above(key: str) -> Iterator[str]:
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
+
+
+def check_letters(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
+    """Report names of tables, owners and tags with letters that look like others, or with invisible characters."""
+    for document in documents.values():
+        for path, text in _names(document.data):
+            odd = _odd_character(text)
+            if odd is not None:
+                what = unicodedata.name(odd, "no name").lower()
+                message = f"`{text[:60]}` has the character U+{ord(odd):04X}, {what}"
+                help = "type the name again: it looks like another name and is none"
+                yield _warning(document, path, "P392", message, help)
+
+
+def _names(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    match = data.get("match")
+    inner = match if isinstance(match, dict) else {}
+    places: dict[Path, object] = {("table",): [data.get("table")], ("owner",): [data.get("owner")]}
+    lists: dict[Path, object] = {(key,): data.get(key) for key in ("tags", "roots", "databases")}
+    lists |= {("match", key): inner.get(key) for key in ("tables", "exclude", "tags")}
+    for path, items in (*places.items(), *lists.items()):
+        for at, item in enumerate(items if isinstance(items, list) else ()):
+            if isinstance(item, str):
+                yield (path if path in places else (*path, at)), item
+
+
+def _odd_character(text: str) -> str | None:
+    """Return an invisible character, or a letter of another script within a word of Latin ones."""
+    if text.isascii():
+        return None
+    invisible = next((letter for letter in text if unicodedata.category(letter) == "Cf"), None)
+    if invisible is not None:
+        return invisible
+    for word in _WORD.findall(text):
+        scripts = [unicodedata.name(letter, "").partition(" ")[0] for letter in word]
+        if "LATIN" in scripts:
+            odd = next((at for at, script in enumerate(scripts) if script in _SCRIPTS), None)
+            if odd is not None:
+                return str(word[odd])
+    return None
+
+
+def check_suspension(resolution: Resolution, today: date) -> Iterator[Diagnostic]:
+    """Report a suspension that is over: the key does nothing any more."""
+    suspend = resolution.policy.suspend
+    setting: Setting | None = resolution.merged.get("suspend.until")
+    if suspend is None or suspend.until is None or suspend.until > today:
+        return
+    if setting is not None and setting.document is not None:
+        message = f"the suspension of `{resolution.policy.table}` ended on {suspend.until}"
+        help = "remove `suspend`, or name a later day"
+        yield _warning(setting.document, setting.path, "P393", message, help)
+
+
+def _warning(document: Document, path: Path, code: str, message: str, help: str) -> Diagnostic:
+    return Diagnostic(code, Severity.WARNING, message, document.file, document.span_of(path), help)
