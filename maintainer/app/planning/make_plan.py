@@ -13,7 +13,7 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from maintainer import __version__
-from maintainer.app.planning.gone_tables import gone_tables
+from maintainer.app.planning.gone_tables import gone_tables, tables_found_before
 from maintainer.app.planning.plan_pool import DEFAULT_TABLE_SECONDS, PlanPool
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
@@ -105,7 +105,8 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     today = datetime.fromtimestamp(request.now_ms / 1000, tz=ZoneInfo(project.loaded.project.timezone)).date()
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)
-    tables = _Tables(request, records, today, project_tables, engine.places, policy_places)
+    before = frozenset(ref.identifier for ref in tables_found_before(project))
+    tables = _Tables(request, records, today, project_tables, engine.places, policy_places, before)
     tables.plan_all(engine)
     problems = [_of_problem(problem) for problem in request.problems]
     return assemble(
@@ -142,6 +143,7 @@ class _Tables:
     project_tables: tuple[TableRef, ...]
     places: TablePlaces
     policy_places: PolicyPlaces
+    found_before: frozenset[str]
     plans: list[TablePlan] = field(default_factory=list)
     num_planned: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -179,9 +181,10 @@ class _Tables:
             self._keep(policy, plan, facts, record)
 
     def _marked_as_new(self, plan: TablePlan) -> TablePlan:
-        """Say that no run knew the table, where a rule manages it and there were runs before."""
-        keys = self.records.keys
-        return replace(plan, is_new=plan.rule_line is not None and bool(keys) and plan.ref.identifier not in keys)
+        """Say that no run knew the table, where a rule manages it and a run before wrote down what it found."""
+        name = plan.ref.identifier
+        known = not self.found_before or name in self.found_before or name in self.records.keys
+        return replace(plan, is_new=plan.rule_line is not None and not known)
 
     def _give_up(self, policy: ResolvedPolicy, why: str) -> None:
         error = TableError(

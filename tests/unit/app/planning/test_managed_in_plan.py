@@ -1,0 +1,71 @@
+"""Tables that rules manage, in a plan and in its words: where they come from, which are new, which are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maintainer.app.engine_access import EngineOptions
+from maintainer.app.planning.gone_tables import remember_found
+from maintainer.app.planning.make_plan import PlanRequest, make_plan
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.managed_search import search_tables
+from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.report.plan.plan_markdown import render_plan_markdown
+from maintainer.report.plan.plan_text import render_plan
+from tests.support.policies.projects import write_project
+from tests.support.tables.builders import NOW_MS
+from tests.unit.app.planning.test_ledger_in_plan import Lake
+
+RULE = "match: {tables: ['lake/*']}\nmanage: true\nowner: team-lake\n"
+CONFLICT = "match: {tables: ['lake/odd']}\nowner: another\n"
+
+
+def fleet(root: Path, *tables: str) -> Project:
+    files = {
+        "maintainer.yml": "version: 1\nroots: [lake, gone]\n",
+        "policies/lake.yml": RULE,
+        "policies/odd.yml": CONFLICT,
+        "policies/own.yml": "table: lake/own\n",
+    }
+    write_project(root, files)
+    for table in tables:
+        (root / table / "_delta_log").mkdir(parents=True, exist_ok=True)
+    return search_tables(Project.load(root), EngineOptions())
+
+
+def planned(project: Project) -> Plan:
+    request = PlanRequest(project.policies, NOW_MS, problems=project.loaded.problems)
+    return make_plan(project, Lake(), request)  # type: ignore[arg-type] # only facts are asked
+
+
+def refuse(problem: Problem) -> None:
+    pytest.fail(problem.what)
+
+
+def test_a_plan_says_where_tables_come_from_and_what_could_not_be_done(tmp_path: Path) -> None:
+    plan = planned(fleet(tmp_path, "lake/a", "lake/odd", "lake/own"))
+    assert {table.ref.identifier: (table.source, table.problem and table.problem.code) for table in plan.tables} == {
+        "./gone": ("maintainer.yml", "E645"),
+        "lake/a": ("policies/lake.yml:2", None),
+        "lake/odd": ("policies/lake.yml:2", "E617"),
+        "lake/own": ("policies/own.yml", None),
+    }
+    assert from_json(to_json(plan)) == plan
+    text = render_plan(plan)
+    assert "x E645        there is no such folder" in text
+    assert "Managed by rules, without a file of their own: 2 tables." in text
+    assert "new" not in text.lower()
+
+
+def test_new_and_gone_tables_are_named_until_the_next_run(tmp_path: Path) -> None:
+    remember_found(fleet(tmp_path, "lake/a", "lake/b"), refuse)
+    (tmp_path / "lake" / "b" / "_delta_log").rmdir()
+    plan = planned(fleet(tmp_path, "lake/a", "lake/c"))
+    assert [table.ref.identifier for table in plan.tables if table.is_new] == ["lake/c"]
+    for text in (render_plan(plan), render_plan_markdown(plan)):
+        assert "New since the last run (1): lake/c." in text
+        assert "Gone since the last run (1): lake/b (policies/lake.yml:2)." in text.replace("\\", "")
+    assert from_json(to_json(plan)) == plan
